@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from toolcrib import Call, Crib, Kind, ToolError
-from toolcrib.model.tool import Handler, Tool
+from toolcrib import Call, Crib, Kind, Tool, ToolError
+from toolcrib.model.tool import Handler
 
 PATIENCE = 60
 GRANTS = ["fs.read", "fs.write", "shell.execute"]

@@ -17,12 +17,11 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from toolcrib import Crib, Kind, ToolError, tool
+from toolcrib import Call, Crib, Kind, ToolError, tool
 from toolcrib.__main__ import main
 from toolcrib.client.connection import Connection
 from toolcrib.client.remote_crib import RemoteCrib
 from toolcrib.core.describe import all_facts_of, facts_of
-from toolcrib.model.call import Call
 
 COMMANDS = [
     ("list",),

@@ -28,9 +28,9 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from toolcrib import Kind, ToolError
 from toolcrib.features.requests.queues.redis import RedisQueue
 from toolcrib.features.requests.queues.sqlite import EmbeddedQueue
-from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.toolrequest import Allowance, Made, Priority, RecordedAnswer, Status, ToolRequest
 from warm_python import WarmPython
 

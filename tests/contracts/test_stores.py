@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from toolcrib import Kind, ToolError
 from toolcrib.infra.storage.file_store import FileStore
 from toolcrib.infra.storage.memory_store import MemoryStore
 from toolcrib.lib.document_format import LONGEST, to_filename
 from toolcrib.lib.names import new_id
-from toolcrib.model.errors import Kind, ToolError
 from warm_python import WarmPython
 
 HOSTILE = [

@@ -4,15 +4,12 @@ import logging
 
 import pytest
 
-from toolcrib.core.rules import AuthRule, RuleEngine, default_rules
+from toolcrib import ALLOW, AuthRule, Call, Rule, RuleEngine, SafetyRule, Tool, ToolError, confirm, deny
+from toolcrib.core.rules import default_rules
 from toolcrib.features.safety_rules.dangerous_commands import DangerousCommands
-from toolcrib.features.safety_rules.operator_patterns import SafetyRule
 from toolcrib.features.safety_rules.sensitive_files import SensitiveFiles
-from toolcrib.model.call import Call
-from toolcrib.model.errors import ToolError
-from toolcrib.model.protocols import Rule
-from toolcrib.model.result import ALLOW, Decision, confirm, deny
-from toolcrib.model.tool import Function, Tool
+from toolcrib.model.result import Decision
+from toolcrib.model.tool import Function
 
 
 class Saying:

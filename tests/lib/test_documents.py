@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from toolcrib import Kind, ToolError
 from toolcrib.lib.documents import check_plain, read_arguments, read_json, read_toml
-from toolcrib.model.errors import Kind, ToolError
 
 PLAIN = st.recursive(
     st.none()

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from toolcrib import Kind, ToolError
 from toolcrib.lib.documents import read_jsonc, without_comments
-from toolcrib.model.errors import Kind, ToolError
 
 JSON = st.recursive(
     st.none()

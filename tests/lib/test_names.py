@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from toolcrib import Kind, Tool, ToolError
 from toolcrib.lib.names import (
     COMPARED_NAMES,
     action_of,
@@ -16,8 +17,7 @@ from toolcrib.lib.names import (
     read_address,
     version_order,
 )
-from toolcrib.model.errors import Kind, ToolError
-from toolcrib.model.tool import Chained, Function, Tool
+from toolcrib.model.tool import Chained, Function
 
 
 @pytest.mark.parametrize(

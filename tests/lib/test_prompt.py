@@ -6,9 +6,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from toolcrib import Call, Kind, Session, ToolError
+from toolcrib import Call, Kind, Session, Tool, ToolError
 from toolcrib.lib.presentation import Prompt, estimate_tokens, write_prompt
-from toolcrib.model.tool import Behaviour, Function, Tool
+from toolcrib.model.tool import Behaviour, Function
 
 
 def nothing() -> None:

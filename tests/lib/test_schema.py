@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from toolcrib import Kind, ToolError
 from toolcrib.lib.schema import (
     accepts,
     check_parameters,
@@ -17,7 +18,6 @@ from toolcrib.lib.schema import (
 )
 from toolcrib.lib.schema_problems import explain_problems
 from toolcrib.lib.schema_structure import any_of, is_json, object_schema, type_alias
-from toolcrib.model.errors import Kind, ToolError
 
 
 def refusal(schema: object) -> str:

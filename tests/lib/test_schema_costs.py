@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from toolcrib import Kind, ToolError
 from toolcrib.lib.schema import check_schema, compile_schema
-from toolcrib.model.errors import Kind, ToolError
 
 OBJECTS = [{"a": number} for number in range(1500)]
 FLOATS = [number + 0.5 for number in range(1500)]

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from toolcrib import ToolError
 from toolcrib.lib.schema import check_schema
 from toolcrib.lib.schema_problems import misfitting_choices, misfitting_defaults, schema_problems
-from toolcrib.model.errors import ToolError
 
 TYPES = "array, boolean, integer, null, number, object, string"
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from toolcrib import Kind, ToolError
 from toolcrib.lib.shell.reader import MAX_COMMANDS, MAX_DEPTH, MAX_LENGTH, read_line
 from toolcrib.lib.shell.words import GLOB, UNKNOWN
-from toolcrib.model.errors import Kind, ToolError
 
 
 def read_commands(line: str):

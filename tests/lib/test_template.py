@@ -8,6 +8,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from toolcrib import Kind, ToolError
 from toolcrib.lib.templates import (
     ABSENT,
     Name,
@@ -20,7 +21,6 @@ from toolcrib.lib.templates import (
     look_up_in,
     read_braces,
 )
-from toolcrib.model.errors import Kind, ToolError
 
 SLOTTED = re.compile(r"\{\w+\}|\$\{\w+")
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from toolcrib import Kind, ToolError
 from toolcrib.lib.command_arguments import MAX_WORD_BYTES, as_text, check_words, spell
-from toolcrib.model.errors import Kind, ToolError
 
 pytestmark = pytest.mark.spec("S3-61")
 

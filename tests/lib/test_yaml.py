@@ -11,8 +11,8 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from toolcrib import Kind, ToolError
 from toolcrib.lib.yaml import MAX_ALIASES, MAX_DEPTH, read_yaml
-from toolcrib.model.errors import Kind, ToolError
 
 PLAIN = st.recursive(
     st.none()

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolcrib.model.errors import Kind, ToolError
+from toolcrib import Kind, ToolError
 from toolcrib.model.tool import check_slug, check_version, slug_problem, version_problem
 
 LETTERS = ("Lu", "Ll", "Lt", "Lm", "Lo", "Nd")

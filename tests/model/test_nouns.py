@@ -9,12 +9,11 @@ import sys
 
 import pytest
 
-from toolcrib.model.bundle import Bundle
-from toolcrib.model.call import Call, plain_call
-from toolcrib.model.errors import Kind, SettingsError, ToolError
-from toolcrib.model.limits import Backoff, Cost, Limits, RetryPolicy
-from toolcrib.model.result import Intent, Result, succeed
-from toolcrib.model.tool import Function, Script, Tool
+from toolcrib import Bundle, Call, Cost, Intent, Kind, Limits, Result, RetryPolicy, SettingsError, Tool, ToolError
+from toolcrib.model.call import plain_call
+from toolcrib.model.limits import Backoff
+from toolcrib.model.result import succeed
+from toolcrib.model.tool import Function, Script
 
 
 def nothing() -> None:

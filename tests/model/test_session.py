@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolcrib.model.errors import Kind, ToolError
-from toolcrib.model.session import MAX_EMPTY, Session, Step
+from toolcrib import Kind, Session, ToolError
+from toolcrib.model.session import MAX_EMPTY, Step
 
 PATIENCE = 10
 

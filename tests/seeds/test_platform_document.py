@@ -4,12 +4,11 @@ import json
 
 import pytest
 
-from toolcrib import Crib
+from toolcrib import Bundle, Crib
 from toolcrib.features.bundles.format import read_stored_tool, read_tool
 from toolcrib.lib.document_format import write_tool
 from toolcrib.lib.documents import read_jsonc
 from toolcrib.lib.names import is_uuid7
-from toolcrib.model.bundle import Bundle
 from toolcrib.model.tool import Encoding, ErrorMode, Http, HttpCall, Registered
 
 BUNDLE = "018faf50-b7b6-7a01-9a05-a22a6e0af101"

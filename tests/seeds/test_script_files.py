@@ -4,10 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from toolcrib import Cost, RetryPolicy
 from toolcrib.features.scripts.format import ScriptFile
 from toolcrib.lib.schema import compile_schema
 from toolcrib.lib.yaml import read_yaml
-from toolcrib.model.limits import Backoff, Cost, RetryPolicy
+from toolcrib.model.limits import Backoff
 from toolcrib.model.tool import Convention
 
 FIXTURES = Path(__file__).parent / "fixtures"

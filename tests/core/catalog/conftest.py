@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from toolcrib import Kind, Tool, ToolError
 from toolcrib.core.file_source import FileSource
 from toolcrib.features.python_files.format import PlainFile
 from toolcrib.infra.files.disk import RACY_NANOSECONDS
-from toolcrib.model.errors import Kind, ToolError
-from toolcrib.model.tool import Chained, Function, Origin, Tool
+from toolcrib.model.tool import Chained, Function, Origin
 
 
 @pytest.fixture

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from toolcrib import Kind, Tool, ToolError
 from toolcrib.core.catalog import Catalog
 from toolcrib.core.sources import LateSource, Rank, ToolList
 from toolcrib.lib.names import function_name
-from toolcrib.model.errors import Kind, ToolError
-from toolcrib.model.tool import Function, Tool
+from toolcrib.model.tool import Function
 
 
 def addresses(catalog: Catalog) -> list[str]:

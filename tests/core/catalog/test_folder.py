@@ -7,12 +7,11 @@ import threading
 
 import pytest
 
-from toolcrib import Crib
+from toolcrib import Crib, Kind, ToolError
 from toolcrib.core.catalog import Catalog
 from toolcrib.core.file_source import MAX_FILE_BYTES, FileSource
 from toolcrib.core.sources import Rank, ToolList
 from toolcrib.infra.files import disk
-from toolcrib.model.errors import Kind, ToolError
 
 
 @pytest.fixture

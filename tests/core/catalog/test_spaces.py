@@ -6,12 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolcrib import Crib
+from toolcrib import Call, Crib, Kind, Tool
 from toolcrib.core.catalog import Catalog
 from toolcrib.core.sources import LateSource, Rank, ToolList
-from toolcrib.model.call import Call
-from toolcrib.model.errors import Kind
-from toolcrib.model.tool import Chained, Tool
+from toolcrib.model.tool import Chained
 
 
 @pytest.fixture

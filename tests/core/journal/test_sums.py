@@ -2,9 +2,8 @@
 
 import pytest
 
-from toolcrib import Crib, Kind, ToolError, tool
+from toolcrib import Cost, Crib, Kind, ToolError, tool
 from toolcrib.core.journal_statistics import CostSum, sum_costs
-from toolcrib.model.limits import Cost
 
 
 @tool(cost=Cost(per_invocation=0.01))

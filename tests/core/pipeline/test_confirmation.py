@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolcrib import Call, Crib, Kind, tool
+from toolcrib import Call, Crib, Kind, tool, tool_of
 from toolcrib.core.expiring_documents import Confirmations
-from toolcrib.features.functions.definition import tool_of
 from toolcrib.infra.storage.memory_store import MemoryStore
 
 

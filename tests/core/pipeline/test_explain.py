@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolcrib import Call, Crib, Kind, Session, tool
-from toolcrib.model.result import Decision, confirm, deny
+from toolcrib import Call, Crib, Kind, Session, confirm, deny, tool
+from toolcrib.model.result import Decision
 
 ORDER = [
     "rules",

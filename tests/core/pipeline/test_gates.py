@@ -2,8 +2,7 @@
 
 import pytest
 
-from toolcrib import Call, Kind, Session, Verdict, confirm, deny, tool
-from toolcrib.model.result import ALLOW
+from toolcrib import ALLOW, Call, Kind, Session, Verdict, confirm, deny, tool
 
 
 class Recording:

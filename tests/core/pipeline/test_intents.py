@@ -2,8 +2,8 @@
 
 import pytest
 
-from toolcrib import Call, Context, Kind, Session, ToolError, tool
-from toolcrib.model.result import Intent, Outcome
+from toolcrib import Call, Context, Intent, Kind, Session, ToolError, tool
+from toolcrib.model.result import Outcome
 
 END = Intent(type="END_VOICE_SESSION", fields={"after": "farewell_spoken"})
 QUIET = Intent(type="SUPPRESS_AUDIO", fields={"value": True})

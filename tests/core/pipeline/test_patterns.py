@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from toolcrib import Call, Kind, ToolError, tool
-from toolcrib.features.functions.definition import tool_of
+from toolcrib import Call, Kind, ToolError, tool, tool_of
 from toolcrib.model.result import Outcome
 from toolcrib.model.tool import Behaviour, SideEffects
 

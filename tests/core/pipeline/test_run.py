@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from toolcrib import Call, Context, Cost, Kind, RetryPolicy, Session, ToolError, tool
-from toolcrib.model.result import Intent, Outcome
+from toolcrib import Call, Context, Cost, Intent, Kind, RetryPolicy, Session, ToolError, tool
+from toolcrib.model.result import Outcome
 
 
 @tool

@@ -5,13 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from toolcrib import Call, Context, Crib, Kind, Session, ToolError, tool
+from toolcrib import Call, Context, Crib, Kind, RuleEngine, Session, ToolError, tool, tool_of
 from toolcrib.core.call_state import Policy
 from toolcrib.core.expiring_documents import Confirmations, KeptResults
 from toolcrib.core.journal import MemoryJournal
 from toolcrib.core.pipeline import Pipeline
-from toolcrib.core.rules import RuleEngine
-from toolcrib.features.functions.definition import tool_of
 from toolcrib.features.functions.runner import FunctionRunner
 from toolcrib.infra.storage.memory_store import MemoryStore
 from toolcrib.model.session import Step

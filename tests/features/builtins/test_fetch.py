@@ -7,9 +7,9 @@ from contextlib import suppress
 
 import pytest
 
+from toolcrib import Kind, ToolError
 from toolcrib.features.builtins.tools import fetch_tool
 from toolcrib.infra.egress.client import Egress
-from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import SideEffects
 
 

@@ -6,9 +6,9 @@ import os
 import jsonschema_rs
 import pytest
 
+from toolcrib import Kind, ToolError
 from toolcrib.features.builtins.tools import MAX_FILE_BYTES, file_tools
 from toolcrib.infra.files.jail import Jail
-from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import SideEffects
 
 

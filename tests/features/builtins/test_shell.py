@@ -5,12 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from toolcrib import Context, Kind, SettingsError, ToolError
 from toolcrib.features.builtins.tools import shell_tool
 from toolcrib.infra.sandbox.host import Sandbox
 from toolcrib.infra.sandbox.jobs import WorkspacePolicy
 from toolcrib.lib import schema
-from toolcrib.model.call import Context
-from toolcrib.model.errors import Kind, SettingsError, ToolError
 from toolcrib.model.tool import SideEffects
 
 

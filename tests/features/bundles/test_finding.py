@@ -2,8 +2,8 @@
 
 import pytest
 
+from toolcrib import Kind, ToolError
 from toolcrib.lib.names import function_name
-from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Function, Registered
 
 KEY = "github.com/acme/agent/tools.Weather"

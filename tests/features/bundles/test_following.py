@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import pytest
 
+from toolcrib import Kind, ToolError
 from toolcrib.features.bundles import index_sync
 from toolcrib.infra.search.index import Index
 from toolcrib.infra.storage.file_store import FileStore
 from toolcrib.lib.names import new_id
-from toolcrib.model.errors import Kind, ToolError
 
 
 @pytest.fixture

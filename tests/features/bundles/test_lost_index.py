@@ -7,10 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from toolcrib import Kind, ToolError
 from toolcrib.features.bundles.index_rows import light_row, row_of
 from toolcrib.infra.search.index import Index
 from toolcrib.lib.names import function_name
-from toolcrib.model.errors import Kind, ToolError
 
 MANY = 120
 

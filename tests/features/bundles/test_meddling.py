@@ -6,10 +6,10 @@ from contextlib import contextmanager, nullcontext
 
 import pytest
 
+from toolcrib import Kind, ToolError
 from toolcrib.features.bundles.facade import Bundles
 from toolcrib.infra.search.index import Index
 from toolcrib.infra.storage.memory_store import MemoryStore
-from toolcrib.model.errors import Kind, ToolError
 
 DAY = 86_400.0
 

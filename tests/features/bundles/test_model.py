@@ -10,12 +10,12 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from toolcrib import Kind, ToolError
 from toolcrib.features.bundles.facade import Bundles
 from toolcrib.infra.search.index import Index
 from toolcrib.infra.storage.file_store import FileStore
 from toolcrib.infra.storage.memory_store import MemoryStore
 from toolcrib.lib.names import stable_id
-from toolcrib.model.errors import Kind, ToolError
 
 IDS = [stable_id("test", str(number)) for number in range(3)]
 SLUGS = ["acme", "Acme", "tools"]

@@ -5,10 +5,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from toolcrib import Kind, ToolError
 from toolcrib.features.bundles.stored_documents import etag_of
 from toolcrib.lib.names import is_uuid7, stable_id
 from toolcrib.model.bundle import Owner
-from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Entry
 
 BUILTIN = stable_id("bundle", "builtin")

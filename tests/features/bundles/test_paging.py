@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from toolcrib import Kind, ToolError
 from toolcrib.features.bundles.pages import Cursors
-from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Entry
 
 

@@ -6,12 +6,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from toolcrib import Crib
+from toolcrib import Crib, Tool
 from toolcrib.core.catalog import Catalog
 from toolcrib.features.bundles.other_sources import Overlay, Sources, source_id
 from toolcrib.infra.search.index import Index
 from toolcrib.infra.storage.memory_store import MemoryStore
-from toolcrib.model.tool import Entry, Function, Tool
+from toolcrib.model.tool import Entry, Function
 
 
 def a_tool(name: str = "hello", bundle: str = "tools") -> Tool:

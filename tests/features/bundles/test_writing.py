@@ -5,9 +5,9 @@ import re
 
 import pytest
 
+from toolcrib import Kind, ToolError
 from toolcrib.features.bundles.stored_documents import etag_of
 from toolcrib.lib.names import is_uuid7, new_id, stable_id
-from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Entry
 
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")

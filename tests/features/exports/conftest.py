@@ -11,9 +11,8 @@ from typing import Any
 
 import pytest
 
-from toolcrib import ToolError, tool
+from toolcrib import Kind, ToolError, tool
 from toolcrib.adapters import Anthropic, Gemini, OpenAIChat, OpenAIResponses
-from toolcrib.model.errors import Kind
 
 SHAPES = ["openai-chat", "openai-responses", "gemini", "anthropic"]
 

@@ -5,9 +5,8 @@ import json
 
 import pytest
 
-from toolcrib import Call, Crib, ToolError, tool
+from toolcrib import Call, Crib, Kind, ToolError, tool
 from toolcrib.adapters import Anthropic, OpenAIChat
-from toolcrib.model.errors import Kind
 
 
 async def test_every_form_of_a_reply_is_read_alike(shape, crib):

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from toolcrib.model.errors import Kind
+from toolcrib import Kind
 
 WIPE = ("1", "wipe", {"disk": "a"})
 TOKEN = re.compile(r"[\w-]{60}")

@@ -5,12 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from toolcrib import Kind, Session, Tool, ToolError
 from toolcrib.core.catalog import Catalog
 from toolcrib.core.sources import folder_rank
 from toolcrib.features.folders.source import VERSIONS_KEPT, RegistrySource, Versions
-from toolcrib.model.errors import Kind, ToolError
-from toolcrib.model.session import Session
-from toolcrib.model.tool import Function, Handler, Tool
+from toolcrib.model.tool import Function, Handler
 
 OPEN = {"type": "object"}
 

@@ -11,12 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypedDict, Unpack
 
 import pytest
 
-from toolcrib.features.functions.decorators import is_tool, tool
-from toolcrib.features.functions.definition import tool_of
+from toolcrib import Context, Cost, Kind, Limits, RetryPolicy, ToolError, tool, tool_of
+from toolcrib.features.functions.decorators import is_tool
 from toolcrib.lib.schema import check_parameters, compile_schema
-from toolcrib.model.call import Context
-from toolcrib.model.errors import Kind, ToolError
-from toolcrib.model.limits import Cost, Limits, RetryPolicy
 from toolcrib.model.tool import Function, SideEffects
 
 if TYPE_CHECKING:

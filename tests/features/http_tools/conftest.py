@@ -8,11 +8,11 @@ from contextlib import AsyncExitStack, suppress
 
 import pytest
 
+from toolcrib import Call, Context, Tool
 from toolcrib.features.http_tools.runner import HttpRunner
 from toolcrib.infra.egress.client import Egress
 from toolcrib.infra.secrets.secret import Secret
-from toolcrib.model.call import Call, Context
-from toolcrib.model.tool import Http, HttpCall, Tool
+from toolcrib.model.tool import Http, HttpCall
 
 PATIENCE = 10
 OPEN = {"type": "object", "properties": {}}

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from toolcrib.model.errors import Kind, ToolError
+from toolcrib import Kind, ToolError
 from toolcrib.model.tool import Encoding, ErrorMode, HttpCall
 
 TEXT = {"encoding": Encoding.TEXT}

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from toolcrib import Kind, ToolError
 from toolcrib.features.http_tools.extraction import compile_extract, compile_json_path, is_json_path
 from toolcrib.features.http_tools.filters import Budget, compile_pattern, cost_of
-from toolcrib.model.errors import Kind, ToolError
 
 STORE: dict[str, Any] = {
     "store": {

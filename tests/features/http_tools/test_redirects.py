@@ -2,7 +2,7 @@
 
 import pytest
 
-from toolcrib.model.errors import Kind
+from toolcrib import Kind
 from toolcrib.model.tool import HttpCall
 
 KEY = "s3cret-key-for-one-origin"

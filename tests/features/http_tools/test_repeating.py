@@ -5,9 +5,9 @@ from email.utils import formatdate
 
 import pytest
 
+from toolcrib import Kind, RetryPolicy
 from toolcrib.features.http_tools.response import MAX_WAIT_SECONDS, Repeating
-from toolcrib.model.errors import Kind
-from toolcrib.model.limits import Backoff, RetryPolicy
+from toolcrib.model.limits import Backoff
 from toolcrib.model.tool import HttpCall
 
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from toolcrib import Kind, ToolError
 from toolcrib.features.http_tools.placeholders import Slot, read_slots
 from toolcrib.features.http_tools.request_template import check_http, compile_call
 from toolcrib.lib.templates import ABSENT
-from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Encoding, Http, HttpCall
 
 HERE = "https://api.example.com"

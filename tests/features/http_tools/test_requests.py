@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from toolcrib import Kind, ToolError
 from toolcrib.features.http_tools.placeholders import PLATFORM
-from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import HttpCall
 
 KEY = "sk-4f/9+a B%"

@@ -8,7 +8,7 @@ from urllib.parse import quote, quote_plus
 
 import pytest
 
-from toolcrib.model.errors import ToolError
+from toolcrib import ToolError
 from toolcrib.model.tool import Encoding, ErrorMode, HttpCall
 
 KEY = 'sk-"9a/+ %üz&<x>'

@@ -2,7 +2,7 @@
 
 import pytest
 
-from toolcrib.model.errors import Kind, ToolError
+from toolcrib import Kind, ToolError
 from toolcrib.model.tool import Encoding, ErrorMode, HttpCall
 
 

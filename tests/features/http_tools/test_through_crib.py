@@ -5,10 +5,8 @@ import json
 
 import pytest
 
-from toolcrib.model.call import Call
-from toolcrib.model.errors import Kind
-from toolcrib.model.limits import Limits
-from toolcrib.model.tool import Encoding, ErrorMode, Http, HttpCall, Tool
+from toolcrib import Call, Kind, Limits, Tool
+from toolcrib.model.tool import Encoding, ErrorMode, Http, HttpCall
 
 PARAMETERS = {
     "type": "object",

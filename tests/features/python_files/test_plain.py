@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from toolcrib import Kind, Tool, ToolError
 from toolcrib.features.python_files.format import PlainFile
 from toolcrib.lib.schema import check_parameters, check_schema
-from toolcrib.model.errors import Kind, ToolError
-from toolcrib.model.tool import Origin, Script, Tool
+from toolcrib.model.tool import Origin, Script
 
 PATH = Path("tools/weather.py")
 

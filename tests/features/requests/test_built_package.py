@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolcrib import Crib
+from toolcrib import Crib, Kind, ToolError
 from toolcrib.features.agent_classes.classes import to_tool_result
 from toolcrib.features.requests.built_package import digest_of
 from toolcrib.features.requests.candidate import publish, read_candidate, tool_of_candidate
@@ -27,7 +27,6 @@ from toolcrib.features.requests.document.writer import write_request
 from toolcrib.features.requests.format import read_package
 from toolcrib.infra.programs.checked_files import package_files, refuse_changed
 from toolcrib.lib.presentation import to_builder, to_platform
-from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.toolrequest import ToolRequest
 
 WISH: dict[str, object] = {

@@ -7,15 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolcrib.core.rules import RuleEngine
+from toolcrib import Call, Kind, RuleEngine, SafetyRule, Tool
 from toolcrib.features.safety_rules.dangerous_commands import DangerousCommands
-from toolcrib.features.safety_rules.operator_patterns import SafetyRule
 from toolcrib.features.safety_rules.sensitive_files import SensitiveFiles
 from toolcrib.lib.sensitive_paths import is_sensitive
-from toolcrib.model.call import Call
-from toolcrib.model.errors import Kind
 from toolcrib.model.result import Decision
-from toolcrib.model.tool import Function, Tool
+from toolcrib.model.tool import Function
 
 ALLOW, CONFIRM, DENY = Decision.ALLOW, Decision.CONFIRM, Decision.DENY
 

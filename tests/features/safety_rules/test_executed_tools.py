@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
+from toolcrib import Call, Tool
 from toolcrib.features.safety_rules.arguments import Role, read_arguments, runs_command_line
 from toolcrib.features.safety_rules.dangerous_commands import DangerousCommands
 from toolcrib.features.safety_rules.sensitive_files import SensitiveFiles
 from toolcrib.lib.system_tools import system_tools
-from toolcrib.model.call import Call
 from toolcrib.model.result import Decision
-from toolcrib.model.tool import Chained, Tool
+from toolcrib.model.tool import Chained
 
 TEXTS = {"type": "object", "properties": {"name": {"type": "string"}, "command": {"type": "string"}}}
 

@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolcrib.core.rules import RuleEngine
+from toolcrib import Call, RuleEngine, Tool
 from toolcrib.lib.shell.programs import READS, WRAPPERS
-from toolcrib.model.call import Call
 from toolcrib.model.result import Decision
-from toolcrib.model.tool import Function, Tool
+from toolcrib.model.tool import Function
 
 SPELLINGS = {
     "deletes or overwrites": [

@@ -6,13 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from toolcrib.core.rules import RuleEngine
+from toolcrib import ALLOW, Call, Kind, RuleEngine, Tool, Verdict
 from toolcrib.features.safety_rules import arguments as reading
 from toolcrib.features.safety_rules.arguments import read_arguments
-from toolcrib.model.call import Call
-from toolcrib.model.errors import Kind
-from toolcrib.model.result import ALLOW, Decision, Verdict
-from toolcrib.model.tool import Function, Tool
+from toolcrib.model.result import Decision
+from toolcrib.model.tool import Function
 
 SHELL = Tool(
     name="sample",

@@ -8,12 +8,12 @@ from dataclasses import replace
 
 import pytest
 
+from toolcrib import Call, Context, Tool
 from toolcrib.features.python_files.runner import PythonFileRunner
 from toolcrib.features.scripts.runner import ExecutorRunner
 from toolcrib.infra.sandbox.jobs import WorkspacePolicy
 from toolcrib.lib.system_tools import system_tools
-from toolcrib.model.call import Call, Context
-from toolcrib.model.tool import Chained, Convention, Entry, Script, Tool
+from toolcrib.model.tool import Chained, Convention, Entry, Script
 
 SPACES = ("project", "user", "system")
 OPEN = {"type": "object", "properties": {}}

@@ -8,11 +8,11 @@ import time
 
 import pytest
 
+from toolcrib import Call, Context, Kind, Result, RuleEngine, Tool, ToolError
 from toolcrib.core.call_state import Policy
 from toolcrib.core.expiring_documents import Confirmations, KeptResults
 from toolcrib.core.journal import MemoryJournal
 from toolcrib.core.pipeline import Pipeline
-from toolcrib.core.rules import RuleEngine
 from toolcrib.features.functions.runner import FunctionRunner
 from toolcrib.infra.programs.host_access import CAPABILITY, MAX_AT_ONCE, serve_calls
 from toolcrib.infra.programs.job_outcome import lent_slot, returned_value, to_outcome
@@ -20,10 +20,7 @@ from toolcrib.infra.sandbox.attempt import Lines
 from toolcrib.infra.sandbox.host import kill_time
 from toolcrib.infra.sandbox.jobs import PythonFile, WorkspacePolicy, build_policy, python_runtime
 from toolcrib.infra.storage.memory_store import MemoryStore
-from toolcrib.model.call import Call, Context
-from toolcrib.model.errors import Kind, ToolError
-from toolcrib.model.result import Result
-from toolcrib.model.tool import Entry, Function, Script, Tool
+from toolcrib.model.tool import Entry, Function, Script
 
 PATIENCE = 30
 ANYTHING = {"type": "object"}

@@ -1,8 +1,8 @@
 import pytest
 
+from toolcrib import Kind, Tool, ToolError
 from toolcrib.features.scripts.chain import MAX_CHAIN, resolve
-from toolcrib.model.errors import Kind, ToolError
-from toolcrib.model.tool import Function, Tool
+from toolcrib.model.tool import Function
 
 
 def names_of(chain):

@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from toolcrib import Kind, Limits, RetryPolicy, ToolError
 from toolcrib.features.scripts.container import Containers
 from toolcrib.infra.programs.executables import Commands
-from toolcrib.model.errors import Kind, ToolError
-from toolcrib.model.limits import Limits, RetryPolicy
 
 USER = f"{os.getuid()}:{os.getgid()}"
 # Tells what it was started with; a removal fails, so that the operator is told about it.

@@ -1,6 +1,6 @@
 import pytest
 
-from toolcrib.model.errors import Kind, ToolError
+from toolcrib import Kind, ToolError
 
 
 @pytest.mark.spec("S3-60")

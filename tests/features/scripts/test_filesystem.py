@@ -5,13 +5,12 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
+from toolcrib import Call, Context, Kind, Tool, ToolError
 from toolcrib.features.scripts.chain import Order, resolve
 from toolcrib.features.scripts.host_drivers import MAX_FILE_BYTES, FilesystemDriver
 from toolcrib.infra.files.jail import Jail
 from toolcrib.lib.system_tools import OPERATIONS, system_tools
-from toolcrib.model.call import Call, Context
-from toolcrib.model.errors import Kind, ToolError
-from toolcrib.model.tool import Chained, Entry, Tool
+from toolcrib.model.tool import Chained, Entry
 
 PRIMITIVES = {tool.name: tool for tool in system_tools()}
 

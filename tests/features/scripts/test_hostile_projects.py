@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from toolcrib import Crib
-from toolcrib.model.errors import Kind, ToolError
+from toolcrib import Crib, Kind, ToolError
 from toolcrib.model.tool import Convention
 
 BASE = Path(sys.executable).resolve()

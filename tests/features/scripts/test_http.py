@@ -13,14 +13,13 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from toolcrib import Call, Context, Kind, Tool, ToolError
 from toolcrib.features.scripts.chain import Order, resolve
 from toolcrib.features.scripts.host_drivers import HttpDriver
 from toolcrib.infra.egress.client import Egress
 from toolcrib.infra.secrets.secret import VariableMasking
 from toolcrib.lib.system_tools import system_tools
-from toolcrib.model.call import Call, Context
-from toolcrib.model.errors import Kind, ToolError
-from toolcrib.model.tool import Chained, Entry, Tool
+from toolcrib.model.tool import Chained, Entry
 
 PRIMITIVES = {tool.name: tool for tool in system_tools()}
 

@@ -6,8 +6,7 @@ from contextlib import suppress
 
 import pytest
 
-from toolcrib import Crib
-from toolcrib.model.errors import Kind
+from toolcrib import Crib, Kind
 
 REMOTE_CALL = """\
 # .ai/tools/mcp/mcp_http.yaml

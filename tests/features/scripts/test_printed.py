@@ -1,9 +1,9 @@
 import pytest
 
+from toolcrib import Kind, Tool, ToolError
 from toolcrib.features.scripts.runner import printed_value
 from toolcrib.infra.sandbox.jobs import CompletedJob
-from toolcrib.model.errors import Kind, ToolError
-from toolcrib.model.tool import Function, Tool
+from toolcrib.model.tool import Function
 
 TOOL = Tool(name="sample", description="", parameters={}, run=Function(call=print, is_async=False))
 

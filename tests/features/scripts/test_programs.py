@@ -8,10 +8,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from toolcrib import Kind, Limits, RetryPolicy, ToolError
 from toolcrib.features.scripts.runner import MAX_PRINTED_BYTES
 from toolcrib.lib.system_tools import system_tools
-from toolcrib.model.errors import Kind, ToolError
-from toolcrib.model.limits import Limits, RetryPolicy
 
 
 def closed(*names, **schemas):

@@ -5,9 +5,8 @@ from dataclasses import replace
 
 import pytest
 
+from toolcrib import Kind, Result, ToolError
 from toolcrib.infra.egress.client import Egress
-from toolcrib.model.errors import Kind, ToolError
-from toolcrib.model.result import Result
 from toolcrib.model.tool import Convention
 
 GREET = 'def main(name: str = "World") -> str:\n    return f"Hello, {name}!"\n'

@@ -2,9 +2,7 @@
 
 import pytest
 
-from toolcrib import Crib
-from toolcrib.model.errors import Kind
-from toolcrib.model.limits import RetryPolicy
+from toolcrib import Crib, Kind, RetryPolicy
 from toolcrib.model.tool import Convention
 
 MEGABYTES = 1_000_000

@@ -5,11 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from toolcrib import Call, Kind, Tool, ToolError
 from toolcrib.infra.programs.job_outcome import MAX_RESULT_BYTES
 from toolcrib.infra.sandbox.host import Sandbox
-from toolcrib.model.call import Call
-from toolcrib.model.errors import Kind, ToolError
-from toolcrib.model.tool import Function, Script, Tool
+from toolcrib.model.tool import Function, Script
 
 
 @pytest.fixture

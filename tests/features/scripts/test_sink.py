@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from toolcrib import Kind, Tool, ToolError
 from toolcrib.features.scripts.format import ScriptFile
 from toolcrib.features.scripts.sink import open_sink
 from toolcrib.infra.egress.client import Egress
 from toolcrib.infra.files.jail import Jail
 from toolcrib.infra.sandbox.jobs import WorkspacePolicy
-from toolcrib.model.errors import Kind, ToolError
-from toolcrib.model.tool import Function, Tool
+from toolcrib.model.tool import Function
 
 PATIENCE = 30
 FILE_SINK = Path(__file__).parents[2] / "seeds" / "fixtures" / "ai_tools" / "sinks" / "file_sink.py"

@@ -1,9 +1,9 @@
 import pytest
 
+from toolcrib import Kind, ToolError
 from toolcrib.features.scripts import host_drivers
 from toolcrib.lib import system_tools
 from toolcrib.lib.schema import check_parameters, compile_schema
-from toolcrib.model.errors import Kind, ToolError
 
 
 def named(name):

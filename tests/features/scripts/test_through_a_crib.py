@@ -6,9 +6,7 @@ import time
 
 import pytest
 
-from toolcrib import Crib
-from toolcrib.model.call import Call
-from toolcrib.model.errors import Kind
+from toolcrib import Call, Crib, Kind
 
 HEAD = """
 tool_type: script

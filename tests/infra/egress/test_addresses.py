@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from toolcrib import Kind, SettingsError, ToolError
 from toolcrib.infra.egress.dialler import AddressPolicy, block_of, is_own_address, parse_private
-from toolcrib.model.errors import Kind, SettingsError, ToolError
 
 SPECIAL = [
     ("0.0.0.0", "this host"),

@@ -4,7 +4,7 @@ import zlib
 
 import pytest
 
-from toolcrib.model.errors import Kind, ToolError
+from toolcrib import Kind, ToolError
 
 LIMIT = 10_000
 

@@ -6,10 +6,10 @@ import traceback
 
 import pytest
 
+from toolcrib import Kind, ToolError
 from toolcrib.infra.egress.client import MAX_REDIRECTS, Egress
 from toolcrib.infra.egress.messages import Request
 from toolcrib.lib.http_syntax import parse_hosts, parse_url
-from toolcrib.model.errors import Kind, ToolError
 
 HELLO = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from toolcrib.model.errors import Kind, ToolError
+from toolcrib import Kind, ToolError
 
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 

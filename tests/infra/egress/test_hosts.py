@@ -1,7 +1,7 @@
 import pytest
 
+from toolcrib import Kind, ToolError
 from toolcrib.lib.http_syntax import parse_hosts, parse_url
-from toolcrib.model.errors import Kind, ToolError
 
 
 def allows(pattern, url):

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from toolcrib import ToolError
 from toolcrib.infra.egress.client import Egress
 from toolcrib.infra.egress.dialler import AddressPolicy, Dialler
 from toolcrib.infra.egress.proxy import Visit
 from toolcrib.lib.http_syntax import parse_hosts
-from toolcrib.model.errors import ToolError
 
 CERTIFICATE = Path(__file__).with_name("tls.example.pem")
 HELLO = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX-Of-The-Site: yes\r\n\r\nhello"

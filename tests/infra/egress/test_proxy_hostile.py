@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from toolcrib import ToolError
 from toolcrib.infra.egress.http1 import HOP_BY_HOP, MAX_HEAD_BYTES, MAX_HEADERS, parse_request, parse_response
 from toolcrib.infra.egress.proxy import Visit
 from toolcrib.lib.http_syntax import parse_hosts
-from toolcrib.model.errors import ToolError
 
 HELLO = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
 

@@ -4,7 +4,7 @@ from pathlib import Path
 import aiohttp.connector
 import pytest
 
-from toolcrib.model.errors import Kind, ToolError
+from toolcrib import Kind, ToolError
 
 CERTIFICATE = Path(__file__).with_name("tls.example.pem")
 HELLO = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"

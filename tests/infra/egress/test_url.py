@@ -4,8 +4,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from toolcrib import Kind, ToolError
 from toolcrib.lib.http_syntax import MAX_URL, Url, follow_reference, parse_url
-from toolcrib.model.errors import Kind, ToolError
 
 HOSTILE = [
     # other schemes and shapes

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from toolcrib import Kind, ToolError
 from toolcrib.infra.files import durable
-from toolcrib.model.errors import Kind, ToolError
 from warm_python import WarmPython
 
 CALLS = ("open", "write", "fsync", "link", "rename", "mkdir", "fstat")

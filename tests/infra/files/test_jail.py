@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from toolcrib import Kind, SettingsError, ToolError
 from toolcrib.infra.files.jail import Jail
 from toolcrib.infra.files.safe_paths import (
     MAX_LINKS,
@@ -22,7 +23,6 @@ from toolcrib.infra.files.safe_paths import (
     open_by_kernel,
     open_by_walk,
 )
-from toolcrib.model.errors import Kind, SettingsError, ToolError
 
 LIMIT = 1000
 

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 import warm_python
+from toolcrib import Kind, ToolError
 from toolcrib.infra.files.locks import _KNOWN, LOCAL, Locks, Turns, check_lockable, kind_of
-from toolcrib.model.errors import Kind, ToolError
 from warm_python import WarmPython
 
 HOLDER = """

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from toolcrib import Kind, ToolError
 from toolcrib.infra.files.jail import Jail
 from toolcrib.infra.files.safe_paths import Protection
-from toolcrib.model.errors import Kind, ToolError
 
 LIMIT = 1000
 SETTINGS = "toolcrib.toml"

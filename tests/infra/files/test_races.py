@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 import pytest
 
+from toolcrib import ToolError
 from toolcrib.infra.files.jail import Jail
-from toolcrib.model.errors import ToolError
 
 ROUNDS = 3000
 MOST_ROUNDS = 200_000

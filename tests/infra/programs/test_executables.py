@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from toolcrib import Kind, ToolError
 from toolcrib.infra.programs.executables import Commands
 from toolcrib.infra.sandbox.jobs import python_runtime
-from toolcrib.model.errors import Kind, ToolError
 
 
 @pytest.fixture

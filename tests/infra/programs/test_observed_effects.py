@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from toolcrib import Context, Result, Tool
 from toolcrib.infra.egress.proxy import ProxyLog
 from toolcrib.infra.programs.observed_effects import Comparison, Deed, EffectRecorder, find_deeds, read_effects
 from toolcrib.infra.sandbox.child import notifications
@@ -26,9 +27,7 @@ from toolcrib.infra.sandbox.jobs import (
     python_runtime,
 )
 from toolcrib.lib.http_syntax import parse_url
-from toolcrib.model.call import Context
-from toolcrib.model.result import Result
-from toolcrib.model.tool import Chained, Script, Tool
+from toolcrib.model.tool import Chained, Script
 
 WORKSPACE = Path("/work place")
 ENDED = CompletedJob(

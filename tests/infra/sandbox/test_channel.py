@@ -9,10 +9,10 @@ import time
 
 import pytest
 
+from toolcrib import Kind, ToolError
 from toolcrib.infra.sandbox.attempt import Lines
 from toolcrib.infra.sandbox.host import Sandbox
 from toolcrib.infra.sandbox.jobs import CLEAN_ENVIRONMENT, Program, PythonFile
-from toolcrib.model.errors import Kind, ToolError
 
 
 @pytest.fixture(scope="module")

@@ -15,11 +15,11 @@ from pathlib import Path
 
 import pytest
 
+from toolcrib import Kind, ToolError
 from toolcrib.infra.sandbox import environments
 from toolcrib.infra.sandbox.environments import Requirements, find_interpreter, prepare, read_requirements
 from toolcrib.infra.sandbox.host import Sandbox
 from toolcrib.infra.sandbox.jobs import PythonFile
-from toolcrib.model.errors import Kind, ToolError
 
 PATH = Path("/tools/sample.py")
 INSTALLERS = [name for name in ("pip", "uv") if importlib.util.find_spec(name)]

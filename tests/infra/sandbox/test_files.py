@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from toolcrib import Kind, ToolError
 from toolcrib.infra.sandbox.jobs import OneFile, Program, PythonFile, SandboxPolicy, WorkspacePolicy, build_policy
-from toolcrib.model.errors import Kind, ToolError
 
 REFUSED = ("EACCES", "EPERM", "EROFS")
 READ = "open(path).read()"

@@ -10,11 +10,11 @@ from dataclasses import replace
 
 import pytest
 
+from toolcrib import Kind, ToolError
 from toolcrib.infra.sandbox import probe
 from toolcrib.infra.sandbox.host import Sandbox
 from toolcrib.infra.sandbox.jobs import Program, PythonFile, SandboxPolicy
 from toolcrib.infra.sandbox.probe import Findings, Report, findings_at, profile_of
-from toolcrib.model.errors import Kind, ToolError
 
 WEAK = {name: Report(guarantees=frozenset({"env", "time", "reap"}), layers=("hygiene",)) for name in probe.PROFILES}
 

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from toolcrib import Kind, ToolError
 from toolcrib.infra.channel import ORDER_BYTES, is_harmless, to_order
 from toolcrib.infra.sandbox import launchers
 from toolcrib.infra.sandbox.host import Sandbox
 from toolcrib.infra.sandbox.interpreters import own_interpreter, read_interpreter
 from toolcrib.infra.sandbox.jobs import PythonFile
-from toolcrib.model.errors import Kind, ToolError
 
 BASE = Path(sys.executable).resolve()
 PACKAGES = f"lib/python{sysconfig.get_python_version()}/site-packages"

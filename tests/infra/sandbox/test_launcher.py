@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from toolcrib import Kind, ToolError
 from toolcrib.infra.sandbox.jobs import Program, PythonFile
-from toolcrib.model.errors import Kind, ToolError
 
 
 def is_alive(process):

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from toolcrib import Kind, ToolError
 from toolcrib.infra.sandbox import probe
 from toolcrib.infra.sandbox.child import escape_attempts
 from toolcrib.infra.sandbox.probe import PROFILES, Report
-from toolcrib.model.errors import Kind, ToolError
 
 EVERYTHING = {"fs", "net", "proc", "priv", "mem", "pids", "disk", "time", "reap", "env"}
 USERS = {"root": 0, "somebody": 65534}

@@ -9,10 +9,10 @@ import time
 
 import pytest
 
+from toolcrib import ToolError
 from toolcrib.infra.files import protected_files
 from toolcrib.infra.files.protected_files import SecretFiles
 from toolcrib.infra.sandbox.jobs import PythonFile
-from toolcrib.model.errors import ToolError
 
 KEPT = {
     ".env": "TOKEN=canary-4711",

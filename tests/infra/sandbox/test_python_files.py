@@ -6,9 +6,9 @@ import time
 
 import pytest
 
+from toolcrib import Kind, ToolError
 from toolcrib.infra.sandbox.host import Sandbox
 from toolcrib.infra.sandbox.jobs import PythonFile
-from toolcrib.model.errors import Kind, ToolError
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,8 @@ import time
 
 import pytest
 
+from toolcrib import Kind, ToolError
 from toolcrib.infra.sandbox.host import Slots
-from toolcrib.model.errors import Kind, ToolError
 
 
 def soon(seconds=10.0):

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from toolcrib import Kind, ToolError
 from toolcrib.infra.search import database as databases
 from toolcrib.infra.search import tables
 from toolcrib.infra.search.database import LOOK_SECONDS
 from toolcrib.infra.search.index import Index
-from toolcrib.model.errors import Kind, ToolError
 from warm_python import WarmPython
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from toolcrib import Kind, ToolError
 from toolcrib.infra.files.disk import Disk
 from toolcrib.infra.storage.file_store import FileStore
-from toolcrib.model.errors import Kind, ToolError
 
 CURES = {
     errno.ENOSPC: "the disk is full; free some space",

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from toolcrib import Kind, ToolError
 from toolcrib.infra.storage import file_store, is_key
 from toolcrib.infra.storage.file_store import FileStore
 from toolcrib.lib.document_format import to_filename
 from toolcrib.lib.names import new_id
-from toolcrib.model.errors import Kind, ToolError
 
 
 @pytest.fixture

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolcrib import Crib
+from toolcrib import Cost, Crib, Limits, RetryPolicy, Tool
 from toolcrib.__main__ import main
 from toolcrib.core.describe import HIDDEN, hide_secrets, is_secret
 from toolcrib.interfaces.cli import commands
 from toolcrib.interfaces.cli.local_crib import LocalCrib
 from toolcrib.interfaces.cli.project_commands import check_tools
-from toolcrib.model.limits import Backoff, Cost, Limits, RetryPolicy
-from toolcrib.model.tool import Chained, Origin, Tool
+from toolcrib.model.limits import Backoff
+from toolcrib.model.tool import Chained, Origin
 
 CONFIG = {
     "command": "deploy",

@@ -8,10 +8,9 @@ import threading
 
 import pytest
 
-from toolcrib import tool
+from toolcrib import Kind, ToolError, tool
 from toolcrib.features.requests.endpoint_handlers import READERS, WRITERS, QueueThreads
 from toolcrib.features.requests.plugin import QUEUE_FILE
-from toolcrib.model.errors import Kind, ToolError
 from toolcrib.toolkit.http.concurrency import Threads
 
 SECONDS = 20

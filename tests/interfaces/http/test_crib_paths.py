@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from toolcrib import tool
-from toolcrib.core.rules import AuthRule
+from toolcrib import AuthRule, tool
 from toolcrib.interfaces.http.server_state import SESSION_SECONDS, SessionStore
 
 

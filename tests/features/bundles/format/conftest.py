@@ -2,8 +2,8 @@
 
 import pytest
 
+from toolcrib import Kind, ToolError
 from toolcrib.features.bundles.format import Reading, read_tool
-from toolcrib.model.errors import Kind, ToolError
 
 BUNDLE = "018faf50-b7b6-7a01-9a05-a22a6e0af101"
 

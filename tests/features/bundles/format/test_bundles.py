@@ -2,11 +2,11 @@
 
 import pytest
 
+from toolcrib import Bundle, Kind, ToolError
 from toolcrib.features.bundles.definition import bundle_to_wire
 from toolcrib.features.bundles.format import read_bundle, read_stored_bundle
 from toolcrib.lib.document_format import write_bundle
-from toolcrib.model.bundle import Bundle, Owner
-from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.bundle import Owner
 
 RIGHT = {"slug": "weather", "displayName": "Weather", "isEnabled": True}
 OTHER = "018faf50-b7b6-7a01-9a05-a22a6e0af102"

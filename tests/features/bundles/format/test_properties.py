@@ -8,11 +8,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from toolcrib import Bundle, Kind, ToolError
 from toolcrib.features.bundles.definition import tool_to_wire
 from toolcrib.features.bundles.format import read_bundle, read_stored_bundle, read_stored_tool, read_tool
 from toolcrib.lib.document_format import write_bundle, write_tool
-from toolcrib.model.bundle import Bundle, Kept
-from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.bundle import Kept
 
 T = TypeVar("T")
 TEXT = st.text(max_size=12) | st.sampled_from(

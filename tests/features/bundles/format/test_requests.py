@@ -2,7 +2,8 @@
 
 import pytest
 
-from toolcrib.model.limits import Backoff, RetryPolicy
+from toolcrib import RetryPolicy
+from toolcrib.model.limits import Backoff
 from toolcrib.model.tool import Encoding, ErrorMode, Http, HttpCall
 
 URL = "https://api.example.com/now?q=${city}"

@@ -4,10 +4,9 @@ import json
 
 import pytest
 
+from toolcrib import Bundle, Kind, ToolError
 from toolcrib.features.bundles.format import read_stored_tool
 from toolcrib.lib.document_format import write_tool
-from toolcrib.model.bundle import Bundle
-from toolcrib.model.errors import Kind, ToolError
 
 TOOL_ID = "018faf50-b7b6-7a01-9a05-a22a6e0af103"
 PLACE = "bundles/b/weather@v2.json"

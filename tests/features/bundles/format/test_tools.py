@@ -2,9 +2,9 @@
 
 import pytest
 
+from toolcrib import Kind, ToolError
 from toolcrib.features.bundles.format import read_tool
 from toolcrib.lib.names import is_uuid7
-from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.limits import ONCE
 from toolcrib.model.tool import Http, Registered, SideEffects
 

@@ -4,12 +4,13 @@ from pathlib import Path
 
 import pytest
 
+from toolcrib import Bundle, Tool
 from toolcrib.features.bundles.definition import found_to_wire, tool_to_wire
 from toolcrib.features.bundles.format import read_stored_tool, read_tool
 from toolcrib.lib.document_format import write_tool
 from toolcrib.lib.names import stable_id
-from toolcrib.model.bundle import Bundle, Found, Kept, Owner
-from toolcrib.model.tool import Chained, Function, Script, Tool
+from toolcrib.model.bundle import Found, Kept, Owner
+from toolcrib.model.tool import Chained, Function, Script
 
 TOOL_ID = "018faf50-b7b6-7a01-9a05-a22a6e0af103"
 STATE = {

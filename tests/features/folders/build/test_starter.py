@@ -5,10 +5,9 @@ import sys
 
 import pytest
 
-from toolcrib import Crib
+from toolcrib import Crib, Kind, ToolError
 from toolcrib.build import build, starter_files
 from toolcrib.features.folders.documentation import Absent, doc_examples, failure_modes
-from toolcrib.model.errors import Kind, ToolError
 from toolcrib.testing import cases_of, check_sync
 
 

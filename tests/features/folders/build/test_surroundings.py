@@ -6,8 +6,8 @@ import subprocess
 
 import pytest
 
+from toolcrib import Kind
 from toolcrib.build import build
-from toolcrib.model.errors import Kind
 
 NODE = shutil.which("node")
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from toolcrib.model.limits import Limits
+from toolcrib import Limits
 from toolcrib.model.tool import Behaviour, Handler, Origin, SideEffects
 
 REQUIRED = {

@@ -5,9 +5,9 @@ import stat
 
 import pytest
 
+from toolcrib import Kind, ToolError
 from toolcrib.infra.files import safe_paths
 from toolcrib.infra.files.tool_folder import survey_folder, survey_shared, tool_folders
-from toolcrib.model.errors import Kind, ToolError
 
 
 @pytest.fixture

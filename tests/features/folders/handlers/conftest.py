@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from toolcrib import Call, Context, Tool
 from toolcrib.features.folders.runner import HandlerRunner
 from toolcrib.infra.programs.executables import Commands
 from toolcrib.infra.sandbox.jobs import WorkspacePolicy
-from toolcrib.model.call import Call, Context
-from toolcrib.model.tool import Handler, Tool
+from toolcrib.model.tool import Handler
 
 OPEN = {"type": "object", "properties": {}}
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from toolcrib.model.errors import Kind, ToolError
+from toolcrib import Kind, ToolError
 
 WORKS = "return { ok: true, data: 'fine' }"
 EXECUTE = "export const execute = (given) => acts[given.args.bad ?? 0](given);"

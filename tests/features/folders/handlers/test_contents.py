@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 import toolcrib
-from toolcrib.model.tool import Handler, Tool
+from toolcrib import Tool
+from toolcrib.model.tool import Handler
 
 NODE = """
 import fs from "node:fs";

@@ -11,15 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from toolcrib import Context, Session, Tool
 from toolcrib.features.folders.handler_messages import (
     MAX_AUDIT_BYTES,
     MAX_AUDIT_ENTRIES,
     MAX_COMPLAINTS,
     HandlerService,
 )
-from toolcrib.model.call import Context
-from toolcrib.model.session import Session
-from toolcrib.model.tool import Handler, Tool
+from toolcrib.model.tool import Handler
 
 PATIENCE = 10
 

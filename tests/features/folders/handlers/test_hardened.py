@@ -6,10 +6,9 @@ import time
 
 import pytest
 
+from toolcrib import Kind, Session, ToolError
 from toolcrib.features.folders.handler_messages import MAX_INTENT_BYTES
 from toolcrib.features.folders.node_worker import BEGINNING_SECONDS
-from toolcrib.model.errors import Kind, ToolError
-from toolcrib.model.session import Session
 
 PID = "export const execute = () => ({ ok: true, data: process.pid });"
 

@@ -6,10 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from toolcrib import Crib
+from toolcrib import Call, Crib, Kind
 from toolcrib.build import build
-from toolcrib.model.call import Call
-from toolcrib.model.errors import Kind
 
 FIXTURES = Path(__file__).parents[3] / "seeds" / "fixtures" / "tool_folders" / "tools"
 FAREWELL = "I don't tolerate disrespect. This conversation is over."

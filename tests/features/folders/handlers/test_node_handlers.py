@@ -4,9 +4,8 @@ import asyncio
 
 import pytest
 
+from toolcrib import Kind, Session, ToolError
 from toolcrib.features.folders.handler_messages import refuse_changed
-from toolcrib.model.errors import Kind, ToolError
-from toolcrib.model.session import Session
 
 TELL = """
 export async function execute(given) {

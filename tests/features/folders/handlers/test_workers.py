@@ -9,10 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from toolcrib import Crib
+from toolcrib import Crib, Kind, Session
 from toolcrib.features.folders import worker_pool as module
-from toolcrib.model.errors import Kind
-from toolcrib.model.session import Session
 
 PID = "export const execute = ({ args }) => ({ ok: true, data: process.pid });"
 COUNT = "let n = 0; export const execute = () => ({ ok: true, data: [process.pid, ++n] });"

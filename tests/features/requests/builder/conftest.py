@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from toolcrib import Crib
+from toolcrib import Crib, ToolError
 from toolcrib.features.requests.builder import Builder
 from toolcrib.features.requests.candidate import read_candidate
 from toolcrib.features.requests.claim import Bench, Proof
@@ -15,7 +15,6 @@ from toolcrib.features.requests.document.reader import read_request
 from toolcrib.features.requests.document.writer import write_request
 from toolcrib.features.requests.queues.sqlite import EmbeddedQueue
 from toolcrib.features.requests.queues.sqlite_changes import read_clock
-from toolcrib.model.errors import ToolError
 
 SECONDS = 30.0
 

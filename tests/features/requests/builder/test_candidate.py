@@ -11,11 +11,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from toolcrib import Kind, ToolError
 from toolcrib.features.requests.candidate import Candidate, read_candidate, tool_of_candidate
 from toolcrib.features.requests.document.reader import read_request
 from toolcrib.features.requests.document.writer import write_request
 from toolcrib.features.requests.format import read_folder
-from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.toolrequest import Allowance, ToolRequest
 
 WISH: dict[str, object] = {

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from toolcrib import Kind, SettingsError, ToolError
 from toolcrib.features.requests.builder import GIVEN_BACK, MAX_FALLS, UnfitError, count_falls
 from toolcrib.features.requests.candidate import publish, read_candidate
 from toolcrib.features.requests.claim import MAX_SAYINGS, read_task
@@ -19,7 +20,6 @@ from toolcrib.features.requests.delivery import PersonMaker
 from toolcrib.features.requests.workspace import find_package, write_workspace
 from toolcrib.infra.programs.executables import Commands
 from toolcrib.infra.sandbox.jobs import MEGABYTE
-from toolcrib.model.errors import Kind, SettingsError, ToolError
 from toolcrib.model.toolrequest import Allowance, Event, Status
 from warm_python import WarmPython
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from toolcrib import Crib
+from toolcrib import Crib, Kind, ToolError
 from toolcrib.features.bundles import other_sources
 from toolcrib.features.requests.candidate import Candidate, find_published, publish, read_candidate
 from toolcrib.features.requests.document.reader import read_request
@@ -24,7 +24,6 @@ from toolcrib.features.requests.document.writer import write_request
 from toolcrib.features.requests.format import load_package
 from toolcrib.infra.files.disk import Disk
 from toolcrib.lib.names import is_uuid7
-from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.toolrequest import Allowance, Made, ToolRequest
 from warm_python import run_python
 

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from toolcrib import Kind, ToolError
 from toolcrib.features.requests.document.reader import read_request
-from toolcrib.model.errors import Kind, ToolError
 
 SMALL = {
     "id": "req_20240115_001",

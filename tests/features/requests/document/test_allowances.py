@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from toolcrib import Kind, ToolError
 from toolcrib.features.requests.document.extensions import read_allowance
-from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.toolrequest import Allowance, RecordedAnswer
 
 

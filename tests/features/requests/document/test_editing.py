@@ -5,10 +5,10 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from toolcrib import Kind, ToolError
 from toolcrib.features.requests.document.reader import read_request
 from toolcrib.features.requests.document.writer import set_field, with_id, write_request
 from toolcrib.lib.yaml import read_yaml
-from toolcrib.model.errors import Kind, ToolError
 
 NEW = "req_20250101_007"
 FIELDS = ["id", "name", "description", "priority", "requested_by", "experiment_blocked"]

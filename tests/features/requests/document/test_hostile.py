@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from toolcrib import Kind, ToolError
 from toolcrib.features.requests.document.reader import read_request
-from toolcrib.model.errors import Kind, ToolError
 
 LETTERS = "abcdefghij"
 KEYS = [

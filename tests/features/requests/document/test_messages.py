@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from toolcrib import Kind, ToolError
 from toolcrib.features.requests.document.reader import read_request
 from toolcrib.features.requests.document.writer import Message, read_message, readable_id
-from toolcrib.model.errors import Kind, ToolError
 
 YAML = (
     "tool_request:\n  id: req_20240115_001\n  name: a_b\n  description: d\n  priority: low\n  requested_by: fullsend\n"

@@ -2,9 +2,9 @@
 
 import pytest
 
+from toolcrib import Kind, ToolError
 from toolcrib.features.requests.document.extensions import read_answers
 from toolcrib.features.requests.document.reader import read_request
-from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.toolrequest import Example, RecordedAnswer
 
 URL = "https://api.example.com/users"

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
+from toolcrib import Kind, ToolError
 from toolcrib.features.requests.document.reader import read_request
 from toolcrib.features.requests.document.writer import with_id
-from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.toolrequest import Priority
 
 DOCUMENT_NAMES = [

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from toolcrib import ToolError
 from toolcrib.features.requests.document.reader import read_request
-from toolcrib.model.errors import ToolError
 
 HEAD = """tool_request:
   id: req_20240115_001

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from toolcrib import Kind, ToolError
 from toolcrib.features.requests.document.reader import read_request
 from toolcrib.features.requests.document.writer import write_request
 from toolcrib.lib.yaml import read_yaml
-from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.toolrequest import MISSING
 
 NAMES = st.from_regex(r"[a-z][a-z0-9]{0,8}_[a-z0-9]{1,8}", fullmatch=True)

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
+from toolcrib import Kind, ToolError
 from toolcrib.features.requests.gate.judge import judge
-from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.toolrequest import Allowance
 
 CODE = """

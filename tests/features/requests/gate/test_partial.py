@@ -2,11 +2,10 @@
 
 import pytest
 
+from toolcrib import Kind, Result, ToolError
 from toolcrib.features.requests.gate.calls import Tried
 from toolcrib.features.requests.gate.contract import Sample
 from toolcrib.features.requests.gate.effects import Achievement
-from toolcrib.model.errors import Kind, ToolError
-from toolcrib.model.result import Result
 from toolcrib.model.toolrequest import RecordedAnswer
 
 SAMPLE = Sample(about="a call", arguments={"repo": "owner/name"})

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from toolcrib import Kind, ToolError
 from toolcrib.features.requests.brief import fence
 from toolcrib.features.requests.openai_maker import read_answer, read_files
-from toolcrib.model.errors import Kind, ToolError
 
 ENTRY = "word_counter.py"
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from toolcrib import Kind, SettingsError, ToolError
 from toolcrib.features.requests.candidate import read_candidate
 from toolcrib.features.requests.gate.contract_tests import write_contract_tests
 from toolcrib.infra.egress.client import Egress
-from toolcrib.model.errors import Kind, SettingsError, ToolError
 
 WRITER = """\
 import pathlib, re

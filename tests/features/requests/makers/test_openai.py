@@ -10,12 +10,11 @@ from openai.types.chat import ChatCompletion
 from openai.types.chat.completion_create_params import CompletionCreateParamsNonStreaming
 from pydantic import TypeAdapter
 
+from toolcrib import Kind, RetryPolicy, SettingsError, ToolError
 from toolcrib.features.requests.candidate import read_candidate
 from toolcrib.features.requests.openai_maker import OpenAIMaker
 from toolcrib.infra.egress.client import Egress
 from toolcrib.infra.secrets.secret import Secret
-from toolcrib.model.errors import Kind, SettingsError, ToolError
-from toolcrib.model.limits import RetryPolicy
 
 KEY = "sk-canary/7f3a+19bd55e188a2=="
 MODEL = "some-model-1"

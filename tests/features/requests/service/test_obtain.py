@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from toolcrib.model.errors import Kind, ToolError
+from toolcrib import Kind, ToolError
 from toolcrib.model.toolrequest import Status
 
 THREAD = "toolcrib-waiting"

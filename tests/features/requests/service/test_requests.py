@@ -5,8 +5,8 @@ import threading
 
 import pytest
 
+from toolcrib import Kind, ToolError
 from toolcrib.features.requests.tracker import MAX_TEXT_BYTES
-from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.toolrequest import Allowance, Status
 
 ID = "req_20240115_001"

@@ -7,15 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from toolcrib import Crib
+from toolcrib import Crib, Kind, Tool, ToolError
 from toolcrib.core.settings import AccessSettings
 from toolcrib.features.requests.gate.calls import write_probe
 from toolcrib.features.requests.gate.contract import TrialTerms
 from toolcrib.features.requests.trial_crib import AUTHORITY
 from toolcrib.infra.programs.observed_effects import Comparison
 from toolcrib.infra.sandbox.child import notifications
-from toolcrib.model.errors import Kind, ToolError
-from toolcrib.model.tool import Chained, Function, Script, Tool
+from toolcrib.model.tool import Chained, Function, Script
 from toolcrib.model.toolrequest import RecordedAnswer
 
 pytestmark = pytest.mark.skipif(not notifications.is_available(), reason="the kernel lets nobody observe")

@@ -12,9 +12,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from toolcrib import Crib
+from toolcrib import Crib, Kind, SettingsError, ToolError
 from toolcrib.features.requests.plugin import QUEUE_FILE
-from toolcrib.model.errors import Kind, SettingsError, ToolError
 from toolcrib.model.toolrequest import Status
 
 SECONDS = 20

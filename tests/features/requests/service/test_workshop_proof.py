@@ -7,9 +7,9 @@ import time
 
 import pytest
 
+from toolcrib import Kind, SettingsError, ToolError
 from toolcrib.features.requests.plugin import QUEUE_FILE
 from toolcrib.features.requests.queues.sqlite import EmbeddedQueue
-from toolcrib.model.errors import Kind, SettingsError, ToolError
 from toolcrib.model.toolrequest import Status
 
 SECONDS = 20

@@ -11,9 +11,9 @@ from contextlib import suppress
 
 import pytest
 
+from toolcrib import Kind, ToolError
 from toolcrib.features.requests.document.writer import write_request
 from toolcrib.features.requests.plugin import QUEUE_FILE
-from toolcrib.model.errors import Kind, ToolError
 
 SECONDS = 20
 PASSWORD = "canary/of+the=queue"

@@ -6,9 +6,8 @@ from textwrap import dedent
 
 import pytest
 
+from toolcrib import Kind, Tool, ToolError
 from toolcrib.features.scripts.format import ScriptFile
-from toolcrib.model.errors import Kind, ToolError
-from toolcrib.model.tool import Tool
 
 ROOT = Path(".ai/tools")
 FIELDS = {

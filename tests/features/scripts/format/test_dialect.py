@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from toolcrib import ToolError
 from toolcrib.core.catalog import Catalog
 from toolcrib.core.file_source import FileSource
 from toolcrib.features.scripts.definition import build_tools
 from toolcrib.features.scripts.format import ScriptFile
 from toolcrib.features.scripts.metadata import Metadata
-from toolcrib.model.errors import ToolError
 
 ROOT = Path(".ai/tools")
 YAML = 'tool_id: a-b\ncategory: {}\ntool_type: script\nversion: "1.0.0"\ndescription: D\nexecutor_id: bash\n'

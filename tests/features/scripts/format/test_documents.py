@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from toolcrib import ToolError
 from toolcrib.features.scripts.format import ScriptFile
 from toolcrib.lib.documents import read_json, read_toml
 from toolcrib.lib.positions import json_lines, toml_lines
-from toolcrib.model.errors import ToolError
 
 
 class TestDocuments:

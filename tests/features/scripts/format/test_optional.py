@@ -2,7 +2,8 @@
 
 import pytest
 
-from toolcrib.model.limits import Backoff, Cost, Limits, RetryPolicy
+from toolcrib import Cost, Limits, RetryPolicy
+from toolcrib.model.limits import Backoff
 
 RETRY = """
 retry_policy:

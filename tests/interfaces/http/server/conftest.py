@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from toolcrib import ToolError
 from toolcrib.interfaces.http.server import serve_app
 from toolcrib.interfaces.http.server_state import Service
 from toolcrib.interfaces.http.settings import ServerSettings
-from toolcrib.model.errors import ToolError
 
 SECONDS = 20
 HEAD = b"Host: localhost\r\n"

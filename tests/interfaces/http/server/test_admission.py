@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolcrib.model.errors import Kind, ToolError
+from toolcrib import Kind, ToolError
 from toolcrib.toolkit.http.concurrency import Admission
 
 HOST = b"Host: localhost\r\n"

@@ -11,9 +11,9 @@ import socket
 import orjson
 import pytest
 
+from toolcrib import SettingsError
 from toolcrib.interfaces.http import server
 from toolcrib.interfaces.http.server import is_loopback, new_loop, open_sockets, room_for, serve, url_of
-from toolcrib.model.errors import SettingsError
 
 HOST = b"Host: localhost\r\n"
 

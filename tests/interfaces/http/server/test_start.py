@@ -8,12 +8,11 @@ import threading
 
 import pytest
 
-from toolcrib import Crib
+from toolcrib import Crib, Kind, ToolError
 from toolcrib.infra.search.index import Index
 from toolcrib.interfaces.http.commands import run_server
 from toolcrib.interfaces.http.server_state import FINDING_SHARE, QUICK_FINDING_SECONDS, ProblemFinder
 from toolcrib.lib.names import new_id
-from toolcrib.model.errors import Kind, ToolError
 
 SECONDS = 20
 MANY = 120

@@ -9,9 +9,9 @@ import sys
 
 import pytest
 
+from toolcrib import Kind, SettingsError, ToolError
 from toolcrib.features.requests.document.reader import read_request
 from toolcrib.features.requests.queues.redis import RedisQueue
-from toolcrib.model.errors import Kind, SettingsError, ToolError
 
 ID = "req_20240115_001"
 

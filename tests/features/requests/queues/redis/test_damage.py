@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
+from toolcrib import Kind, ToolError
 from toolcrib.features.requests.document.reader import read_request
 from toolcrib.features.requests.queues import redis_intake
-from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.toolrequest import Allowance, Made, Status
 
 FIRST, SECOND, THIRD = (f"req_20240115_00{number}" for number in (1, 2, 3))

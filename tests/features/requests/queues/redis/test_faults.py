@@ -8,10 +8,10 @@ import time
 
 import pytest
 
+from toolcrib import Kind, ToolError
 from toolcrib.features.requests.document.reader import read_request
 from toolcrib.features.requests.queues import redis as queue_module
 from toolcrib.features.requests.queues import redis_connection as link
-from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.toolrequest import Allowance, Made, Status
 from warm_python import WarmPython
 

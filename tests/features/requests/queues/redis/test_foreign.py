@@ -6,9 +6,9 @@ import logging
 
 import pytest
 
+from toolcrib import ToolError
 from toolcrib.features.requests.document.reader import read_request
 from toolcrib.features.requests.queues import redis_connection, redis_intake
-from toolcrib.model.errors import ToolError
 from toolcrib.model.toolrequest import Made, Status
 
 REQUESTS = "fullsend:builder_requests"

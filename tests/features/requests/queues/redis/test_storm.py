@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 import redis
 
+from toolcrib import Kind, ToolError
 from toolcrib.features.requests.document.reader import read_request
-from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.toolrequest import Status
 from warm_python import WarmPython
 

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from toolcrib import Kind, ToolError
 from toolcrib.features.requests.queues.sqlite import EmbeddedQueue
 from toolcrib.features.requests.queues.sqlite_database import LAYOUT
-from toolcrib.model.errors import Kind, ToolError
 
 SOMEBODY = 65534
 
