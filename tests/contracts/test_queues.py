@@ -28,6 +28,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from soaks import size
 from toolcrib import Kind, ToolError
 from toolcrib.features.requests.queues.redis import RedisQueue
 from toolcrib.features.requests.queues.sqlite import EmbeddedQueue
@@ -1096,7 +1097,7 @@ class TestProcesses:
     @pytest.mark.soak
     @pytest.mark.timeout(600)
     def test_many_builders_that_are_killed_lose_nothing_and_finish_nothing_twice(self, queue, storage):
-        kill_builders(queue, storage, requests=900, builders=6, kills=100)
+        kill_builders(queue, storage, requests=size(900), builders=6, kills=size(100))
 
 
 def kill_builders(queue, storage, *, requests, builders, kills):
@@ -1410,7 +1411,7 @@ class TestModel:
     @pytest.mark.soak
     @pytest.mark.timeout(1_200)
     def test_however_long_it_is_done_the_queue_does_what_the_rules_say(self, new_storage):
-        check_against_model(new_storage, examples=1_000, steps=60)
+        check_against_model(new_storage, examples=size(1_000), steps=60)
 
 
 def check_against_model(new_storage, *, examples, steps, phases=tuple(Phase)):

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from soaks import size
 from toolcrib import Kind, ToolError
 from toolcrib.features.bundles.facade import Bundles
 from toolcrib.infra.search.index import Index
@@ -244,5 +245,7 @@ TestInFiles.settings = settings(max_examples=5, stateful_step_count=30, **UNHURR
 def test_many_more_of_both():
     from hypothesis.stateful import run_state_machine_as_test
 
-    run_state_machine_as_test(Machine, settings=settings(max_examples=1_000, stateful_step_count=60, **UNHURRIED))
-    run_state_machine_as_test(FileMachine, settings=settings(max_examples=100, stateful_step_count=60, **UNHURRIED))
+    run_state_machine_as_test(Machine, settings=settings(max_examples=size(1_000), stateful_step_count=60, **UNHURRIED))
+    run_state_machine_as_test(
+        FileMachine, settings=settings(max_examples=size(100), stateful_step_count=60, **UNHURRIED)
+    )

@@ -8,6 +8,7 @@ from functools import cache
 
 import pytest
 
+from soaks import size
 from toolcrib.features.bundles.facade import Bundles
 from toolcrib.infra.search.index import Index
 from toolcrib.infra.storage.file_store import FileStore
@@ -163,7 +164,7 @@ def test_of_many_writers_of_one_pair_one_wins_and_the_others_conflict(start, bun
 @pytest.mark.soak
 @pytest.mark.timeout(1_800)
 def test_of_sixty_four_writers_one_wins_every_time(start, bundle_id, tmp_path):
-    race(start, bundle_id, tmp_path / "store", processes=4, threads=16, rounds=200)
+    race(start, bundle_id, tmp_path / "store", processes=4, threads=16, rounds=size(200))
 
 
 def check_histories(start, *, processes, operations, seed):
@@ -227,7 +228,7 @@ def test_every_history_could_have_happened_one_by_one(start):
 @pytest.mark.soak
 @pytest.mark.timeout(3_600)
 def test_many_histories_could_have_happened_one_by_one(start):
-    for turn in range(20):
+    for turn in range(size(20)):
         check_histories(start, processes=8, operations=250, seed=1_000 * turn)
 
 
@@ -279,7 +280,7 @@ def test_what_a_killed_writer_was_told_is_so_and_every_file_is_whole(start, bund
 @pytest.mark.soak
 @pytest.mark.timeout(3_600)
 def test_what_many_killed_writers_were_told_is_so(start, bundle_id, tmp_path):
-    kill_writers(start, bundle_id, tmp_path / "store", rounds=200)
+    kill_writers(start, bundle_id, tmp_path / "store", rounds=size(200))
 
 
 def test_the_limit_holds_across_processes(start, bundle_id, tmp_path):

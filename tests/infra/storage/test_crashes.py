@@ -11,6 +11,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from soaks import size
 from toolcrib.infra.storage.file_store import FileStore
 from warm_python import WarmPython
 
@@ -110,7 +111,7 @@ def test_killed_writers_leave_whole_documents_and_all_they_acknowledged(tmp_path
 @pytest.mark.soak
 @pytest.mark.timeout(1800)
 def test_a_thousand_killed_writers_leave_whole_documents_and_all_they_acknowledged(tmp_path):
-    kill_writers(tmp_path, 250, random.Random(os.getpid()))
+    kill_writers(tmp_path, size(250), random.Random(os.getpid()))
 
 
 CREATOR = """
@@ -153,7 +154,7 @@ def test_of_sixty_four_creators_in_four_processes_exactly_one_wins(tmp_path):
 @pytest.mark.soak
 @pytest.mark.timeout(600)
 def test_of_sixty_four_creators_exactly_one_wins_two_hundred_times(tmp_path):
-    race_of_creators(tmp_path, 200)
+    race_of_creators(tmp_path, size(200))
 
 
 def test_every_process_sees_the_generation_change_with_every_write_of_any(tmp_path):

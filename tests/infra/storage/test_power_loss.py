@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from soaks import size
 from toolcrib.infra.files.disk import Disk
 from toolcrib.infra.storage.file_store import FileStore
 
@@ -236,7 +237,7 @@ def test_whatever_is_done_is_done_or_not_when_the_power_fails(tmp_path_factory, 
 @pytest.mark.soak
 @pytest.mark.timeout(1800)
 @given(st.lists(STEPS, max_size=12))
-@settings(max_examples=300)
+@settings(max_examples=size(300))
 def test_whatever_long_story_is_told_the_power_may_fail(tmp_path_factory, steps):
     check(tmp_path_factory.mktemp("power"), steps)
 

@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from soaks import size
 from toolcrib import Crib
 
 SECONDS = 60
@@ -199,7 +200,7 @@ async def check_answers(server: Server, answers: list) -> int:
 @pytest.mark.timeout(300)
 async def test_ten_thousand_calls_at_once(project):
     async with served(project) as server:
-        lines = [await server.connect() for _ in range(10_000)]
+        lines = [await server.connect() for _ in range(size(10_000))]
         calls = [
             line.ask("POST", "/crib/call", {"name": "nap", "args": {"n": number}}) for number, line in enumerate(lines)
         ]
@@ -218,7 +219,7 @@ async def test_slow_silent_and_greedy_clients_are_ended_and_others_served(projec
 @pytest.mark.soak
 @pytest.mark.timeout(300)
 async def test_a_thousand_slow_a_thousand_silent_and_a_gigabyte(project):
-    await besiege(project, slow=500, silent=1_000, huge=1_000_000_000)
+    await besiege(project, slow=size(500), silent=size(1_000), huge=size(1_000_000_000))
 
 
 async def besiege(project: Path, *, slow: int, silent: int, huge: int) -> None:
@@ -262,7 +263,7 @@ async def flood(server: Server, call: bytes, size: int) -> int:
     return status
 
 
-@pytest.mark.parametrize("rounds", [1, pytest.param(50, marks=[pytest.mark.soak, pytest.mark.timeout(600)])])
+@pytest.mark.parametrize("rounds", [1, pytest.param(size(50), marks=[pytest.mark.soak, pytest.mark.timeout(600)])])
 async def test_a_server_told_to_end_answers_whom_it_took_on_and_counts_every_call(project, rounds):
     made = 0
     for _ in range(rounds):
@@ -294,7 +295,7 @@ async def test_a_server_that_is_killed_loses_no_call_that_was_counted(project):
     assert 20 <= await counted(project) <= 25
 
 
-@pytest.mark.parametrize("kills", [2, pytest.param(50, marks=[pytest.mark.soak, pytest.mark.timeout(900)])])
+@pytest.mark.parametrize("kills", [2, pytest.param(size(50), marks=[pytest.mark.soak, pytest.mark.timeout(900)])])
 async def test_what_was_acknowledged_is_there_after_the_server_was_killed_again_and_again(project, kills):
     acknowledged: set[str] = set()
     for round_ in range(kills):

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 import redis
 
+from soaks import size
 from toolcrib import Kind, ToolError
 from toolcrib.features.requests.document.reader import read_request
 from toolcrib.model.toolrequest import Status
@@ -253,6 +254,8 @@ def test_nothing_is_lost_or_finished_twice_in_a_storm(stormy):
 @pytest.mark.soak
 @pytest.mark.timeout(1_800)
 def test_nothing_is_lost_or_finished_twice_in_a_great_storm(stormy, capsys):
-    figures = stormy(requests=2_000, workers=8, work=0.4, faults=240, pause=0.5, seed=int(os.environ.get("STORM", "8")))
+    figures = stormy(
+        requests=size(2_000), workers=8, work=0.4, faults=size(240), pause=0.5, seed=int(os.environ.get("STORM", "8"))
+    )
     with capsys.disabled():
         print(f"\n{figures}")
