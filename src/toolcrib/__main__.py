@@ -14,13 +14,25 @@ if TYPE_CHECKING:
 # Until so many objects have come, nothing is collected: most commands end before that, and collecting while modules are
 # loaded would take a tenth of their time.
 OBJECTS_BEFORE_COLLECTING = 100_000
+PROJECT_OPTION = ("--project", "-C")
+MCP_WORDS = 3
 
 
 def main(words: Sequence[str] | None = None) -> int:
     """Run the command line on these words, by default those of the process; the exit code."""
     gc.set_threshold(OBJECTS_BEFORE_COLLECTING)
+    words = sys.argv[1:] if words is None else words
+    opening = None
+    if _serves_stdio(words):
+        # A client waits for its first answer, which needs nothing of the rest.
+        opening = load("toolcrib.interfaces.mcp.stdio_opening:open_stdio")()
     # Loaded only now, so that nothing is collected meanwhile.
-    return int(load("toolcrib.interfaces.cli.entry:main")(words))
+    return int(load("toolcrib.interfaces.cli.entry:main")(words, opening))
+
+
+def _serves_stdio(words: Sequence[str]) -> bool:
+    """Whether the words are `mcp` alone, or with a project."""
+    return list(words[:1]) == ["mcp"] and (len(words) == 1 or (len(words) == MCP_WORDS and words[1] in PROJECT_OPTION))
 
 
 if __name__ == "__main__":

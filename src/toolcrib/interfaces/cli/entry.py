@@ -21,7 +21,7 @@ from toolcrib.toolkit.cli.console import (
     complain_about,
     require_project,
 )
-from toolcrib.toolkit.cli.options import PROJECT, wants_help
+from toolcrib.toolkit.cli.options import wants_help
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -34,10 +34,13 @@ if TYPE_CHECKING:
     from toolcrib.model.tool import Tool
 
 
-def main(words: Sequence[str] | None = None) -> int:
-    """Run the command line on these words, by default those of the process; the exit code."""
+def main(words: Sequence[str] | None = None, opening: object = None) -> int:
+    """Run the command line on these words, by default those of the process; the exit code.
+
+    `opening` is the connection of `crib mcp`, whose first request was answered before this was loaded.
+    """
     try:
-        code = _dispatch(sys.argv[1:] if words is None else words)
+        code = _dispatch(sys.argv[1:] if words is None else words, opening)
         if sys.stdout is not None:
             sys.stdout.flush()
     except BrokenPipeError:
@@ -135,25 +138,14 @@ class CribOpener:
         return crib
 
 
-def _dispatch(words: Sequence[str]) -> int:
+def _dispatch(words: Sequence[str], opening: object) -> int:
     """Run `crib call` and `crib mcp` by themselves, and every other command through Click."""
     if words[:1] == ["call"] and not wants_help(words):
         return int(load("toolcrib.interfaces.cli.call_command:call_command")(words[1:], CribOpener()))
-    if (opener := _serves_stdio(words)) is not None:
-        # The first request is answered before all that serves the others is loaded.
-        opening = load("toolcrib.interfaces.mcp.stdio_opening:open_stdio")()
-        load("toolcrib.interfaces.mcp.stdio_opening:answer_first")(opening)
+    if opening is not None:
+        opener = CribOpener(*words[2:])
         return int(load("toolcrib.interfaces.mcp.stdio_command:serve_project")(opener, opening))
     return int(load("toolcrib.interfaces.cli.program:run")(words, CribOpener()))
-
-
-def _serves_stdio(words: Sequence[str]) -> CribOpener | None:
-    """The opener of `crib mcp`, with a project or without; None for any other words."""
-    if list(words) == ["mcp"]:
-        return CribOpener()
-    if len(words) == 3 and words[0] == "mcp" and words[1] in PROJECT.spellings:  # noqa: PLR2004 - command, option, folder
-        return CribOpener(words[2])
-    return None
 
 
 def _as_any(crib: Crib) -> AnyCrib:

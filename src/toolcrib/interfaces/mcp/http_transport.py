@@ -259,8 +259,7 @@ class McpEndpoints:
         return Peer(caller=_caller(http), wire=STATELESS, capabilities=capabilities, log_level=log_level_of(request))
 
     def _check_arguments(self, request: Request, http: HttpRequest) -> None:
-        name, arguments = request.params.get("name"), request.params.get("arguments", {})
-        served = self._server.tools.find(name) if isinstance(name, str) else None
+        served, arguments = self._server.tools.called_by(request), request.params.get("arguments", {})
         if served is not None and served.headers and isinstance(arguments, dict):
             check_arguments(served.headers, arguments, http.scope["headers"])
 

@@ -61,14 +61,15 @@ class UnreadableError(ProtocolError):
 
 
 class Request:
-    """A message that is answered."""
+    """A message that is answered; `tool` is what was found of the tool that it calls, once that was looked up."""
 
-    __slots__ = ("id", "method", "params")
+    __slots__ = ("id", "method", "params", "tool")
 
     def __init__(self, request_id: Id, method: str, params: Params) -> None:
         self.id = request_id
         self.method = method
         self.params = params
+        self.tool: object = ...
 
     @property
     def meta(self) -> Params:

@@ -163,9 +163,8 @@ class McpServer:
         """Whether something may be sent to the client before the request is answered."""
         if request.method != "tools/call":
             return request.method in TALKATIVE
-        name = request.params.get("name")
-        served = self.tools.find(name) if isinstance(name, str) else None
-        return name == CALL or (served is not None and served.may_ask)
+        served = self.tools.called_by(request)
+        return request.params.get("name") == CALL or (served is not None and served.may_ask)
 
     async def answer(self, request: Request, peer: Peer, outlet: Outlet) -> object:
         """The result of a request; raises ProtocolError where it cannot be carried out."""
@@ -235,10 +234,11 @@ class McpServer:
             raise ProtocolError(Code.INVALID_PARAMS, "arguments: must be an object")
         if (name == CALL or self._search.has(name)) and await self.tools.is_large():
             return await self._call_own(name, arguments, request, peer, outlet)
-        return await self._call(name, arguments, request, peer, outlet)
+        return await self._call(self.tools.called_by(request), name, arguments, request, peer, outlet)
 
-    async def _call(self, name: str, arguments: Params, request: Request, peer: Peer, outlet: Outlet) -> Params:
-        served = self.tools.find(name)
+    async def _call(
+        self, served: ServedTool | None, name: str, arguments: Params, request: Request, peer: Peer, outlet: Outlet
+    ) -> Params:
         if served is None or not served.may_ask:
             if "requestState" in request.params:
                 raise ProtocolError(Code.INVALID_PARAMS, "requestState: this tool asked nothing")
@@ -263,7 +263,7 @@ class McpServer:
                 raise ToolError(Kind.VALIDATION, "arguments: must be an object")
         except ToolError as problem:
             return to_wire(Result(error=problem, refused=True), None, peer.wire)
-        return await self._call(inner, given, request, peer, outlet)
+        return await self._call(self.tools.find(inner), inner, given, request, peer, outlet)
 
     async def _perform(self, call: Call, served: ServedTool | None) -> Result:
         try:

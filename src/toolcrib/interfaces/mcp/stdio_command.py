@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from toolcrib.interfaces.mcp.stdio_opening import answer_first, open_stdio
+from toolcrib.interfaces.mcp.stdio_opening import open_stdio
 from toolcrib.interfaces.mcp.stdio_transport import serve
 from toolcrib.toolkit.cli.console import ExitCode, log_on_stderr
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def serve_project(opener: Opener[Crib], opening: Opening | None = None) -> ExitCode:
     """Serve the project that the opener means to the client on standard input and output."""
-    opening = answer_first(open_stdio()) if opening is None else opening
+    opening = open_stdio() if opening is None else opening
     with log_on_stderr():
         asyncio.run(_serve(opener, opening))
     return ExitCode.DONE

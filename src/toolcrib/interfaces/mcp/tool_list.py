@@ -20,7 +20,7 @@ from toolcrib.model.errors import ToolError
 
 if TYPE_CHECKING:
     from toolcrib.crib import Crib
-    from toolcrib.interfaces.mcp.messages import Params
+    from toolcrib.interfaces.mcp.messages import Params, Request
     from toolcrib.interfaces.mcp.versions import Wire
     from toolcrib.model.tool import Tool
 
@@ -58,6 +58,13 @@ class ToolList:
         except ToolError:
             # The call itself says what is wrong.
             return None
+
+    def called_by(self, request: Request) -> ServedTool | None:
+        """What is known of the tool that a request calls, looked up once."""
+        if request.tool is ...:
+            name = request.params.get("name")
+            request.tool = self.find(name) if isinstance(name, str) else None
+        return request.tool if isinstance(request.tool, ServedTool) else None
 
     def serve(self, tool: Tool) -> ServedTool:
         """What is known of a tool; raises ToolError for one that cannot be offered."""
