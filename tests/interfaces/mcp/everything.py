@@ -1,9 +1,13 @@
-"""What the official conformance suite calls by name, as functions of a host program: `python everything.py PORT` serves it."""
+"""What the official conformance suite calls by name, as functions of a host program.
+
+`python everything.py PORT [PROJECT]` serves it, `python everything.py --names` prints the names of its tools.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import base64
+import json
 import sys
 from typing import Any
 
@@ -350,20 +354,23 @@ PUBLISHED: list[Any] = [
 ]
 
 
-def make_crib(**settings: Any) -> Crib:
+def make_crib(project: str | None = None, **settings: Any) -> Crib:
     """A crib with all of it."""
-    crib = Crib(tools=TOOLS, builtins={"enabled": False}, **settings)
+    crib = Crib(project, tools=TOOLS, builtins={"enabled": False}, **settings)
     for published in PUBLISHED:
         crib.publications.add(published)
     CRIBS[:] = [crib]
     return crib
 
 
-async def main(port: int) -> None:
+async def main(port: int, project: str | None = None) -> None:
     """Serve it until a signal comes."""
-    async with make_crib() as crib:
+    async with make_crib(project) as crib:
         await serve(crib, host="127.0.0.1", port=port, say=print, ready=lambda url: print(url, flush=True))
 
 
 if __name__ == "__main__":
-    asyncio.run(main(int(sys.argv[1])))
+    if sys.argv[1] == "--names":
+        print(json.dumps([function.__name__ for function in TOOLS]))
+    else:
+        asyncio.run(main(int(sys.argv[1]), *sys.argv[2:]))

@@ -120,15 +120,22 @@ class PathEndpoints:
         await respond(request, await endpoint.handle(request), send)
 
 
+# Clients look here for an authorization server. A refusal would tell them that there is one, and they would drop their token.
+OAUTH_PATHS = ("/.well-known/oauth-", "/.well-known/openid-configuration")
+OAUTH_REGISTRATION = "/register"
+
+
 class NoSuchPath:
-    """Answers a path without a route; only an authenticated caller gets a 404."""
+    """Answers a path without a route; only an authenticated caller gets a 404, except where clients look for OAuth."""
 
     def __init__(self, gate: Gate) -> None:
         self._gate = gate
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         """Refuse the request."""
-        self._gate.admit(scope[REQUEST], Scope.READ)
+        path = scope["path"]
+        if path != OAUTH_REGISTRATION and not path.startswith(OAUTH_PATHS):
+            self._gate.admit(scope[REQUEST], Scope.READ)
         raise Refusal(404, Kind.NOT_FOUND, "no such path; /openapi.json lists all paths")
 
 

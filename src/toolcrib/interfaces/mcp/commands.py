@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 import click
 
+from toolcrib.infra.files.durable import replace
+from toolcrib.interfaces.mcp.client_config import McpClient, plan_change
 from toolcrib.interfaces.mcp.stdio_command import serve_project
-from toolcrib.toolkit.cli.group import project_option
+from toolcrib.toolkit.cli.console import ExitCode, say
+from toolcrib.toolkit.cli.group import pass_opener, project_option
+
+if TYPE_CHECKING:
+    from toolcrib.crib import Crib
+    from toolcrib.toolkit.cli.group import Opener
 
 
 @click.group("mcp", invoke_without_command=True)
@@ -17,6 +27,28 @@ def mcp(ctx: click.Context) -> int:
     The client starts this command and speaks to it over standard input and output. The same tools are served over HTTP at
     /mcp by: crib serve.
     """
-    if ctx.invoked_subcommand is not None:
-        return 0
-    return serve_project(ctx.obj)
+    return ExitCode.DONE if ctx.invoked_subcommand is not None else serve_project(ctx.obj)
+
+
+@mcp.command("install")
+@click.argument("client", type=click.Choice([str(client) for client in McpClient]))
+@click.option("--write", is_flag=True, help="Write the change; without it, it is only shown.")
+@project_option
+@pass_opener
+def install(opener: Opener[Crib], client: str, *, write: bool) -> int:
+    """Add the project to the configuration of a client.
+
+    What stands in the file stays there. An entry of the same name, or a file with comments, is left to you.
+    """
+    change = plan_change(McpClient(client), opener.folder.resolve(), Path.home())
+    if not change.entry:
+        say(f"{change.path} has it already")
+        return ExitCode.DONE
+    if write:
+        change.path.parent.mkdir(parents=True, exist_ok=True)
+        replace(change.path, change.text.encode())
+    say(f"{'wrote to' if write else 'would add to'} {change.path}:")
+    say(change.entry.rstrip())
+    if not write:
+        say("write it with --write")
+    return ExitCode.DONE

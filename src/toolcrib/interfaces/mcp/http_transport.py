@@ -138,9 +138,12 @@ class McpEndpoints:
             stream_seconds=self._stream_seconds,
         )
         self._ending = host.ending
+        self._closing: asyncio.Task[None] | None = None
 
     async def post(self, http: HttpRequest) -> Answer:
         """POST /mcp."""
+        if self._closing is None:
+            self._closing = asyncio.create_task(self._close_at_the_end())
         _check_type(http)
         message = None
         is_stateless = False
@@ -185,6 +188,11 @@ class McpEndpoints:
             return _refuse(None, problem, is_stateless=False)
         self._server.forget(session.id)
         return Answer(status=204)
+
+    async def _close_at_the_end(self) -> None:
+        """Stop what waits for answers of clients when the server ends."""
+        await self._ending.wait()
+        self._server.close()
 
     # --- messages ------------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,227 @@
+"""Resources, prompts, completion, large results, large catalogues and content."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+
+import pytest
+from tests.interfaces.mcp.conftest import McpClient
+
+from toolcrib import PromptArgument, prompt, resource, tool
+from toolcrib.features.functions.definition import tool_of
+
+
+@resource("notes://{day}", mime_type="text/plain", day=["today", "tomorrow", "yesterday"])
+def note(context, day: str) -> str:
+    """The note of a day."""
+    return f"{context.caller}: {day}"
+
+
+@resource("notes://raw")
+def raw(context) -> bytes:
+    """Bytes."""
+    return b"\x00\xff"
+
+
+@prompt("topic", PromptArgument(name="tone", choices=("dry", "warm")))
+def explain(context, topic: str, tone: str = "dry") -> list:
+    """Explain a topic."""
+    return [f"Explain {topic}", {"role": "assistant", "content": {"type": "text", "text": tone}}]
+
+
+@tool
+def lots(letters: int) -> str:
+    """Give a long text."""
+    return "é" * letters
+
+
+@tool(output_schema={"x-mcp-content": True})
+def blocks(value: list) -> list:
+    """Give blocks of content."""
+    return value
+
+
+@pytest.fixture
+def client(client_of) -> McpClient:
+    client = client_of(lots, blocks, calls={"result_bytes": 2_000})
+    for published in (note, raw, explain):
+        client.crib.publications.add(published)
+    return client
+
+
+async def test_resources_are_listed_and_read_as_text_and_as_bytes(client):
+    listed = (await client.ask("resources/list")).result["resources"]
+    templates = (await client.ask("resources/templates/list")).result["resourceTemplates"]
+    text = (await client.ask("resources/read", {"uri": "notes://to%20day"})).result["contents"]
+    blob = (await client.ask("resources/read", {"uri": "notes://raw"})).result["contents"]
+    assert [each["uri"] for each in listed] == ["notes://raw"]
+    assert "notes://{day}" in [each["uriTemplate"] for each in templates]
+    assert text == [{"uri": "notes://to%20day", "mimeType": "text/plain", "text": "mcp:local: to day"}]
+    assert base64.b64decode(blob[0]["blob"]) == b"\x00\xff"
+
+
+@pytest.mark.parametrize(
+    "uri", ["notes://a/b", "file:///etc/passwd", "crib://tools/../secret/document", "x", "crib://results/00"]
+)
+async def test_a_resource_that_is_not_there_is_told_as_each_wire_has_it(client, uri):
+    new = await client.ask("resources/read", {"uri": uri})
+    old = await (await client.open()).ask("resources/read", {"uri": uri})
+    assert (new.error["code"], old.error["code"]) == (-32602, -32002)
+    assert new.error["data"]["uri"] == uri
+
+
+async def test_prompts_take_texts_that_they_know_and_complete_their_choices(client):
+    names = [each["name"] for each in (await client.ask("prompts/list")).result["prompts"]]
+    got = (await client.ask("prompts/get", {"name": "explain", "arguments": {"topic": "tides"}})).result
+    assert names == ["explain", "tools-text", "tools-voice"]
+    assert [message["role"] for message in got["messages"]] == ["user", "assistant"]
+    for arguments in ({}, {"topic": 5}, {"topic": "x", "other": "y"}):
+        reply = await client.ask("prompts/get", {"name": "explain", "arguments": arguments})
+        assert reply.error["code"] == -32602
+    reference = {"type": "ref/prompt", "name": "explain"}
+    asked = {"ref": reference, "argument": {"name": "tone", "value": "W"}}
+    assert (await client.ask("completion/complete", asked)).result["completion"]["values"] == ["warm"]
+    asked = {"ref": {"type": "ref/resource", "uri": "notes://{day}"}, "argument": {"name": "day", "value": "to"}}
+    assert (await client.ask("completion/complete", asked)).result["completion"]["values"] == ["today", "tomorrow"]
+
+
+async def test_a_large_result_is_a_link_that_only_its_caller_can_read(client):
+    called = (await client.call("lots", {"letters": 3_000})).result
+    link = next(block for block in called["content"] if block["type"] == "resource_link")
+    read = (await client.ask("resources/read", {"uri": link["uri"]})).result["contents"][0]
+    assert read["text"] == "é" * 3_000
+    token = client.crib.tokens.create("other", ["read", "invoke"])[1]
+    foreign = await McpClient(client.app, token=token).ask("resources/read", {"uri": link["uri"]})
+    assert foreign.error["code"] == -32602
+
+
+async def test_content_is_given_as_it_is_and_what_is_none_is_a_failure(client):
+    image = {"type": "image", "data": "AAAA", "mimeType": "image/png"}
+    assert (await client.call("blocks", {"value": ["x", image]})).result["content"] == [
+        {"type": "text", "text": "x"},
+        image,
+    ]
+    for wrong in (
+        [5],
+        [{"type": "image"}],
+        [{**image, "data": "!"}],
+        [{**image, "evil": 1}],
+        [{"type": "x"}],
+        ["x"] * 101,
+    ):
+        failed = (await client.call("blocks", {"value": wrong})).result
+        assert failed["_meta"]["toolcrib/error"]["type"] == "OUTPUT_INVALID"
+
+
+async def test_a_block_that_an_older_version_does_not_know_is_told_in_words(client):
+    link = {"type": "resource_link", "uri": "notes://raw", "name": "raw"}
+    sound = {"type": "audio", "data": "AAAA", "mimeType": "audio/wav"}
+    oldest = await client.open("2024-11-05")
+    content = (await oldest.call("blocks", {"value": [link, sound]})).result["content"]
+    assert [block["type"] for block in content] == ["text", "text"]
+
+
+async def test_a_text_that_looks_like_content_stays_a_value_where_the_tool_does_not_declare_content(client_of):
+    @tool
+    def fetched() -> dict:
+        """Give what came from elsewhere."""
+        return {"type": "image", "data": "AAAA", "mimeType": "image/png"}
+
+    result = (await client_of(fetched).call("fetched")).result
+    assert [block["type"] for block in result["content"]] == ["text"]
+
+
+async def test_of_a_large_catalogue_a_client_gets_a_search_and_calls_by_name(client_of):
+    def made(number: int):
+        def function(first: int) -> int:
+            """Add to a number."""
+            return first + number
+
+        function.__name__ = f"plus_{number}"
+        return tool_of(function)
+
+    client = client_of(*(made(number) for number in range(12)), mcp={"list_limit": 10, "always": ["plus_3"]})
+    names = [each["name"] for each in (await client.ask("tools/list")).result["tools"]]
+    described = (await client.call("describe_tool", {"name": "plus_5"})).result["structuredContent"]
+    called = (await client.call("call_tool", {"name": "plus_5", "arguments": {"first": 1}})).result
+    found = (await client.call("search_tools", {"query": "plus_7"})).result["structuredContent"]["tools"]
+    assert names == ["search_tools", "describe_tool", "call_tool", "plus_3"]
+    assert described["inputSchema"]["required"] == ["first"]
+    assert called["structuredContent"] == 6
+    assert "plus_7" in [each["name"] for each in found]
+    for arguments in ({}, {"name": 5}, {"name": "plus_5", "arguments": []}):
+        assert (await client.call("call_tool", arguments)).result["isError"] is True
+    assert (await client.call("search_tools", {"query": "x", "limit": 999})).result["isError"] is True
+    client.crib.add(made(99))
+    await asyncio.sleep(0.11)
+    assert (await client.call("call_tool", {"name": "plus_99", "arguments": {"first": 1}})).result[
+        "structuredContent"
+    ] == 100
+
+
+async def test_a_small_catalogue_has_no_search(client):
+    assert (await client.call("search_tools", {"query": "x"})).error["code"] == -32602
+
+
+async def test_arguments_that_a_tool_wants_in_headers_must_be_there_and_equal(client_of):
+    schema = {
+        "type": "object",
+        "properties": {
+            "region": {"type": "string", "x-mcp-header": "Region"},
+            "count": {"type": "integer", "x-mcp-header": "N"},
+        },
+        "additionalProperties": False,
+    }
+
+    @tool(parameters=schema)
+    def where(region: str = "", count: int = 0) -> str:
+        """Say where."""
+        return f"{region}{count}"
+
+    client = client_of(where)
+
+    async def status(arguments: dict, **headers: str) -> int:
+        given = {f"mcp-param-{name}": value for name, value in headers.items()}
+        return (await client.ask("tools/call", {"name": "where", "arguments": arguments}, headers=given)).status
+
+    assert await status({"region": "eu", "count": 4}, region="eu", n="4") == 200
+    assert await status({"region": "é", "count": 4}, region="=?base64?w6k=?=", n=" 4.0 ") == 200
+    assert await status({}) == 200
+    assert await status({"region": "eu"}, region="us") == 400
+    assert await status({"region": "eu"}) == 400
+    assert await status({}, region="eu") == 400
+    assert await status({"count": 4}, n="5") == 400
+    assert await status({"region": "eu"}, region="=?base64?ZXU?=") == 400
+
+
+async def test_where_clients_look_for_oauth_they_learn_that_there_is_none(client_of):
+    client = client_of(lots, open_to_loopback=False)
+    for path in ("/.well-known/oauth-protected-resource", "/.well-known/oauth-protected-resource/mcp", "/register"):
+        assert await _status(client, path) == 404
+    assert await _status(client, "/registered") == 401
+
+
+async def _status(client: McpClient, path: str) -> int:
+    heard: list[dict] = []
+    scope = {
+        "type": "http",
+        "http_version": "1.1",
+        "method": "GET",
+        "scheme": "http",
+        "path": path,
+        "raw_path": path.encode(),
+        "query_string": b"",
+        "headers": [(b"host", b"127.0.0.1:8765")],
+        "client": ("127.0.0.1", 50_000),
+        "server": ("127.0.0.1", 8765),
+    }
+
+    async def receive() -> dict:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(message: dict) -> None:
+        heard.append(message)
+
+    await client.app(scope, receive, send)
+    return heard[0]["status"]
