@@ -40,8 +40,7 @@ if TYPE_CHECKING:
     from toolcrib.features.agent_classes.classes import BaseTool
     from toolcrib.features.approvals.approvals import Approvals
     from toolcrib.features.bundles.facade import Bundles
-    from toolcrib.features.depots.facade import Depots
-    from toolcrib.features.depots.transfer import Published, Pulled
+    from toolcrib.features.depots.transfer import Depots, Published, Pulled
     from toolcrib.features.exports.facade import Exports
     from toolcrib.features.folders.source import Registries
     from toolcrib.features.model_texts.lint import TextLint

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 def register(plugins: Plugins) -> None:
     """Add what publishes and pulls."""
-    plugins.add_resource("depots", "toolcrib.features.depots.facade:Depots")
+    plugins.add_resource("depots", "toolcrib.features.depots.transfer:Depots")
     plugins.add_command("publish", "toolcrib.features.depots.commands:publish", "Publish a tool to a depot.")
     plugins.add_command("pull", "toolcrib.features.depots.commands:pull", "Pull a tool from a depot.")
     plugins.add_command(
