@@ -47,7 +47,7 @@ MODULES = (
         "encodings.idna",
     ),
     *("encodings.utf_8_sig", "jsonschema_rs", "orjson", "pwd", "re2", "redis", "rich.console", "rich.table", "sqlite3"),
-    *("starlette.routing", "sysconfig", "tomllib", "tree_sitter", "tree_sitter_bash", "uvicorn.lifespan.on", "uvloop"),
+    *("starlette.routing", "sysconfig", "tomllib", "tree_sitter", "uvicorn.lifespan.on", "uvloop"),
 )
 # The one is run, the other is for pytest alone and brings it.
 NOT_LOADED = ("toolcrib.__main__", "toolcrib.features.testing.pytest_plugin")
@@ -135,8 +135,11 @@ class Zygote:
         with tempfile.TemporaryFile() as file:
             file.write(json.dumps(told).encode())
             file.flush()
-            socket.send_fds(self._socket, [b"fork"], [*descriptors, file.fileno()])
-            answer = self._socket.recv(32)
+            try:
+                socket.send_fds(self._socket, [b"fork"], [*descriptors, file.fileno()])
+                answer = self._socket.recv(32)
+            except ConnectionError:
+                answer = b""
         if not answer:
             self._errors.seek(0)
             raise RuntimeError(f"the process that forks is gone: {self._errors.read().decode(errors='replace')}")
@@ -144,7 +147,8 @@ class Zygote:
 
     def close(self) -> None:
         """Let it end, also where a fork of the test process still has the socket."""
-        self._socket.shutdown(socket.SHUT_RDWR)
+        with contextlib.suppress(OSError):  # it is gone already
+            self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
         self._process.wait(SECONDS)
         self._errors.close()
@@ -266,10 +270,12 @@ def _run_to_the_end(words: list[str]) -> int:
 
 def main() -> None:
     """Import everything, then fork whenever it is asked for."""
-    ours = [found.name for found in pkgutil.walk_packages(toolcrib.__path__, "toolcrib.")]
-    for name in (*MODULES, *ours):
-        if name not in NOT_LOADED:
+    for name in MODULES:
+        with contextlib.suppress(ModuleNotFoundError):
             importlib.import_module(name)
+    for found in pkgutil.walk_packages(toolcrib.__path__, "toolcrib."):
+        if found.name not in NOT_LOADED:
+            importlib.import_module(found.name)
     gc.freeze()
     told = _wait_for_words(socket.socket(fileno=int(sys.argv[1])))
     if told is not None:
