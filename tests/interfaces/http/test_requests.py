@@ -453,7 +453,7 @@ NO_PACKAGES = [
     {"files": {"word_counter.py": CODE, "data": "", "data/x": ""}},
     {"files": {"word_counter.py": CODE, "DATA/x": "", "data": ""}},
     {"files": {"word_counter.py": CODE}, "path": "/etc"},
-    {"files": {f"f{number}.py": "" for number in range(9_000)}},
+    {"files": {f"f{number}.py": "" for number in range(1_000)}},
     {"files": {f"f{number}.py": "" for number in range(150)}, "binary": {f"b{n}": "" for n in range(51)}},
 ]
 

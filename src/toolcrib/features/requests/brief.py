@@ -235,7 +235,7 @@ def _literal(value: object) -> str:
 
 def quote(text: str) -> str:
     """The text, every line of it marked as a quotation."""
-    lines = show_hidden(text.replace("\r\n", "\n")).strip("\n").split("\n")
+    lines = show_hidden(text.strip("\r\n")).splitlines() or [""]
     return "".join(f"> {line}".rstrip() + "\n" for line in lines)
 
 

@@ -366,7 +366,8 @@ from toolcrib.features.requests.queues.redis import RedisQueue
 from toolcrib.model.toolrequest import Made
 
 queue = RedisQueue(sys.argv[1])
-claim = queue.claim("holder", float(sys.argv[2]))
+while (claim := queue.claim("holder", float(sys.argv[2]))) is None:
+    queue.wait(0.1)  # it may start before the request is filed
 print(claim.id, flush=True)
 sys.stdin.readline()
 made = Made(name="t", version="1", address="late", path="tools/t", digest="d")
