@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import pytest
 
@@ -73,8 +73,9 @@ class McpClient:
         headers: dict[str, str | None] | None = None,
         extra: tuple = (),
         gone: asyncio.Event | None = None,
+        hear: Callable[[bytes], None] = lambda _: None,
     ) -> Reply:
-        """Send a body; `gone` has the client leave once it is set."""
+        """Send a body; `gone` has the client leave once it is set, and `hear` gets each piece of the answer."""
         listed: dict[str, str | None] = {
             "host": "127.0.0.1:8765",
             "content-type": "application/json",
@@ -111,6 +112,7 @@ class McpClient:
 
         async def send(message: dict) -> None:
             heard.append(message)
+            hear(message.get("body", b""))
 
         async with asyncio.timeout(20):
             await self.app(scope, receive, send)
@@ -169,6 +171,36 @@ class McpClient:
         client.session = reply.headers["mcp-session-id"]
         client.version = reply.result["protocolVersion"]
         return client
+
+
+class Stream:
+    """An answer that goes on, heard message by message: `async with Stream(client.ask, "subscriptions/listen", …) as stream:`."""
+
+    def __init__(self, ask: Callable[..., Any], *words: Any, **more: Any) -> None:
+        self._heard: asyncio.Queue[Any] = asyncio.Queue()
+        self._gone = asyncio.Event()
+        self._asking = ask(*words, **more, gone=self._gone, hear=self._hear)
+
+    def _hear(self, piece: bytes) -> None:
+        for message in _messages("text/event-stream", piece):
+            self._heard.put_nowait(message)
+
+    async def __aenter__(self) -> Self:
+        self._task = asyncio.create_task(self._asking)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._gone.set()
+        await asyncio.wait_for(self._task, 10)
+
+    async def next(self) -> Any:
+        """The next message."""
+        return await asyncio.wait_for(self._heard.get(), 10)
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether nothing more was heard."""
+        return self._heard.empty()
 
 
 def _messages(content_type: str, body: bytes):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 
 import pytest
@@ -154,7 +153,6 @@ async def test_of_a_large_catalogue_a_client_gets_a_search_and_calls_by_name(cli
         assert (await client.call("call_tool", arguments)).result["isError"] is True
     assert (await client.call("search_tools", {"query": "x", "limit": 999})).result["isError"] is True
     client.crib.add(made(99))
-    await asyncio.sleep(0.11)
     assert (await client.call("call_tool", {"name": "plus_99", "arguments": {"first": 1}})).result[
         "structuredContent"
     ] == 100

@@ -176,13 +176,29 @@ async def test_answers_that_are_none_are_refused(client, given):
     assert (reply.status, reply.error["code"]) == (400, -32602)
 
 
-async def test_a_question_whose_answer_does_not_fit_stays_open_under_a_new_state(client):
+async def test_a_question_whose_answer_does_not_fit_is_asked_again_under_a_new_state(client):
     asked = (await client.call("ask_name")).result
     wrong = {"name": {"action": "accept", "content": {"name": 5}}}
-    refused = await client.call("ask_name", requestState=asked["requestState"], inputResponses=wrong)
-    assert (refused.status, refused.error["code"]) == (400, -32602)
-    again = await client.call("ask_name", requestState=asked["requestState"], inputResponses={})
-    assert "used before" in again.error["message"]
+    again = (await client.call("ask_name", requestState=asked["requestState"], inputResponses=wrong)).result
+    assert again["inputRequests"] == asked["inputRequests"]
+    old = await client.call("ask_name", requestState=asked["requestState"], inputResponses={})
+    assert "used before" in old.error["message"]
+    right = {"name": {"action": "accept", "content": {"name": "Ada"}}}
+    told = await client.call("ask_name", requestState=again["requestState"], inputResponses=right)
+    assert told.result["content"][0]["text"] == "Hello, Ada"
+
+
+async def test_no_answer_fits_a_question_whose_schema_is_none(client_of):
+    @tool
+    async def broken(context: Context) -> str:
+        """Ask with a schema that is none."""
+        return str(await context.elicit("?", {"type": "no such type"}, key="k"))
+
+    client = client_of(broken)
+    asked = (await client.call("broken")).result
+    given = {"k": {"action": "accept", "content": {}}}
+    again = (await client.call("broken", requestState=asked["requestState"], inputResponses=given)).result
+    assert again["resultType"] == "input_required"
 
 
 async def test_a_state_goes_once_with_the_very_same_call_of_the_same_caller(client):

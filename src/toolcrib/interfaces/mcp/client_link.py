@@ -263,9 +263,17 @@ def check_answer(question: Question, answer: object) -> Params:
     if action != "accept":
         return {"action": action}
     content, schema = answer.get("content", {}), question.params.get("requestedSchema")
-    if not isinstance(content, dict) or not isinstance(schema, dict) or not accepts(schema, content, {}):
+    if not isinstance(content, dict) or not isinstance(schema, dict) or not _fits(schema, content):
         raise _no_answer(question, "its content is not what was asked for")
     return {"action": action, "content": content}
+
+
+def _fits(schema: Params, content: Params) -> bool:
+    """Whether the content is what the schema asks for; nothing fits a schema that is none, which the tool wrote."""
+    try:
+        return accepts(schema, content, {})
+    except (ToolError, ValueError, TypeError, RecursionError):
+        return False
 
 
 def _is_root(root: object) -> bool:

@@ -7,6 +7,7 @@ import hashlib
 import json
 import time
 from collections import Counter
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import orjson
@@ -70,11 +71,9 @@ class ParkedRequests:
         else:
             parked = self._take(state, request, peer)
             parked.link.attach(request, outlet)
-            try:
+            # An answer that does not fit answers nothing: the question is asked again, under a new state.
+            with suppress(ToolError):
                 parked.link.give(answers)
-            except ToolError as problem:
-                self._park(parked)
-                raise ProtocolError(Code.INVALID_PARAMS, problem.message) from problem
         return await self._go_on(parked)
 
     def close(self) -> None:

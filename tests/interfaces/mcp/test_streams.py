@@ -1,0 +1,119 @@
+"""Streams over HTTP: changes that clients hear of, and what ends with the server."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+
+import pytest
+from tests.interfaces.mcp.conftest import META, McpClient, Stream, meta
+
+from toolcrib import Context, prompt, resource, tool
+from toolcrib.interfaces.http.app import make_app
+from toolcrib.interfaces.http.server_state import Service
+from toolcrib.interfaces.http.settings import ServerSettings
+from toolcrib.interfaces.mcp import subscriptions
+
+
+@tool
+def first() -> str:
+    """Be there first."""
+    return "first"
+
+
+@resource("notes://one")
+def note(context) -> str:
+    """A note."""
+    return "one"
+
+
+@pytest.fixture(autouse=True)
+def _look_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subscriptions, "LOOK_SECONDS", 0.01)
+
+
+def listening(client: McpClient, request_id: str = "s1", **wanted: object) -> Stream:
+    """A subscription of a stateless client."""
+    asked = {"notifications": wanted, "_meta": meta()}
+    return Stream(client.ask, "subscriptions/listen", asked, request_id=request_id)
+
+
+async def test_a_subscription_hears_what_it_asked_for_and_nothing_else(client_of):
+    client = client_of(first)
+    async with listening(client, toolsListChanged=True) as stream:
+        acknowledged = await stream.next()
+        client.crib.publications.add(prompt(name="new")(lambda _: "new"))
+        client.crib.add(tool(name="second")(lambda: "second"))
+        changed = await stream.next()
+    assert acknowledged["method"] == "notifications/subscriptions/acknowledged"
+    assert acknowledged["params"]["notifications"] == {"toolsListChanged": True}
+    assert changed["method"] == "notifications/tools/list_changed"
+    assert changed["params"]["_meta"] == acknowledged["params"]["_meta"] == {f"{META}subscriptionId": "s1"}
+    assert stream.is_quiet
+
+
+async def test_a_watched_resource_is_told_of_and_another_is_not(client_of):
+    client = client_of(first)
+    client.crib.publications.add(note)
+    async with listening(client, resourceSubscriptions=["notes://one"]) as stream:
+        acknowledged = await stream.next()
+        client.crib.publications.tell_changed("notes://two")
+        client.crib.publications.tell_changed("notes://one")
+        updated = await stream.next()
+    assert acknowledged["params"]["notifications"] == {"resourceSubscriptions": ["notes://one"]}
+    assert (updated["method"], updated["params"]["uri"]) == ("notifications/resources/updated", "notes://one")
+    assert stream.is_quiet
+
+
+async def test_a_session_hears_of_every_changed_list_on_its_own_stream(client_of):
+    client = client_of(first)
+    session = await client.open()
+    # The stateless one is acknowledged once changes are looked for, so that the other cannot miss one.
+    async with listening(client, toolsListChanged=True) as other:
+        await other.next()
+        async with Stream(session.send, b"", method="GET") as stream:
+            client.crib.add(tool(name="second")(lambda: "second"))
+            heard = {(await stream.next())["method"], (await stream.next())["method"]}
+    assert heard == {"notifications/tools/list_changed", "notifications/resources/list_changed"}
+
+
+async def test_streams_of_one_client_are_bounded(client_of):
+    client = client_of(first)
+    async with AsyncExitStack() as stack:
+        for number in range(16):
+            stream = await stack.enter_async_context(listening(client, f"s{number}", toolsListChanged=True))
+            await stream.next()
+        refused = await client.ask("subscriptions/listen", {"notifications": {"toolsListChanged": True}})
+    assert refused.status == 429
+    async with listening(client, toolsListChanged=True) as stream:
+        assert (await stream.next())["method"] == "notifications/subscriptions/acknowledged"
+
+
+@pytest.mark.parametrize("wanted", [None, [], {"resourceSubscriptions": "x"}, {"resourceSubscriptions": [5]}])
+async def test_a_subscription_to_what_is_none_is_refused(client_of, wanted):
+    reply = await client_of(first).ask("subscriptions/listen", {"notifications": wanted})
+    assert (reply.status, reply.error["code"]) == (400, -32602)
+
+
+async def test_what_waits_for_an_answer_and_what_listens_ends_with_the_server(client_of):
+    ended = asyncio.Event()
+
+    @tool
+    async def ask(context: Context) -> str:
+        """Ask."""
+        try:
+            return str(await context.roots())
+        finally:
+            ended.set()
+
+    crib = client_of(ask).crib
+    service = Service(crib.settings.table(ServerSettings))
+    client = McpClient(make_app(crib, open_to_loopback=True, service=service))
+    assert (await client.call("ask")).result["resultType"] == "input_required"
+    async with listening(client, toolsListChanged=True) as stream:
+        await stream.next()
+        service.ending.set()
+        await asyncio.wait_for(ended.wait(), 10)
+        last = await stream.next()
+    assert (last["id"], last["result"]["_meta"][f"{META}subscriptionId"]) == ("s1", "s1")
+    assert [line["error"] for line in crib.journal.read() if line["event"] == "call"] == ["CANCELLED"]
