@@ -354,7 +354,9 @@ async def test_a_program_that_is_killed_has_failed(bench):
 @pytest.mark.spec("S3-34")
 async def test_a_program_and_its_children_are_killed_at_the_time_limit(bench):
     note = bench.workspace / "pid"
-    tool = bash(bench, f"(echo $BASHPID > {note}; sleep 60) & wait", requires={"shell.execute", "fs.write", "fs.read"})
+    tool = bash(
+        bench, f"(echo $BASHPID > '{note}'; sleep 60) & wait", requires={"shell.execute", "fs.write", "fs.read"}
+    )
     outcome = await bench.call(tool, seconds=1.0)
     assert outcome.error.kind is Kind.TIMEOUT
     assert outcome.error.message == "sample ran longer than 1 s; its processes were killed"
@@ -370,7 +372,7 @@ async def test_more_than_the_limit_on_stdout_is_refused(bench):
 
 async def test_a_cancelled_call_leaves_no_process(bench, context):
     note = bench.workspace / "pid"
-    tool = bash(bench, f"echo $$ > {note}; sleep 60", requires={"shell.execute", "fs.write", "fs.read"})
+    tool = bash(bench, f"echo $$ > '{note}'; sleep 60", requires={"shell.execute", "fs.write", "fs.read"})
     task = asyncio.ensure_future(bench.runner.bind(tool).run({}, context(tool, 60)))
     until = time.monotonic() + 10
     while not (note.exists() and note.read_text().strip()):

@@ -144,7 +144,7 @@ executor_id: bash
 requires: [fs.read, fs.write]
 retry_policy: {{max_attempts: {attempts}, backoff_type: constant, initial_delay: 0}}
 config:
-  args: [-c, "echo x >> {note}; [[ $(wc -l < {note}) -ge 3 ]] && echo done"]
+  args: [-c, "echo x >> '{note}'; [[ $(wc -l < '{note}') -ge 3 ]] && echo done"]
 """
 
 

@@ -20,13 +20,13 @@ async def test_a_program_reads_nothing_that_it_does_not_declare(walled, path):
     (walled.workspace / "note").write_text("x")
     (walled.workspace.parent / "secret").write_text("x")
     path = path.format(work=walled.workspace, project=walled.workspace.parent)
-    outcome = await walled.call(bash(walled, f"cat {path}"))
+    outcome = await walled.call(bash(walled, f"cat '{path}'"))
     assert "Permission denied" in outcome.error.message or "No such file" in outcome.error.message
 
 
 async def test_a_program_reads_and_writes_the_workspace_where_it_declares_so(walled):
     (walled.workspace / "note").write_text("x")
-    line = f"cat {walled.workspace}/note && echo y > {walled.workspace}/made"
+    line = f"cat '{walled.workspace}/note' && echo y > '{walled.workspace}/made'"
     assert (await walled.call(bash(walled, line, requires={"shell.execute", "fs.read"}))).error is not None
     assert await walled.value(bash(walled, line, requires={"shell.execute", "fs.read", "fs.write"})) == "x"
     assert (walled.workspace / "made").read_text() == "y\n"

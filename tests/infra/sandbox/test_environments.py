@@ -453,12 +453,12 @@ def passing_on(tmp_path):
     base = Path(sys.executable).resolve()
     said = {"version": [3, 19, 2], "base": "/", "own": [], "packages": []}
     behind.write_text(
-        f'#!/bin/sh\ncase "$*" in *sysconfig*) echo \'{json.dumps(said)}\';; *) exec {base} "$@";; esac\n'
+        f'#!/bin/sh\ncase "$*" in *sysconfig*) echo \'{json.dumps(said)}\';; *) exec "{base}" "$@";; esac\n'
     )
     other = tmp_path / "bin" / "python3.19"
     other.parent.mkdir()
-    making = f'mkdir -p "$5/bin"; ln -s {behind} "$5/bin/python"; touch "$5/pyvenv.cfg"'
-    other.write_text(f'#!/bin/sh\ncase "$*" in *"-m venv"*) shift; {making};; *) exec {behind} "$@";; esac\n')
+    making = f'mkdir -p "$5/bin"; ln -s "{behind}" "$5/bin/python"; touch "$5/pyvenv.cfg"'
+    other.write_text(f'#!/bin/sh\ncase "$*" in *"-m venv"*) shift; {making};; *) exec "{behind}" "$@";; esac\n')
     for program in (behind, other):
         program.chmod(0o755)
     return other, behind

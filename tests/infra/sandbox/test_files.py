@@ -233,6 +233,8 @@ async def test_a_workspace_behind_a_link_is_kept_as_any_other(attempt, confine, 
 
 async def test_a_socket_of_the_host_in_a_readable_folder_is_not_reached(attempt, confine, tmp_path):
     path = tmp_path / "tool" / "s"
+    if len(str(path)) > 107:
+        pytest.skip("the temporary folder has too long a path for a socket in it")
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:
         listener.bind(str(path))
         listener.settimeout(0)
