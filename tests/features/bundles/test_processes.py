@@ -4,7 +4,6 @@ import json
 import random
 import subprocess
 import sys
-from functools import cache
 
 import pytest
 
@@ -178,21 +177,22 @@ def is_linearizable(history):
     """Whether the operations on one key could have happened one after the other, each between its beginning and its end."""
     everything = (1 << len(history)) - 1
 
-    @cache
-    def can_end(done, state):
+    # A stack of our own: a long history is deeper than Python recurses.
+    seen, open_ends = {(0, None)}, [(0, None)]
+    while open_ends:
+        done, state = open_ends.pop()
         if done == everything:
             return True
         waiting = [number for number in range(len(history)) if not done >> number & 1]
         first_end = min(history[number][3] for number in waiting)
-        for number in waiting:
-            if history[number][2] > first_end:
-                break
+        # What began first is tried first, so it goes onto the stack last.
+        for number in reversed([number for number in waiting if history[number][2] <= first_end]):
             fits, after = apply(history[number], state)
-            if fits and can_end(done | 1 << number, after):
-                return True
-        return False
-
-    return can_end(0, None)
+            reached = (done | 1 << number, after)
+            if fits and reached not in seen:
+                seen.add(reached)
+                open_ends.append(reached)
+    return False
 
 
 def apply(line, state):
