@@ -89,6 +89,24 @@ async def test_streams_of_one_client_are_bounded(client_of):
         assert (await stream.next())["method"] == "notifications/subscriptions/acknowledged"
 
 
+async def test_a_stream_that_nobody_reads_takes_no_place(client_of):
+    client = client_of(first)
+    session = await client.open()
+    statuses = {(await session.send(b"", method="HEAD")).status for _ in range(17)}
+    assert statuses == {200}
+
+
+async def test_a_client_that_goes_before_it_is_listened_for_takes_no_place(client_of):
+    changes = subscriptions.Changes(client_of(first).crib)
+    for _ in range(17):
+        listener = subscriptions.Listener("ann", lambda _: None, frozenset(), set())
+        listening_for = asyncio.create_task(changes.add(listener))
+        await asyncio.sleep(0)
+        listening_for.cancel()
+        await asyncio.wait({listening_for})
+        assert listening_for.cancelled()
+
+
 @pytest.mark.parametrize("wanted", [None, [], {"resourceSubscriptions": "x"}, {"resourceSubscriptions": [5]}])
 async def test_a_subscription_to_what_is_none_is_refused(client_of, wanted):
     reply = await client_of(first).ask("subscriptions/listen", {"notifications": wanted})

@@ -172,12 +172,13 @@ class McpEndpoints:
 
         async def stream() -> AsyncGenerator[bytes, None]:
             try:
+                yield b""
                 async for piece in self._until(http, events, self._ending.wait()):
                     yield piece
             finally:
                 self._server.changes.remove(listener)
 
-        return _stream(stream())
+        return await _stream(stream())
 
     async def end(self, http: HttpRequest) -> Answer:
         """DELETE /mcp: the end of a session."""
@@ -224,6 +225,7 @@ class McpEndpoints:
 
         async def stream() -> AsyncGenerator[bytes, None]:
             try:
+                yield b""
                 async for piece in self._until(http, events, asyncio.shield(work)):
                     yield piece
                 if work.done():
@@ -231,7 +233,7 @@ class McpEndpoints:
             finally:
                 work.cancel()
 
-        return _stream(stream())
+        return await _stream(stream())
 
     def _take(self, message: Notification | Response, http: HttpRequest) -> Answer:
         """Take a message that is not answered."""
@@ -351,7 +353,10 @@ def _write_outcome(request: Request, work: asyncio.Task[object]) -> bytes:
         return write_error(request.id, problem)
 
 
-def _stream(stream: AsyncGenerator[bytes, None]) -> Answer:
+async def _stream(stream: AsyncGenerator[bytes, None]) -> Answer:
+    """The answer that is a stream, of which the first piece is empty."""
+    # A generator that was never begun is closed without its clean-up: for HEAD, and for a client that is gone by now.
+    await anext(stream)
     return Answer(content_type=EVENT_STREAM, headers=(UNBUFFERED,), stream=stream)
 
 

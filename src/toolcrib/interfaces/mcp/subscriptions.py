@@ -92,7 +92,11 @@ class Changes:
             self._watching = asyncio.create_task(self._watch(self._seen))
         if self._seen is not None:
             # What changes from here on is a change; what was there before is not.
-            await asyncio.shield(self._seen)
+            try:
+                await asyncio.shield(self._seen)
+            except asyncio.CancelledError:
+                self.remove(listener)
+                raise
 
     def remove(self, listener: Listener) -> None:
         """Tell this client of nothing more."""
