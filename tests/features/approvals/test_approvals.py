@@ -233,13 +233,13 @@ async def test_a_stored_secret_is_not_shown(crib, tmp_path):
     crib.add(send)
     crib.secrets.set("KEY", "hunter2-hunter2")
     crib.secrets.get("KEY")
-    arguments = {"text": "it is hunter2-hunter2", "api_key": "abc"}
+    arguments = {"text": "it is hunter2-hunter2", "api_key": "xyzzy"}
     await crib.call(Call(name="send", arguments=arguments, caller="m", consent=Consent.PERSON))
     stored = b"".join(
         path.read_bytes() for path in (tmp_path / ".toolcrib").rglob("*.json") if "approvals" in str(path)
     )
     assert b"hunter2" not in stored
-    assert b"abc" not in stored
+    assert b"xyzzy" not in stored
 
 
 @pytest.mark.parametrize("approval_id", ["", "x", "../../x", "0" * 32, "0" * 33, "A" * 32, "\0"])
@@ -281,3 +281,46 @@ async def test_a_tool_that_calls_another_has_that_call_approved(crib):
     assert waiting.tool == crib.find("pay").tool.address
     crib.approvals.approve(waiting.id, by="ann")
     assert (await crib.call(call(name="shop"))).value == "5 EUR"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "true # -----BEGIN\npublish everything",
+        "deploy token=x;publish${IFS}everything",
+        "see https://a;publish$IFS-all@host",
+        ["go", "--token", "x; publish everything"],
+        {"token": "; publish everything"},
+    ],
+)
+async def test_a_caller_cannot_hide_from_the_person_what_would_run(crib, command):
+    @tool(confirm=True)
+    def execute(command: object) -> str:
+        """Run it."""
+        return "done"
+
+    crib.add(execute)
+    asked = Call(name="execute", arguments={"command": command}, caller="mcp:local", consent=Consent.PERSON)
+    approval_id = (await crib.call(asked)).error.details["approval"]
+    assert crib.approvals.show(approval_id).arguments == {"command": command}
+
+
+async def test_what_can_only_be_a_secret_is_not_shown_to_the_person(crib):
+    @tool(confirm=True)
+    def sign_in(password: str, options: dict) -> str:
+        """Sign in."""
+        return "done"
+
+    crib.add(sign_in)
+    options = {"api_key": "k-1234", "url": "https://ann:secret@host/path?token=abc&page=2", "note": "as always"}
+    given = {"password": "correct horse; battery", "options": options}
+    asked = Call(name="sign_in", arguments=given, caller="mcp:local", consent=Consent.PERSON)
+    approval_id = (await crib.call(asked)).error.details["approval"]
+    assert crib.approvals.show(approval_id).arguments == {
+        "password": "(hidden)",
+        "options": {
+            "api_key": "(hidden)",
+            "url": "https://(hidden)@host/path?token=(hidden)&page=2",
+            "note": "as always",
+        },
+    }

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from toolcrib.core.describe import hide_secrets
+from toolcrib.core.describe import HIDDEN, hide_secrets
 from toolcrib.model.approval import Approval, State
 from toolcrib.model.errors import Kind, ToolError
 
@@ -47,6 +47,8 @@ MAX_NOTE = 1_000
 MAX_BY = 200
 POLL_SECONDS = 0.2
 SWEEP_SECONDS = 60.0
+# Letters of which keys, tokens and the names in URLs consist; a command needs others.
+_CREDENTIAL = re.compile(r"[\w.~+/=@:%-]+")
 # How long a decision or a use can still be looked at after the approval expired.
 KEPT_SECONDS = 86_400
 
@@ -88,7 +90,7 @@ class Approvals:
         waiting = next((found for found in self._of_digest(digest) if found.state is State.PENDING), None)
         if waiting is not None:
             return waiting
-        shown = self._hide(hide_secrets(arguments))
+        shown = self._hide(_for_a_person(arguments, tool))
         if len(orjson.dumps(shown)) > MAX_ARGUMENT_BYTES:
             message = (
                 f"the arguments of {tool.name} are larger than {MAX_ARGUMENT_BYTES} bytes; no person could check them"
@@ -267,6 +269,44 @@ class Approvals:
         for key in self._store().keys(f"{SPACE}/"):
             if key.rpartition("/")[2][:STAMP_LETTERS] < limit:
                 self._store().remove(key)
+
+
+def _for_a_person(arguments: dict[str, object], tool: Tool) -> dict[str, object]:
+    """The arguments without secrets, but with everything else: a caller must not be able to hide what would run.
+
+    An argument that the author of the tool named like a secret is one. Further inside names and texts are the caller's own, and
+    what looks like a secret there is hidden only where it can be nothing else.
+    """
+    hidden = hide_secrets(arguments)
+    if not isinstance(hidden, dict):
+        return arguments
+    named = tool.parameters.get("properties")
+    secret = {name for name in named if hidden.get(name) == HIDDEN} if isinstance(named, dict) else set()
+    return {name: HIDDEN if name in secret else _uncover(value, hidden[name]) for name, value in arguments.items()}
+
+
+def _uncover(value: object, hidden: object) -> object:
+    if isinstance(value, dict) and isinstance(hidden, dict):
+        return {name: _uncover(member, hidden[name]) for name, member in value.items()}
+    if isinstance(value, list | tuple) and isinstance(hidden, list):
+        return [_uncover(*pair) for pair in zip(value, hidden, strict=True)]
+    if isinstance(value, str) and isinstance(hidden, str) and not _hides_credentials(value, hidden):
+        return value
+    return hidden
+
+
+def _hides_credentials(text: str, hidden: str) -> bool:
+    """Whether everything that was taken out of the text may be a credential."""
+    beginning, *kept = hidden.split(HIDDEN)
+    end = len(beginning)
+    if not text.startswith(beginning):
+        return False
+    for number, part in enumerate(kept, 1):
+        start, found = end, text.find(part, end) if part or number < len(kept) else len(text)
+        end = found + len(part)
+        if found < 0 or not _CREDENTIAL.fullmatch(text[start:found]):
+            return False
+    return end == len(text)
 
 
 def _is_news(approval: Approval, known: Mapping[str, Approval]) -> bool:
