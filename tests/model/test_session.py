@@ -125,7 +125,7 @@ LOOK_UP = Step(tool="t", is_retrieval=True)
 class Slow:
     """A step that takes its time between being judged and being counted: meanwhile another thread wants the same place."""
 
-    tool, mark = "t", b""
+    tool, mark, capabilities = "t", b"", frozenset()
 
     def __init__(self, session):
         self.rival = threading.Thread(target=lambda: self.admitted.append(session.admit(LOOK_UP)))

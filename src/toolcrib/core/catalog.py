@@ -139,6 +139,10 @@ class Catalog:
     def contents(self) -> tuple[object, ...]:
         """What is equal to an earlier answer as long as `entries` and `find` return the same; files are looked at."""
         self._indexed()
+        for source in self._sources:
+            # One that is made later would have another generation although nothing changed.
+            if isinstance(source, LateSource):
+                source.load()
         stored = self._switches.stored
         switches = None if stored is None else stored.generation()
         return (switches, *(source.generation() for source in self._sources))

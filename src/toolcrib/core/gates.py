@@ -151,11 +151,8 @@ class Arguments:
 
 # The words of model.approval.State, which a call that needs no approval does not load.
 APPROVED, REFUSED = "approved", "refused"
-CURES = {
-    Consent.TOKEN: "let a person confirm it (crib call --yes), or hand the token of this answer back for them",
-    Consent.EITHER: "hand the token of this answer back, or have another person approve it (crib approvals list)",
-    Consent.PERSON: "have another person approve it (crib approvals list), then make the same call again",
-}
+CONFIRM = "let a person confirm it (crib call --yes), or hand the token of this answer back for them"
+APPROVE = "have another person approve it (crib approvals list), then make the same call again"
 
 
 class Confirmation:
@@ -183,7 +180,9 @@ class Confirmation:
             if approval is not None and approval.state == REFUSED:
                 return deny(f"{approval.decided_by} refused it", rule="approval", details={"approval": approval.id})
             case.approval = "" if approval is None or approval.state != APPROVED else approval.id
-            problem = "" if case.approval else "no other person has approved it"
+            if case.approval:
+                return ALLOW
+            problem = "no other person has approved it" if call.consent is Consent.PERSON else problem
         elif call.confirmation is not None:
             problem = self._confirmations.problem_with(call.confirmation, tool, case.arguments, call)
         if not problem:
@@ -193,7 +192,7 @@ class Confirmation:
             f"{asks.reason}, and {problem}",
             rule=asks.rule,
             where=asks.where or place_of(plan, "requires_confirmation"),
-            cure=CURES[call.consent],
+            cure=APPROVE if call.consent is Consent.PERSON else CONFIRM,
         )
 
     def admit(self, case: Case, plan: Plan) -> bool:

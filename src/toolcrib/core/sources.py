@@ -210,6 +210,11 @@ class LateSource:
             self._made = tuple(self._make())
         return self._made
 
+    def load(self) -> None:
+        """Make the sources now, unless they have no tools."""
+        if not self._is_empty:
+            _ = self.sources
+
     def find(
         self, name: str, bundle: str | None, version: str | None, session: Session | None
     ) -> Entry | Broken | None:

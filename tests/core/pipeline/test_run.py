@@ -123,7 +123,7 @@ async def test_a_call_made_while_its_task_is_being_cancelled_still_has_a_deadlin
 
 
 async def test_a_tool_that_swallows_its_cancellation_is_struck_again(crib_of, monkeypatch):
-    monkeypatch.setattr("toolcrib.core.execution.STRIKE_AGAIN_SECONDS", 0.02)
+    monkeypatch.setattr("toolcrib.core.execution.CANCEL_AGAIN_SECONDS", 0.02)
 
     @tool(timeout=0.02)
     async def stubborn() -> None:

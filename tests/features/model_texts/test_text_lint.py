@@ -6,7 +6,7 @@ import pytest
 
 from toolcrib import tool
 from toolcrib.adapters import Anthropic, Gemini, OpenAIChat
-from toolcrib.features.model_texts.lint import skeleton
+from toolcrib.features.model_texts.lint import BUILTINS, skeleton
 from toolcrib.interfaces.cli.entry import main
 
 
@@ -19,7 +19,7 @@ def tool_of(name="weather", description="Tell the weather of a city.", **more):
 
 
 async def warnings(crib_of, *tools):
-    crib = crib_of(*tools, builtins=False)
+    crib = crib_of(*tools, builtins={"enabled": False})
     return [*(warning for one in crib.tools for warning in crib.warnings(one)), *crib.misleading_tools()]
 
 
@@ -99,6 +99,10 @@ async def test_letters_of_two_scripts_in_one_name_are_found(crib_of):
     assert any("several scripts" in warning for warning in await warnings(crib_of, tool_of("wеather")))
 
 
+async def test_the_names_of_all_built_in_tools_are_known(crib_of):
+    assert {tool.name for tool in crib_of().tools} == set(BUILTINS)
+
+
 @pytest.mark.parametrize("name", ["read_fi1e", "shеll", "ReadFile", "1ist_files"])
 async def test_an_imitation_of_a_built_in_tool_is_found(crib_of, name):
     found = await warnings(crib_of, tool_of(name))
@@ -114,7 +118,7 @@ async def test_a_description_that_speaks_of_a_tool_of_another_bundle_is_found(cr
 
 @pytest.mark.parametrize("provider", ["openai", "openai-responses", "gemini", "anthropic", "mcp"])
 async def test_exports_show_what_is_hidden(crib_of, provider):
-    crib = crib_of(tool_of(description="Tell\u200b the\U000e0041 weather."), builtins=False)
+    crib = crib_of(tool_of(description="Tell\u200b the\U000e0041 weather."), builtins={"enabled": False})
     (export,) = crib.export(provider)
     text = json.dumps(export.definition, ensure_ascii=False)
     assert "\u200b" not in text
@@ -130,14 +134,14 @@ async def test_a_model_is_shown_what_a_result_hides(crib_of, chat):
         Anthropic: {"content": [{"type": "tool_use", "id": "1", "name": "weather", "input": {"city": "a\u200bb"}}]},
         Gemini: {"parts": [{"function_call": {"name": "weather", "args": {"city": "a\u200bb"}}}]},
     }
-    crib = crib_of(tool_of(), builtins=False)
+    crib = crib_of(tool_of(), builtins={"enabled": False})
     told = json.dumps(await chat(crib).answer(replies[chat]), ensure_ascii=False)
     assert "\u200b" not in told
     assert "a\\\\u200bb" in told
 
 
 async def test_every_result_names_its_source(crib_of):
-    crib = crib_of(tool_of(), tool_of("other", bundle="mail"), builtins=False)
+    crib = crib_of(tool_of(), tool_of("other", bundle="mail"), builtins={"enabled": False})
     assert (await crib.call("weather", city="Oslo")).meta["source"] == f"function:{crib.find('weather').tool.bundle}"
     assert (await crib.call("other", city="Oslo")).meta["source"] == "function:mail"
     assert (await crib.call("other", town="Oslo")).meta["source"] == "function:mail"

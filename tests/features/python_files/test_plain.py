@@ -312,7 +312,7 @@ class TestHostileFiles:
     def test_a_base_tool_is_refused_with_the_cure(self, base):
         message = refusal(f"from tool.bases import BaseTool\nclass Mine({base}): ...\ndef weather(): ...")
         assert message.startswith("tools/weather.py:2: Mine is a BaseTool")
-        assert message.endswith("name its module in `modules` of toolcrib.toml, or use `crib run FILE`")
+        assert message.endswith("name its module in modules.tools of toolcrib.toml, or use `crib run FILE`")
 
     def test_a_syntax_error_is_reported_with_its_line(self):
         assert refusal("x = 1\ndef weather(:\n").startswith("tools/weather.py:2: invalid syntax")
@@ -406,7 +406,7 @@ class TestHostileFiles:
 def test_a_file_that_declares_what_nobody_would_obey_is_refused(tmp_path, decorator):
     path = tmp_path / "pay.py"
     code = f"from toolcrib import tool\nimport toolcrib\n{decorator}\ndef pay(n: int) -> int:\n    return n\n"
-    with pytest.raises(ToolError, match=r"pay\.py:4: what @tool\(…\) declares is not read .* `modules`"):
+    with pytest.raises(ToolError, match=r"pay\.py:4: what @tool\(…\) declares is not read .* modules.tools"):
         PlainFile().read(path, code.encode())
 
 

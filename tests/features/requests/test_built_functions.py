@@ -342,6 +342,7 @@ class TestWhichProject:
         put(COUNT)
 
         assert imported("word_counter").run(text="a b") == 2
+        POOL.close()
         assert (project / ".toolcrib").is_dir()
 
     def test_settings_inside_another_project_that_open_something_are_not_obeyed(self, project, put, imported):

@@ -104,7 +104,7 @@ def test_without_a_terminal_nothing_is_asked_and_nothing_granted(host_module):
 
 def test_on_a_terminal_a_capability_is_asked_for_once(host_module):
     terminal = Terminal(host_module, "call", "send", "to=Ada")
-    assert "send wants mail.send, net.http, which is not granted." in terminal.wait_for("[y/N]")
+    assert "send requires mail.send, net.http, which is not granted." in terminal.wait_for("[y/N]")
     terminal.type("y\n")
     assert terminal.end() == 0
     assert terminal.seen.count("[y/N]") == 1
@@ -130,7 +130,7 @@ def test_on_a_terminal_a_confirmation_shows_the_call_and_each_question_comes_onc
     assert terminal.end() == 0
     assert "wiped di\\x1b[2Jsk" in terminal.seen
     both = Terminal(host_module, "call", "purge")
-    both.wait_for("purge wants net.http")
+    both.wait_for("purge requires net.http")
     both.type("y\n")
     both.wait_for("Call it? [y/N]")
     both.type("y\n")

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from toolcrib.model.tool import Tool
 
 MAX_SHOWN = 60
+# The tools that come with Toolcrib; their names are taken also where an operator disables them.
+BUILTINS = ("list_files", "read_file", "write_file", "shell", "fetch")
 MAX_TEXTS = 2_000
 # A name is only looked for in the texts of other tools if it can hardly be an ordinary word.
 LEAST_NAME = 5
@@ -44,10 +46,10 @@ _TO_LATIN = str.maketrans({letter: group[0] for group in LOOKALIKES for letter i
 
 
 class TextLint:
-    """Reads the texts of tools as a model would. `builtins` are the names of the tools that come with Toolcrib."""
+    """Reads the texts of tools as a model would."""
 
-    def __init__(self, builtins: Iterable[str]) -> None:
-        self._builtins = {skeleton(name): name for name in builtins}
+    def __init__(self) -> None:
+        self._builtins = {skeleton(name): name for name in BUILTINS}
 
     def of_tool(self, tool: Tool) -> list[str]:
         """Warnings about one tool: hidden characters, and instructions to the model."""

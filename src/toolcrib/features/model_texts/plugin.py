@@ -13,5 +13,5 @@ def register(plugins: Plugins) -> None:
     plugins.add_resource(
         "text_lint",
         "toolcrib.features.model_texts.lint:TextLint",
-        given=lambda resources: {"builtins": [tool.name for tool in resources.get("builtins")]},
+        given=lambda _: {},
     )
