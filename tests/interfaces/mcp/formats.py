@@ -35,8 +35,8 @@ FUNCTION = '''def {name}(first: int, second: int) -> dict[str, int]:
     return {{"sum": first + second}}
 '''
 FILES = {
-    "toolcrib.toml": '[modules]\ntools = ["host_module"]\n\n[builtins]\nenabled = false\n',
-    "host_module.py": f"""from toolcrib import registered, tool
+    "toolcrib.toml": '[modules]\ntools = ["host_of_formats"]\n\n[builtins]\nenabled = false\n',
+    "host_of_formats.py": f"""from toolcrib import registered, tool
 
 
 @tool

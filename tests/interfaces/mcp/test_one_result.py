@@ -18,8 +18,10 @@ from toolcrib.interfaces.http.app import make_app
 WORDS = [f"{name}={value}" for name, value in ARGUMENTS.items()]
 
 
-@pytest.fixture
-def formats(project: Path) -> Path:
+@pytest.fixture(scope="module")
+def formats(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One project for all: Python loads its module of host functions once."""
+    project = tmp_path_factory.mktemp("formats")
     write_project(project)
     return project
 
