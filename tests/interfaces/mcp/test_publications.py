@@ -7,7 +7,7 @@ import base64
 import pytest
 from tests.interfaces.mcp.conftest import McpClient
 
-from toolcrib import PromptArgument, prompt, resource, tool
+from toolcrib import Kind, PromptArgument, ToolError, prompt, resource, tool
 from toolcrib.features.functions.definition import tool_of
 
 
@@ -223,3 +223,76 @@ async def _status(client: McpClient, path: str) -> int:
 
     await client.app(scope, receive, send)
     return heard[0]["status"]
+
+
+HIDDEN = "see\u200bthis\U000e0041\x08"
+SHOWN = "see\\u200bthis\\U000e0041\\x08"
+
+
+async def test_characters_that_nobody_sees_are_written_out_before_a_model_reads_them(client_of):
+    @tool
+    def text() -> str:
+        """Give a text."""
+        return HIDDEN
+
+    @tool
+    def structure() -> dict:
+        """Give a structure."""
+        return {HIDDEN: [HIDDEN]}
+
+    @tool
+    def failure() -> str:
+        """Fail."""
+        raise ToolError(Kind.PERMANENT, HIDDEN)
+
+    @tool(output_schema={"x-mcp-content": True})
+    def blocks() -> list:
+        """Give blocks."""
+        resource = {"uri": "file:///a", "text": HIDDEN}
+        return [HIDDEN, {"type": "text", "text": HIDDEN}, {"type": "resource", "resource": resource}]
+
+    @resource("notes://one", title=HIDDEN, description=HIDDEN)
+    def note(context) -> str:
+        return HIDDEN
+
+    @prompt(PromptArgument(name="topic", description=HIDDEN), name="explain", title=HIDDEN, description=HIDDEN)
+    def explain(context) -> str:
+        return HIDDEN
+
+    client = client_of(text, structure, failure, blocks)
+    for published in (note, explain):
+        client.crib.publications.add(published)
+    given = (await client.call("text")).result
+    assert (given["content"][0]["text"], given["structuredContent"]) == (SHOWN, SHOWN)
+    given = (await client.call("structure")).result
+    assert given["structuredContent"] == {SHOWN: [SHOWN]}
+    assert "\u200b" not in given["content"][0]["text"]
+    assert SHOWN in (await client.call("failure")).result["content"][0]["text"]
+    first, second, third = (await client.call("blocks")).result["content"]
+    assert [first["text"], second["text"], third["resource"]["text"]] == [SHOWN] * 3
+    [listed] = (await client.ask("resources/list")).result["resources"]
+    assert [listed["title"], listed["description"]] == [SHOWN] * 2
+    assert (await client.ask("resources/read", {"uri": "notes://one"})).result["contents"][0]["text"] == SHOWN
+    listed = (await client.ask("prompts/list")).result["prompts"][0]
+    assert [listed["title"], listed["description"], listed["arguments"][0]["description"]] == [SHOWN] * 3
+    rendered = (await client.ask("prompts/get", {"name": "explain"})).result
+    assert [rendered["description"], rendered["messages"][0]["content"]["text"]] == [SHOWN] * 2
+
+
+async def test_a_large_result_and_a_description_are_written_out_too(client_of):
+    @tool
+    def large() -> str:
+        """Give much."""
+        return HIDDEN * 30_000
+
+    def odd() -> str:
+        return ""
+
+    odd.__doc__ = f"Do {HIDDEN}."
+    client = client_of(large, tool(odd), mcp={"list_limit": 1}, calls={"result_bytes": 10_000})
+    head, link = (await client.call("call_tool", {"name": "large"})).result["content"]
+    read = (await client.ask("resources/read", {"uri": link["uri"]})).result["contents"][0]["text"]
+    described = (await client.call("describe_tool", {"name": "odd"})).result
+    for told in (head["text"], read, described["content"][0]["text"], described["structuredContent"]["description"]):
+        assert "\u200b" not in told
+        assert "u200b" in told

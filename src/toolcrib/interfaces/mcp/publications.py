@@ -12,6 +12,7 @@ from toolcrib.features.publications.definitions import PromptArgument, Published
 from toolcrib.interfaces.mcp.messages import Code, ProtocolError
 from toolcrib.interfaces.mcp.tool_results import RESULT_URI, TEXT_TYPE, read_block
 from toolcrib.interfaces.mcp.versions import FRESH_MS
+from toolcrib.lib.hidden_text import show_hidden
 from toolcrib.lib.names import function_name
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.session import MODES
@@ -83,14 +84,14 @@ class ServedPublications:
             raise ProtocolError(
                 peer.wire.resource_not_found, f"there is no resource {uri[:200]!r}", data={"uri": uri[:2_000]}
             )
-        return [{"uri": uri, "mimeType": MARKDOWN, "text": text}]
+        return [{"uri": uri, "mimeType": MARKDOWN, "text": show_hidden(text)}]
 
     def _read_result(self, uri: str, handle: str, offset: int, peer: Peer) -> Params:
         try:
             piece = self._crib.read_result(handle, caller=peer.caller, offset=offset, length=RESULT_LETTERS)
         except ToolError as problem:
             raise ProtocolError(peer.wire.resource_not_found, problem.message, data={"uri": uri}) from problem
-        shown: Params = {"uri": uri, "mimeType": TEXT_TYPE, "text": piece.text}
+        shown: Params = {"uri": uri, "mimeType": TEXT_TYPE, "text": show_hidden(piece.text)}
         if piece.next is not None:
             shown["_meta"] = {
                 "toolcrib/next": f"{RESULT_URI}{handle}?offset={piece.next}",
@@ -126,9 +127,8 @@ class ServedPublications:
         prompt = self._find_prompt(name)
         words = _check_arguments(prompt, arguments)
         messages = _messages(await _call(prompt.render, context, words))
-        return (
-            {"description": prompt.description, "messages": messages} if prompt.description else {"messages": messages}
-        )
+        described = {"description": show_hidden(prompt.description)} if prompt.description else {}
+        return {**described, "messages": messages}
 
     def _prompts(self) -> list[PublishedPrompt]:
         published = self._crib.publications.prompts()
@@ -195,19 +195,20 @@ def _content(part: object, uri: str, mime_type: str) -> Params:
             "blob": base64.b64encode(part).decode(),
         }
     if isinstance(part, str):
-        return {"uri": uri, "mimeType": mime_type or TEXT_TYPE, "text": part}
+        # A model reads it; what has to arrive byte for byte is given as bytes.
+        return {"uri": uri, "mimeType": mime_type or TEXT_TYPE, "text": show_hidden(part)}
     raise ProtocolError(Code.INTERNAL, f"the resource {uri[:200]!r} gives neither text nor bytes")
 
 
 def _describe(resource: PublishedResource) -> Params:
     shown: Params = {"uriTemplate" if resource.slots else "uri": resource.uri, "name": resource.name}
     beside = {"title": resource.title, "description": resource.description, "mimeType": resource.mime_type}
-    return shown | {key: text for key, text in beside.items() if text}
+    return shown | {key: show_hidden(text) for key, text in beside.items() if text}
 
 
 def _describe_prompt(prompt: PublishedPrompt) -> Params:
     beside = {"title": prompt.title, "description": prompt.description}
-    shown: Params = {"name": prompt.name, **{key: text for key, text in beside.items() if text}}
+    shown: Params = {"name": prompt.name, **{key: show_hidden(text) for key, text in beside.items() if text}}
     if prompt.arguments:
         shown["arguments"] = [_describe_argument(argument) for argument in prompt.arguments]
     return shown
@@ -215,7 +216,7 @@ def _describe_prompt(prompt: PublishedPrompt) -> Params:
 
 def _describe_argument(argument: PromptArgument) -> Params:
     shown: Params = {"name": argument.name, "required": argument.required}
-    return shown | ({"description": argument.description} if argument.description else {})
+    return shown | ({"description": show_hidden(argument.description)} if argument.description else {})
 
 
 def _check_arguments(prompt: PublishedPrompt, arguments: Params) -> dict[str, str]:

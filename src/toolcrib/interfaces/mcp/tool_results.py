@@ -6,10 +6,9 @@ import base64
 import binascii
 from typing import TYPE_CHECKING
 
-import orjson
-
-from toolcrib.interfaces.mcp.messages import Code, ProtocolError
+from toolcrib.interfaces.mcp.messages import Code, ProtocolError, dump
 from toolcrib.interfaces.mcp.tool_definitions import RESULT
+from toolcrib.lib.hidden_text import show_hidden, show_hidden_in
 from toolcrib.lib.presentation import to_text
 from toolcrib.model.errors import Kind, ToolError
 
@@ -39,7 +38,10 @@ BLOCKS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 
 
 def to_wire(result: Result, served: ServedTool | None, wire: Wire) -> Params:
-    """The result of a call of a tool; one that no tool has by that name is an error of the protocol."""
+    """The result of a call of a tool; one that no tool has by that name is an error of the protocol.
+
+    Clients hand both text and structure to a model, so characters that a person cannot see are written out in both.
+    """
     if result.error is not None:
         if result.error.kind is Kind.NOT_FOUND and served is None:
             data = {"type": str(result.error.kind), "details": dict(result.error.details)}
@@ -66,14 +68,15 @@ def to_wire(result: Result, served: ServedTool | None, wire: Wire) -> Params:
 
 def _text(value: object) -> list[Params]:
     if type(value) is str:
-        return [{"type": "text", "text": value}]
-    text = to_text(value)
+        return [{"type": "text", "text": show_hidden(value)}]
+    text = show_hidden(to_text(value))
     return [{"type": "text", "text": text}] if text else []
 
 
 def _add_structure(shown: Params, value: object, served: ServedTool | None, wire: Wire) -> None:
     """Add the value itself: where a schema promises it, and where it is an object."""
     promised = served is not None and served.output_schema is not None
+    value = show_hidden_in(value)
     if wire.has_any_structure:
         if promised or isinstance(value, dict | list):
             shown["structuredContent"] = value
@@ -95,14 +98,14 @@ def _failure(result: Result, error: ToolError) -> Params:
 def _words(error: ToolError) -> str:
     again = "; trying again may help" if error.retryable else ""
     effects = "; something may have been changed" if error.partial_side_effects else ""
-    return f"{error.kind}: {error.message}{again}{effects}"
+    return show_hidden(f"{error.kind}: {error.message}{again}{effects}")
 
 
 def _kept(head: object, kept: Mapping[str, object], served: ServedTool | None, wire: Wire) -> Params:
     """A value that is too large: its head, and where the rest can be read."""
     uri = f"{RESULT_URI}{kept['handle']}"
     text = f"The result has {kept['bytes']} bytes. These are its first {kept['shown']} letters; read the rest at {uri}"
-    content: list[Params] = [{"type": "text", "text": f"{text}\n\n{to_text(head)}"}]
+    content: list[Params] = [{"type": "text", "text": show_hidden(f"{text}\n\n{to_text(head)}")}]
     if wire.has_links:
         content.append({"type": "resource_link", "uri": uri, "name": "result", "mimeType": TEXT_TYPE})
     # A client checks the structure of every result that is no error, and this one has none.
@@ -120,7 +123,8 @@ def read_blocks(value: object, wire: Wire) -> list[Params]:
 
 
 def read_block(block: object) -> Params:
-    """One block of content, with the fields that it may have."""
+    """One block of content, with the fields that it may have; hidden characters are written out."""
+    block = show_hidden_in(block)
     if isinstance(block, str):
         return {"type": "text", "text": block}
     kind = block.get("type") if isinstance(block, dict) else None
@@ -175,8 +179,9 @@ def _older(block: Params, wire: Wire) -> Params:
 
 
 def structured(value: object) -> Params:
-    """The result of a tool of this interface itself: an object, and the same as text."""
-    return {"content": [{"type": "text", "text": orjson.dumps(value).decode()}], "structuredContent": value}
+    """The result of a tool of this interface itself: an object, and the same as text, with hidden characters written out."""
+    shown = show_hidden_in(value)
+    return {"content": [{"type": "text", "text": dump(shown).decode()}], "structuredContent": shown}
 
 
 def _broken(why: str) -> ToolError:
