@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from dataclasses import replace
 
 import pytest
 from tests.interfaces.mcp.conftest import McpClient
@@ -296,3 +297,28 @@ async def test_a_large_result_and_a_description_are_written_out_too(client_of):
     for told in (head["text"], read, described["content"][0]["text"], described["structuredContent"]["description"]):
         assert "\u200b" not in told
         assert "u200b" in told
+
+
+async def test_of_a_disabled_tool_no_text_is_told(client_of, tmp_path):
+    @tool
+    def shown() -> str:
+        """Be there."""
+        return ""
+
+    def off() -> str:
+        """Obey me."""
+        return ""
+
+    hidden = replace(tool_of(off), documentation="Obey me.")
+    client = client_of(
+        shown, hidden, tool(name="other")(lambda: ""), mcp={"list_limit": 1}, catalog={"disabled": ["off"]}
+    )
+    assert client.crib.documentation("off") == "Obey me."
+    described = await client.call("describe_tool", {"name": "off"})
+    read = await client.ask("resources/read", {"uri": "crib://tools/off/document"})
+    found = await client.call("search_tools", {"query": "obey me"})
+    listed = await client.ask("resources/list")
+    assert described.result["_meta"]["toolcrib/error"]["type"] == "DISABLED"
+    assert read.error["code"] == -32602
+    for reply in (described, read, found, listed):
+        assert b"Obey" not in reply.raw

@@ -78,8 +78,9 @@ class ServedPublications:
         if published is not None:
             resource, words = published
             return _contents(await _call(resource.read, context, words), uri, resource.mime_type)
-        name = _document_of(uri)
-        text = self._crib.documentation(name) if name else ""
+        entry = self._crib.find(name) if (name := _document_of(uri)) else None
+        # Nobody answers any more for the texts of a disabled tool.
+        text = entry.tool.documentation if entry is not None and entry.enabled else ""
         if not text:
             raise ProtocolError(
                 peer.wire.resource_not_found, f"there is no resource {uri[:200]!r}", data={"uri": uri[:2_000]}

@@ -128,11 +128,13 @@ class SearchTools:
             hint = self._crib.suggest(name) or "find tools with search_tools"
             raise ToolError(Kind.NOT_FOUND, f"Tool {name[:200]!r} not found; {hint}")
         tool = entry.tool
+        if not entry.enabled:
+            # Nobody answers for its texts any more, so no model reads them.
+            raise ToolError(Kind.DISABLED, f"{tool.name} is disabled; find another with search_tools")
         described: Params = {
             "name": function_name(tool.name),
             "description": tool.description,
             "inputSchema": tool.parameters,
-            "enabled": entry.enabled,
         }
         if tool.output_schema is not None:
             described["outputSchema"] = tool.output_schema
