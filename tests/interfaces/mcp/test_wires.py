@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.interfaces.mcp.conftest import META, NEW, OLD, McpClient, meta
 
-from toolcrib import Context, tool
+from toolcrib import Context, Kind, ToolError, tool
 
 
 @tool
@@ -480,3 +480,52 @@ async def test_a_call_that_needs_a_person_gets_no_token_and_runs_once_when_it_wa
     assert (await client.call("delete_all")).result["isError"] is True
     assert ran == [1]
     assert {line["caller"] for line in client.crib.journal.read() if line["event"] == "call"} == {"mcp:local"}
+
+
+async def test_a_caller_gets_no_more_questions_by_opening_more_sessions(client_of):
+    asked = asyncio.Semaphore(0)
+    refused = asyncio.Event()
+
+    @tool
+    async def ask(context: Context) -> str:
+        """Ask."""
+        asked.release()
+        try:
+            return str(await context.roots())
+        except ToolError as problem:
+            if problem.kind is Kind.OVERLOADED:
+                refused.set()
+            raise
+
+    client = client_of(ask)
+    calling = []
+    for _ in range(4):
+        session = await client.open()
+        calling += [asyncio.create_task(session.call("ask")) for _ in range(11)]
+    async with asyncio.timeout(10):
+        for _ in calling:
+            await asked.acquire()
+        await refused.wait()
+    for task in calling:
+        task.cancel()
+    await asyncio.wait(calling)
+
+
+async def test_of_many_calls_that_need_a_person_only_some_wait(client_of, tmp_path):
+    @tool(confirm=True)
+    def delete_all() -> str:
+        """Delete everything."""
+        return "gone"
+
+    client = client_of(delete_all, project=tmp_path, approvals={"wait_seconds": 600})
+    calling = [asyncio.create_task(client.call("delete_all")) for _ in range(34)]
+    done: set[asyncio.Task] = set()
+    async with asyncio.timeout(10):
+        while len(done) < 2:
+            done, _ = await asyncio.wait(calling, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.sleep(0)
+    answers = {task.result().result["_meta"]["toolcrib/error"]["type"] for task in done}
+    assert (len(done), answers) == (2, {"CONFIRMATION_REQUIRED"})
+    for task in calling:
+        task.cancel()
+    await asyncio.wait(calling)

@@ -26,6 +26,8 @@ MESSAGE = "notifications/message"
 CAPABILITIES = {ELICIT: "elicitation", SAMPLE: "sampling", ROOTS: "roots"}
 ACTIONS = frozenset({"accept", "decline", "cancel"})
 MAX_QUESTIONS = 16
+# A caller may open any number of sessions, and each call that asks keeps a place among those that run.
+MAX_QUESTIONS_BY_CALLER = 32
 MAX_TOKEN_LETTERS = 256
 MAX_KEY_LETTERS = 128
 
@@ -148,9 +150,10 @@ class OpenQuestions:
 
     def question(self, peer: Peer) -> _Question:
         """A new question to a client, open within a `with` block; refused where too many are."""
-        mine = sum(1 for caller, session, _ in self._waiting if (caller, session) == (peer.caller, peer.session))
-        if mine >= MAX_QUESTIONS:
-            raise ToolError(Kind.OVERLOADED, f"{mine} questions to this client wait for an answer", retryable=True)
+        sessions = [session for caller, session, _ in self._waiting if caller == peer.caller]
+        if len(sessions) >= MAX_QUESTIONS_BY_CALLER or sessions.count(peer.session) >= MAX_QUESTIONS:
+            message = f"{len(sessions)} questions to this client wait for an answer"
+            raise ToolError(Kind.OVERLOADED, message, retryable=True)
         number = f"crib-{next(self._numbers)}"
         return _Question(self._waiting, (peer.caller, peer.session, number))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -49,6 +49,8 @@ logger = logging.getLogger("toolcrib.mcp")
 DEFAULT_LEVEL = "info"
 STATES_KEPT = 10_000
 MAX_SUBSCRIPTIONS = 100
+# Calls of one caller that wait for a person at once, each of which looks for the decision; of more, each is answered at once.
+MAX_WAITING_BY_CALLER = 32
 # Requests that may send something before they are answered.
 TALKATIVE = frozenset({"prompts/get", "resources/read", "subscriptions/listen"})
 
@@ -142,6 +144,7 @@ class McpServer:
         self._search = SearchTools(crib)
         self._published = ServedPublications(crib)
         self._states: OrderedDict[str, SessionState] = OrderedDict()
+        self._waiting: Counter[str] = Counter()
         self._handlers: dict[str, Handler] = {
             "server/discover": self._discover,
             "ping": self._ping,
@@ -266,16 +269,31 @@ class McpServer:
         return await self._call(self.tools.find(inner), inner, given, request, peer, outlet)
 
     async def _perform(self, call: Call, served: ServedTool | None) -> Result:
-        try:
-            async with self._admission():
-                result = await self._crib.call(call)
-        except ToolError as problem:
-            result = Result(error=problem, refused=True)
+        result = await self._admitted(call)
         if is_unconfirmed(result):
-            seconds = self._crib.settings["approvals"].wait_seconds
-            result = await wait_for_approval(result, call, self._crib.call, self._crib.approvals, seconds)
+            result = await self._wait_for_approval(result, call)
         self._note_call("" if served is None else call.name, result)
         return result
+
+    async def _admitted(self, call: Call) -> Result:
+        """Make the call when its turn has come."""
+        try:
+            async with self._admission():
+                return await self._crib.call(call)
+        except ToolError as problem:
+            return Result(error=problem, refused=True)
+
+    async def _wait_for_approval(self, result: Result, call: Call) -> Result:
+        """Wait for a person, as long as the caller has not too many calls that do."""
+        is_patient = self._waiting[call.caller] < MAX_WAITING_BY_CALLER
+        seconds = self._crib.settings["approvals"].wait_seconds if is_patient else 0
+        self._waiting[call.caller] += 1
+        try:
+            return await wait_for_approval(result, call, self._admitted, self._crib.approvals, seconds)
+        finally:
+            self._waiting[call.caller] -= 1
+            if not self._waiting[call.caller]:
+                del self._waiting[call.caller]
 
     async def _converse(self, request: Request, peer: Peer, outlet: Outlet, work: Work) -> Params:
         """Carry out work that may ask the client something, by the way that its wire has for that."""
