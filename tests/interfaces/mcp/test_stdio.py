@@ -231,3 +231,12 @@ def test_a_project_that_cannot_be_opened_is_told_on_standard_error(start, projec
     _, error = program.process.communicate(timeout=20)
     assert program.process.returncode == 2
     assert b"no_such_table" in error
+
+
+def test_a_subscription_ends_with_the_connection_and_does_not_hold_it_up(start):
+    program = start()
+    opened = program.ask("subscriptions/listen", {"notifications": {"toolsListChanged": True}, "_meta": meta()})
+    assert opened["method"] == "notifications/subscriptions/acknowledged"
+    code, out = program.end()
+    [last] = [json.loads(line) for line in out.splitlines()]
+    assert (code, last["id"], last["result"]["resultType"]) == (0, 1, "complete")

@@ -204,7 +204,8 @@ class McpServer:
         self.questions.close(session)
 
     def close(self) -> None:
-        """End what still waits."""
+        """End what still waits, and what listens."""
+        self._ending.set()
         self._parked.close()
         self.changes.close()
 
