@@ -60,6 +60,13 @@ async def test_a_caller_that_may_do_either_gets_both(crib):
     assert (await crib.call(call(consent=Consent.EITHER))).ok
 
 
+async def test_a_token_does_not_confirm_what_a_person_refused_meanwhile(crib):
+    details = (await crib.call(call(consent=Consent.EITHER))).error.details
+    crib.approvals.refuse(details["approval"], by="ann")
+    refused = await crib.call(call(consent=Consent.EITHER, confirmation=details["confirmation"]))
+    assert (refused.error.kind, refused.error.details["approval"]) == (Kind.BLOCKED, details["approval"])
+
+
 async def test_a_plain_call_stores_nothing(crib):
     assert "approval" not in (await crib.call(call(consent=Consent.TOKEN))).error.details
     assert crib.approvals.list(None) == []
