@@ -108,3 +108,10 @@ def test_what_is_shown_hides_nothing_and_keeps_every_other_character(text):
         if unicodedata.category(letter) not in {"Cc", "Cf", "Cs", "Co", "Mn", "Lo", "So", "Cn", "Zl", "Zp"}
     ]
     assert all(letter in shown for letter in letters)
+
+
+def test_a_text_of_nothing_but_flags_takes_no_longer_than_any_other():
+    # With a search through all flags for each of their letters it takes minutes, and the limit of every test ends it.
+    england = "\U0001f3f4\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f"
+    text = england * 30_000
+    assert show_hidden(text) is text

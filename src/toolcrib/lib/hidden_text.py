@@ -77,14 +77,14 @@ def show_hidden_in(value: object) -> object:
 def _find(text: str) -> Iterator[HiddenCharacter]:
     if text.isascii() and text.isprintable():
         return
-    flags = [range(*found.span()) for found in _TAG_FLAG.finditer(text)]
+    in_flags = {offset for found in _TAG_FLAG.finditer(text) for offset in range(*found.span())}
     for found in _HIDDEN.finditer(text):
         offset, character = found.start(), found[0]
         if character in _JOINERS and _joins(text, offset):
             continue
         if character in _SELECTORS and offset and unicodedata.category(text[offset - 1]) in {"So", "Sm", "Nd", "Po"}:
             continue
-        if any(offset in flag for flag in flags):
+        if offset in in_flags:
             continue
         yield HiddenCharacter(offset, character)
 
