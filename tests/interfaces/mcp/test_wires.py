@@ -529,3 +529,17 @@ async def test_of_many_calls_that_need_a_person_only_some_wait(client_of, tmp_pa
     for task in calling:
         task.cancel()
     await asyncio.wait(calling)
+
+
+async def test_a_question_to_the_user_hides_no_characters(client_of):
+    @tool
+    async def ask(context: Context) -> str:
+        """Ask."""
+        context.log("info", "a\u202eb")
+        answer = await context.elicit("pay\u202e 001", {"type": "object", "properties": {}})
+        return str(answer["action"])
+
+    asked = (await client_of(ask).call("ask", _meta=meta(**{f"{META}logLevel": "info"}))).messages
+    assert asked[0]["params"]["data"] == "a\\u202eb"
+    [question] = asked[-1]["result"]["inputRequests"].values()
+    assert question["params"]["message"] == "pay\\u202e 001"

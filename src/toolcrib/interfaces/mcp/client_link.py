@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import itertools
 import threading
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Protocol, cast
 
 from toolcrib.interfaces.mcp.messages import Code, ProtocolError, write_notification, write_request
+from toolcrib.lib.hidden_text import show_hidden, show_hidden_in
 from toolcrib.lib.schema import accepts
 from toolcrib.model.call import ELICIT, LOG_LEVELS, ROOTS, SAMPLE, ReachesClient, cannot_ask
 from toolcrib.model.errors import Kind, ToolError
@@ -89,7 +90,7 @@ class RequestLink:
         if total is not None:
             params["total"] = total
         if message:
-            params["message"] = message
+            params["message"] = show_hidden(message)
         self.send(write_notification(PROGRESS, params))
 
     def log(self, level: str, data: object, logger: str) -> None:
@@ -97,7 +98,7 @@ class RequestLink:
         wanted = self.peer.log_level
         if not wanted or LOG_LEVELS.index(level) < LOG_LEVELS.index(wanted):
             return
-        params: Params = {"level": level, "data": data}
+        params: Params = {"level": level, "data": show_hidden_in(data)}
         if logger:
             params["logger"] = logger
         self.send(write_notification(MESSAGE, params))
@@ -112,6 +113,8 @@ class RequestLink:
     async def ask(self, question: Question) -> Params:
         """The answer of the client; raises ToolError where it cannot be asked."""
         self.require(question.method)
+        # A user or a model reads it, and must not be shown less than is there.
+        question = replace(question, params=cast("Params", show_hidden_in(dict(question.params))))
         answer = await self._put(question, question.key or f"{CAPABILITIES[question.method]}-{next(self._numbers)}")
         return check_answer(question, answer)
 
