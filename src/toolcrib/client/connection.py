@@ -37,7 +37,7 @@ UNAUTHORIZED = 401
 REFUSED = 400
 KINDS = frozenset(Kind)
 OWN_PATH = re.compile(
-    r"(?P<root>.*?)/(tools(/(tools|bundles|search)(/.*)?)?|requests(/.*)?|experiments|docs|openapi\.json"
+    r"(?P<root>.*?)/(tools(/(tools|bundles|search)(/.*)?)?|requests(/.*)?|experiments|docs|openapi\.json|mcp"
     r"|crib/(tools|call|explain|health|results/.*))/?"
 )
 
@@ -82,16 +82,31 @@ class Connection:
         seconds: float = SECONDS,
     ) -> Answer:
         """Send a request and read its answer; raises for an answer that is none of ours."""
-        try:
-            response = await self._send(method, path, query, body, seconds)
-        except ToolError as problem:
-            raise self._explain(problem) from problem
+        target = f"{path}?{urlencode(query)}" if query else path
+        content = {} if body is None else {"Content-Type": "application/json"}
+        headers = {"Accept": "application/json", **content}
+        response = await self.send(method, target, headers, None if body is None else _to_bytes(body), seconds)
         return Answer(
             document=self._read(response),
             size=len(response.body),
             is_refusal=response.status >= REFUSED,
             is_new=response.status == 201,  # noqa: PLR2004 - Created
         )
+
+    async def send(
+        self, method: str, target: str, headers: Mapping[str, str], body: bytes | None, seconds: float
+    ) -> Response:
+        """Send a request as it is, with the token; gives whatever the server answers."""
+        request = Request(
+            url=parse_url(self.url + target), method=method, headers={**headers, **self._headers}, body=body
+        )
+        try:
+            egress = self._egress or await self._open()
+            return await egress.fetch(
+                request, hosts=self._hosts, max_bytes=MAX_ANSWER_BYTES, timeout=seconds, max_sent_bytes=MAX_SENT_BYTES
+            )
+        except ToolError as problem:
+            raise self._explain(problem) from problem
 
     def problem_of(self, answer: Answer) -> ToolError:
         """The error that a refusal tells of."""
@@ -114,22 +129,6 @@ class Connection:
         """Let go of the connections."""
         if self._egress is not None:
             await self._egress.close()
-
-    async def _send(
-        self, method: str, path: str, query: Query, body: Mapping[str, object] | None, seconds: float
-    ) -> Response:
-        target = f"{path}?{urlencode(query)}" if query else path
-        content = {} if body is None else {"Content-Type": "application/json"}
-        request = Request(
-            url=parse_url(self.url + target),
-            method=method,
-            headers={"Accept": "application/json", **content, **self._headers},
-            body=None if body is None else _to_bytes(body),
-        )
-        egress = self._egress or await self._open()
-        return await egress.fetch(
-            request, hosts=self._hosts, max_bytes=MAX_ANSWER_BYTES, timeout=seconds, max_sent_bytes=MAX_SENT_BYTES
-        )
 
     async def _open(self) -> Egress:
         """Open egress to the addresses that the host has now; a later change of its name changes nothing."""

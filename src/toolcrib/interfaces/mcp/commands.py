@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from toolcrib.client.connection import TOKEN_VARIABLE
 from toolcrib.infra.files.durable import replace
+from toolcrib.interfaces.mcp.bridge import bridge_server
 from toolcrib.interfaces.mcp.client_config import McpClient, plan_change
 from toolcrib.interfaces.mcp.stdio_command import serve_project
-from toolcrib.toolkit.cli.console import ExitCode, say
-from toolcrib.toolkit.cli.group import pass_opener, project_option
+from toolcrib.toolkit.cli.console import ExitCode, WrongUseError, say
+from toolcrib.toolkit.cli.group import pass_opener, project_option, url_option
 
 if TYPE_CHECKING:
     from toolcrib.crib import Crib
@@ -20,14 +23,21 @@ if TYPE_CHECKING:
 
 @click.group("mcp", invoke_without_command=True)
 @project_option
+@url_option
 @click.pass_context
-def mcp(ctx: click.Context) -> int:
+def mcp(ctx: click.Context, url: str | None) -> int:
     """Serve the tools to an MCP client over stdio.
 
     The client starts this command and speaks to it over standard input and output. The same tools are served over HTTP at
-    /mcp by: crib serve.
+    /mcp by: crib serve. With --url the tools are those of the server there.
     """
-    return ExitCode.DONE if ctx.invoked_subcommand is not None else serve_project(ctx.obj)
+    if ctx.invoked_subcommand is not None:
+        return ExitCode.DONE
+    if url is None:
+        return serve_project(ctx.obj)
+    if ctx.obj.project is not None:
+        raise WrongUseError("--url names a server, and --project a folder of this machine; leave one of them out")
+    return bridge_server(url, os.environ.get(TOKEN_VARIABLE))
 
 
 @mcp.command("install")

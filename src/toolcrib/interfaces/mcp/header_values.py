@@ -104,6 +104,19 @@ def check_arguments(rules: tuple[HeaderRule, ...], arguments: Params, headers: l
             raise _mismatch(rule.header.decode(), place)
 
 
+def argument_headers(rules: tuple[HeaderRule, ...], arguments: object) -> dict[str, str]:
+    """The headers that a client repeats these arguments in."""
+    written = {rule.header.decode(): _written(_at(arguments, rule.path)) for rule in rules}
+    return {header: encode(value) for header, value in written.items() if value is not None}
+
+
+def encode(text: str) -> str:
+    """A text as a header can hold it."""
+    if text.isascii() and text.isprintable() and text == text.strip() and not text.startswith("=?"):
+        return text
+    return f"=?base64?{base64.b64encode(text.encode('utf-8', 'replace')).decode()}?="
+
+
 def _is_same(kind: str, value: object, written: str, decoded: str) -> bool:
     number = _NUMBER.fullmatch(decoded)
     # Clients may write a whole number as 42 or as 42.0.

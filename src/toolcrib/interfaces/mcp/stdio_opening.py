@@ -38,13 +38,18 @@ class Opening:
 
 
 def open_stdio() -> Opening:
-    """Take standard input and output for the protocol alone, and answer the first message if it needs none of the tools."""
+    """Take standard input and output, and answer the first message if it needs none of the tools."""
+    return answer_first(take_stdio())
+
+
+def take_stdio() -> Opening:
+    """Take standard input and output for the protocol alone."""
     opening = Opening(source=os.dup(STANDARD_INPUT), target=os.dup(STANDARD_OUTPUT))
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, STANDARD_INPUT)
     os.close(nothing)
     os.dup2(STANDARD_ERROR, STANDARD_OUTPUT)
-    return answer_first(opening)
+    return opening
 
 
 def answer_first(opening: Opening) -> Opening:

@@ -83,7 +83,7 @@ class Connection:
         """Serve until the client closes its end, and answer what it asked before that."""
         loop = asyncio.get_running_loop()
         self._lines.feed(self._opening.received)
-        reader = _Reader(self._opening.source, loop, self._lines.feed, self._over.set)
+        reader = Reader(self._opening.source, loop, self._lines.feed, self._over.set)
         if self._opening.is_over:
             self._over.set()
         else:
@@ -216,7 +216,7 @@ class Lines:
             self._take(line)
 
 
-class _Reader(threading.Thread):
+class Reader(threading.Thread):
     """Reads in a thread of its own, because not every descriptor can be waited for; what is read waits for its turn."""
 
     def __init__(
@@ -230,6 +230,7 @@ class _Reader(threading.Thread):
         self._fed = threading.Event()
 
     def run(self) -> None:
+        """Read until the end."""
         with suppress(RuntimeError):  # the loop has ended
             try:
                 while data := os.read(self._source, PIECE):
