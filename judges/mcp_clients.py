@@ -41,11 +41,12 @@ class Target:
     command: tuple[str, ...]
     names: tuple[str, ...]
     url: str = ""
+    is_bridge: bool = False
 
     @property
     def transport(self) -> str:
         """The name of its transport."""
-        return "HTTP" if self.url else "stdio"
+        return "HTTP" if self.url else "bridge" if self.is_bridge else "stdio"
 
 
 def judge(project: Path) -> list[str]:
@@ -56,6 +57,8 @@ def judge(project: Path) -> list[str]:
     with served(project) as url:
         target = Target(command=command, names=names, url=f"{url}/mcp")
         wrong += judge_clients(target)
+        bridge = (sys.executable, "-m", "toolcrib", "mcp", "--url", url)
+        wrong += judge_clients(Target(command=bridge, names=names, is_bridge=True))
     return wrong + judge_restart(project, command, names)
 
 
