@@ -338,7 +338,7 @@ class Answers:
         except ToolError as problem:
             return ToolError(error.kind, f"{error.message}; {problem.message}", details=error.details)
         facts = {"approval": approval.id, "approvalExpiresAt": int(approval.expires_at)}
-        message = f"{error.message}; its approval is {approval.id}"
+        message = f"{error.message}; that person runs: crib approvals approve {approval.id}"
         return ToolError(error.kind, message, details={**error.details, **facts})
 
     def _partial(self, error: ToolError, call: Call, meta: dict[str, object]) -> object:

@@ -474,6 +474,7 @@ async def test_a_call_that_needs_a_person_gets_no_token_and_runs_once_when_it_wa
     error = held["_meta"]["toolcrib/error"]
     assert (held["isError"], error["type"]) == (True, "CONFIRMATION_REQUIRED")
     assert "confirmation" not in error["details"]
+    assert f"crib approvals approve {error['details']['approval']}" in held["content"][0]["text"]
     calling = asyncio.create_task(client.call("delete_all"))
     client.crib.approvals.approve(error["details"]["approval"], by="a person")
     assert (await calling).result["content"][0]["text"] == "gone"
