@@ -275,7 +275,8 @@ class TestThreads:
         until(lambda: not helpers())
         assert len(own_descriptors()) == before
         gc.collect()  # the refusal held on to its frames
-        assert len(_KNOWN._locks) == 0
+        # Those of other tests may live on in frozen cycles.
+        assert [place for place in _KNOWN._locks if str(folder) in str(place)] == []
         assert (folder / "store.lock").exists()
 
 
