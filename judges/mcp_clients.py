@@ -160,7 +160,7 @@ def call_with_node(target: Target, package: str, mode: str) -> dict[str, Any]:
 
 def start_node(target: Target, package: str, mode: str) -> subprocess.Popen[str]:
     """Start the program of the npm clients; it calls once, and again for each line that it is sent."""
-    task = {"package": package, "mode": mode, "url": target.url, "command": target.command}
+    task: dict[str, object] = {"package": package, "mode": mode, "url": target.url, "command": target.command}
     task |= {"names": target.names, "arguments": ARGUMENTS}
     words = ["timeout", str(SECONDS * 2), "node", str(NODE_PROGRAM), str(PLACE), json.dumps(task)]
     return subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)

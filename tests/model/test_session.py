@@ -125,7 +125,8 @@ LOOK_UP = Step(tool="t", is_retrieval=True)
 class Slow:
     """A step that takes its time between being judged and being counted: meanwhile another thread wants the same place."""
 
-    tool, mark, capabilities = "t", b"", frozenset()
+    tool, mark = "t", b""
+    capabilities: frozenset[str] = frozenset()
 
     def __init__(self, session):
         self.rival = threading.Thread(target=lambda: self.admitted.append(session.admit(LOOK_UP)))
