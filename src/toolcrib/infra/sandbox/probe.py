@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import fcntl
 import functools
 import hashlib
@@ -36,7 +37,7 @@ from toolcrib.infra.sandbox.jobs import (
     present,
     python_runtime,
 )
-from toolcrib.model.errors import ToolError
+from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.limits import MEGABYTE
 
 if TYPE_CHECKING:
@@ -53,6 +54,8 @@ _TURN_SECONDS = 10.0
 _POLL_SECONDS = 0.02
 # The facts on which guarantees depend: of the process, its limits, and the settings of the kernel.
 _STATUS = ("Uid:", "Gid:", "Cap", "NoNewPrivs:", "Seccomp")
+# The host has no descriptor or no memory left, which says nothing about the sandbox.
+_EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 _LIMITS = (resource.RLIMIT_NPROC, resource.RLIMIT_NOFILE, resource.RLIMIT_DATA, resource.RLIMIT_FSIZE)
 _FACTS = (
     "/proc/self/attr/current",
@@ -192,9 +195,15 @@ class Findings:
             trying.set_result(None)
 
     async def _probe(self, run_job: RunJob) -> Mapping[str, Report]:
-        if self._tried is None:
+        if self._tried is not None:
+            return await self._tried.learn(run_job)
+        try:
             return await probe(run_job)
-        return await self._tried.learn(run_job)
+        except OSError as problem:
+            if problem.errno not in _EXHAUSTED:
+                raise
+            message = f"the sandbox could not be probed: {problem.strerror}; call again later"
+            raise ToolError(Kind.OVERLOADED, message, retryable=True) from problem
 
 
 @contextlib.asynccontextmanager
