@@ -18,7 +18,7 @@ SOURCE = ROOT / "src" / PACKAGE
 # File names that every feature may have: they say which part of the feature a file is.
 SHARED_NAMES = frozenset(
     (
-        *("__init__.py", "__main__.py", "plugin.py", "format.py", "source.py", "runner.py"),
+        *("__init__.py", "__main__.py", "format.py", "source.py", "runner.py"),
         *("settings.py", "commands.py", "endpoints.py"),
     )
 )

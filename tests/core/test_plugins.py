@@ -71,22 +71,21 @@ class TestTheTable:
         added = {part if part in said else part.partition(":")[0] for part in added_by(reference)}
         assert said == added
 
-    def test_every_feature_with_a_plug_in_has_a_row(self):
-        files = {
-            f"toolcrib.features.{file.parent.name}.plugin:register" for file in SOURCE.glob("features/*/plugin.py")
-        }
-        assert files <= set(FEATURES)
+    def test_every_feature_has_a_row(self):
+        features = {f"toolcrib.features.{file.parent.name}:register" for file in SOURCE.glob("features/*/__init__.py")}
+        assert features
+        assert features <= set(FEATURES)
 
     @pytest.mark.parametrize("reference", FEATURES)
     def test_every_reference_of_a_feature_resolves_within_the_feature_or_below_it(self, reference):
-        own = reference.rpartition(".plugin:")[0] + "."
+        own = reference.rpartition(":")[0] + "."
         parts = [part for found in registered_by(reference)._parts.values() for part in found]
         named = [part.value for part in parts if isinstance(part.value, str)]
         assert [name for name in named if load(name) is None] == []
         assert [name for name in named if not name.startswith((own, *BELOW))] == []
 
-    @pytest.mark.parametrize("file", sorted(SOURCE.glob("features/*/plugin.py")), ids=lambda file: file.parent.name)
-    def test_a_plug_in_imports_no_module_of_a_feature(self, file):
+    @pytest.mark.parametrize("file", sorted(SOURCE.glob("features/*/__init__.py")), ids=lambda file: file.parent.name)
+    def test_what_registers_a_feature_imports_no_module_of_one(self, file):
         tree = ast.parse(file.read_text())
         imported = [node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
         assert [name for name in imported if name.startswith("toolcrib.features")] == []
@@ -100,7 +99,7 @@ class TestTheTable:
         plugins = Plugins()
         assert [part.name for part in plugins.parts("runners", "handler")] == ["handler"]
         assert {reference for reference in FEATURES if reference not in plugins._waiting} == {
-            "toolcrib.features.folders.plugin:register"
+            "toolcrib.features.folders:register"
         }
 
     def test_what_closes_something_is_registered_at_the_start(self):

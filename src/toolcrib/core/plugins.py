@@ -34,39 +34,39 @@ ENTRY_POINT_GROUP = "toolcrib.plugins"
 # How each feature of ours registers, in the order of equal names, and what it provides: a kind of part, or `kind:name`.
 # A feature is only loaded when a part is asked for that it provides.
 FEATURES: Mapping[str, tuple[str, ...]] = {
-    "toolcrib.features.functions.plugin:register": (
+    "toolcrib.features.functions:register": (
         "runners:function",
         "converters:function",
         "resources:host_modules",
     ),
-    "toolcrib.features.agent_classes.plugin:register": ("converters:agent class", "module_contexts"),
-    "toolcrib.features.python_files.plugin:register": ("formats", "runners:script", "resources:plain_format"),
-    "toolcrib.features.requests.plugin:register": (
+    "toolcrib.features.agent_classes:register": ("converters:agent class", "module_contexts"),
+    "toolcrib.features.python_files:register": ("formats", "runners:script", "resources:plain_format"),
+    "toolcrib.features.requests:register": (
         *("formats:tool.json", "resources:requests", "queues:", "queues:redis"),
         *("makers:person", "makers:command", "makers:openai"),
         *("commands:request", "commands:experiments", "commands:builder", "commands:demo", "endpoints"),
         *("settings:requests", "settings:queue", "settings:builder"),
     ),
-    "toolcrib.features.folders.plugin:register": (
+    "toolcrib.features.folders:register": (
         *("runners:handler", "sources:registries", "resources:registries"),
         *("resources:registry_sources", "resources:tool_folders"),
         *("protected_paths", "commands:new", "commands:build", "commands:registry", "settings:folders"),
     ),
-    "toolcrib.features.scripts.plugin:register": (
+    "toolcrib.features.scripts:register": (
         *("runners:script", "runners:subprocess", "runners:http", "runners:docker", "runners:filesystem"),
         *("runners:runtime", "runners:primitive", "runners:library", "runners:sink", "sources:scripts"),
         *("sources:system", "resources:system_tools", "resources:scripts", "resources:script_trees"),
         *("resources:environments", "resources:script_format", "protected_paths"),
         *("commands:sink", "commands:prepare", "settings:scripts"),
     ),
-    "toolcrib.features.http_tools.plugin:register": ("runners:http", "checks", "settings:http_tools"),
-    "toolcrib.features.bundles.plugin:register": (
+    "toolcrib.features.http_tools:register": ("runners:http", "checks", "settings:http_tools"),
+    "toolcrib.features.bundles:register": (
         *("sources:bundles", "resources:bundle_source", "resources:bundles", "resources:search_index"),
         *("commands:bundle", "commands:search", "commands:enable", "commands:disable", "endpoints"),
         *("settings:bundles", "settings:search"),
     ),
-    "toolcrib.features.builtins.plugin:register": ("sources:builtins", "resources:builtins", "settings:builtins"),
-    "toolcrib.features.safety_rules.plugin:register": (
+    "toolcrib.features.builtins:register": ("sources:builtins", "resources:builtins", "settings:builtins"),
+    "toolcrib.features.safety_rules:register": (
         *(
             "rules",
             "resources:dangerous_commands",
@@ -76,7 +76,7 @@ FEATURES: Mapping[str, tuple[str, ...]] = {
         ),
         *("settings:safety_rules", "settings:rules"),
     ),
-    "toolcrib.features.project.plugin:register": (
+    "toolcrib.features.project:register": (
         *("resources:sandbox", "resources:workspace_policy", "resources:egress", "resources:jail"),
         *("resources:confirmed_jail", "resources:secrets", "resources:key", "resources:store"),
         *(
@@ -97,28 +97,28 @@ FEATURES: Mapping[str, tuple[str, ...]] = {
         ),
         *("settings:sandbox", "settings:egress", "settings:secrets"),
     ),
-    "toolcrib.features.exports.plugin:register": (
+    "toolcrib.features.exports:register": (
         "resources:exports",
         *("commands:doc", "commands:prompt", "commands:export"),
     ),
-    "toolcrib.features.access.plugin:register": (*("resources:tokens", "commands:secret", "commands:token"),),
-    "toolcrib.features.approvals.plugin:register": (
+    "toolcrib.features.access:register": (*("resources:tokens", "commands:secret", "commands:token"),),
+    "toolcrib.features.approvals:register": (
         *("resources:approvals", "commands:approvals", "endpoints", "settings:approvals"),
     ),
-    "toolcrib.features.model_texts.plugin:register": ("resources:text_lint",),
-    "toolcrib.features.depots.plugin:register": (
+    "toolcrib.features.model_texts:register": ("resources:text_lint",),
+    "toolcrib.features.depots:register": (
         "resources:depots",
         *("commands:publish", "commands:pull", "commands:depot", "settings:depots"),
     ),
-    "toolcrib.features.publications.plugin:register": ("resources:publications",),
-    "toolcrib.features.testing.plugin:register": ("resources:examples", "commands:test"),
-    "toolcrib.interfaces.cli.plugin:register": (
+    "toolcrib.features.publications:register": ("resources:publications",),
+    "toolcrib.features.testing:register": ("resources:examples", "commands:test"),
+    "toolcrib.interfaces.cli:register": (
         *("commands:list", "commands:show", "commands:call", "commands:explain", "commands:run", "commands:result"),
         *("commands:check", "commands:doctor", "commands:costs", "commands:latency"),
         *("commands:init", "commands:version", "commands:completion"),
     ),
-    "toolcrib.interfaces.http.plugin:register": ("commands:serve", "endpoints", "settings:server"),
-    "toolcrib.interfaces.mcp.plugin:register": ("commands:mcp", "endpoints", "settings:mcp"),
+    "toolcrib.interfaces.http:register": ("commands:serve", "endpoints", "settings:server"),
+    "toolcrib.interfaces.mcp:register": ("commands:mcp", "endpoints", "settings:mcp"),
 }
 # What closes something is registered when a Crib starts, and never later.
 CLOSING = ("rules", "protected_paths")

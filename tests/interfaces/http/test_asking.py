@@ -9,8 +9,8 @@ import threading
 import pytest
 
 from toolcrib import Kind, ToolError, tool
+from toolcrib.features.requests import QUEUE_FILE
 from toolcrib.features.requests.endpoint_handlers import READERS, WRITERS, QueueThreads
-from toolcrib.features.requests.plugin import QUEUE_FILE
 from toolcrib.toolkit.http.concurrency import Threads
 
 SECONDS = 20

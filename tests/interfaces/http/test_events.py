@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from toolcrib import Crib
-from toolcrib.features.requests.plugin import QUEUE_FILE
+from toolcrib.features.requests import QUEUE_FILE
 from toolcrib.features.requests.queues.sqlite import EmbeddedQueue
 from toolcrib.interfaces.http.server import serve
 from toolcrib.toolkit.http import event_stream

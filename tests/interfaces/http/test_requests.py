@@ -9,10 +9,9 @@ import threading
 
 import pytest
 
-from toolcrib.features.requests import endpoint_handlers
+from toolcrib.features.requests import QUEUE_FILE, endpoint_handlers
 from toolcrib.features.requests.delivery import written_package
 from toolcrib.features.requests.document.writer import with_id, write_request
-from toolcrib.features.requests.plugin import QUEUE_FILE
 from toolcrib.features.requests.queues.sqlite import EmbeddedQueue
 from toolcrib.features.requests.tracker import MAX_TEXT_BYTES
 from toolcrib.interfaces.http.server import serve

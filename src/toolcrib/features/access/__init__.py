@@ -1,1 +1,19 @@
 """Tokens of the server, their scopes, and the commands for tokens and secrets."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from toolcrib.core.plugins import Plugins
+
+
+def register(plugins: Plugins) -> None:
+    """Add the tokens of a project, which are kept in its store."""
+    plugins.add_resource(
+        "tokens",
+        "toolcrib.features.access.tokens:Tokens",
+        given=lambda resources: {"store": resources.data.store},
+    )
+    plugins.add_command("secret", "toolcrib.features.access.commands:secret", "Store secrets for HTTP tools.")
+    plugins.add_command("token", "toolcrib.features.access.commands:token", "Manage access tokens of the server.")

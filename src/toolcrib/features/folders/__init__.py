@@ -1,1 +1,76 @@
 """Tool folders of four files: format, build, registry, handlers."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from toolcrib.core.resources import INSTALLED, PROJECT_SCRIPTS
+from toolcrib.core.sources import LateSource, Rank
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from toolcrib.core.plugins import Plugins
+    from toolcrib.core.resources import Resources
+    from toolcrib.model.protocols import Source
+
+REGISTRY = "tool_registry.json"
+
+
+def register(plugins: Plugins) -> None:
+    """Add the registries and what runs their handlers."""
+    plugins.add_runner("handler", "toolcrib.features.folders.runner:HandlerRunner", given=_for_runner)
+    plugins.add_resource("tool_folders", "toolcrib.features.folders.facade:ToolFolders")
+    plugins.add_resource("registries", "toolcrib.features.folders.source:Registries")
+    plugins.add_resource("registry_sources", "toolcrib.features.folders.source:registry_sources")
+    plugins.add_source("registries", _sources)
+    plugins.add_protected_paths(_protected_paths)
+    plugins.add_command(
+        "new", "toolcrib.features.folders.commands:new", "Write a tool folder that passes the build, and its test."
+    )
+    plugins.add_command(
+        "build", "toolcrib.features.folders.commands:build", "Check every tool folder and write the registry."
+    )
+    plugins.add_command(
+        "registry",
+        "toolcrib.features.folders.commands:registry",
+        "Show which registry is loaded, and whether it is stale.",
+    )
+    plugins.add_settings("folders", "toolcrib.features.folders.settings:FoldersSettings")
+
+
+def _sources(resources: Resources) -> Iterable[Source]:
+    """The registries; where no folder was built and none is watched, they are only loaded to say what is not built."""
+    if "folders.watch" in resources.settings.places or any(
+        (folder / REGISTRY).exists() for folder in resources.tool_folders()
+    ):
+        return resources.get("registry_sources")  # type: ignore[no-any-return]  # so it is registered
+    make = partial(resources.get, "registry_sources")
+    return [LateSource(Rank.TOOL_FOLDERS, make, is_empty=True)] if resources.tool_folders() else []
+
+
+def _for_runner(resources: Resources) -> dict[str, object]:
+    folders = resources.settings["folders"]
+    return {
+        "sandbox": resources.get("sandbox"),
+        "workspace_policy": resources.get("workspace_policy"),
+        "commands": lambda: resources.make("host_commands"),
+        "egress": lambda: resources.get("egress"),
+        "workers": folders.workers,
+        "environments": resources.get("environments"),
+        "fresh": folders.fresh,
+        "observe": resources.observe,
+    }
+
+
+def _protected_paths(resources: Resources) -> list[Path]:
+    """What is installed for the handlers of the project, which counts as their runtime."""
+    root = resources.settings.root
+    if root is None:
+        return []
+    inside = [folder for folder in resources.tool_folders() if folder.is_relative_to(root)]
+    if not any((folder / REGISTRY).exists() for folder in inside):
+        return []
+    return [root / PROJECT_SCRIPTS.partition("/")[0], *(root / name for name in INSTALLED)]

@@ -1,1 +1,15 @@
 """Functions of the host program as tools: `@tool`, schemas from type hints, and their runner."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from toolcrib.core.plugins import Plugins
+
+
+def register(plugins: Plugins) -> None:
+    """Add the runner of functions, what makes Tools of them, and the modules of the host program that hold them."""
+    plugins.add_runner("function", "toolcrib.features.functions.runner:FunctionRunner", given=lambda _: {})
+    plugins.add_resource("host_modules", "toolcrib.core.host_modules:HostModules")
+    plugins.add_converter("function", "toolcrib.features.functions.definition:FunctionConverter")

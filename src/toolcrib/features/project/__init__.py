@@ -1,1 +1,106 @@
 """What every project has: sandbox, network access, workspace, documents and secrets, made as the settings say."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from toolcrib.model.limits import MEGABYTE
+
+if TYPE_CHECKING:
+    from toolcrib.core.plugins import Plugins
+    from toolcrib.core.resources import Resources
+
+
+def register(plugins: Plugins) -> None:
+    """Add what runs and reaches things, each made as the settings say when it is first needed."""
+    plugins.add_resource("sandbox", "toolcrib.infra.sandbox.host:Sandbox", given=_for_sandbox)
+    plugins.add_resource("workspace_policy", "toolcrib.infra.sandbox.jobs:WorkspacePolicy", given=_for_workspace_policy)
+    plugins.add_resource(
+        "egress",
+        "toolcrib.infra.egress.client:Egress",
+        given=lambda resources: {
+            "private": resources.settings["egress"].private,
+            "allowed": resources.settings["http_tools"].hosts,
+        },
+    )
+    plugins.add_resource("jail", "toolcrib.features.project.workspace:open_jail")
+    plugins.add_resource("confirmed_jail", "toolcrib.features.project.workspace:open_confirmed_jail")
+    plugins.add_resource("secrets", "toolcrib.features.project.secrets:open_secrets")
+    plugins.add_resource("key", "toolcrib.features.project.secrets:open_key")
+    plugins.add_resource("store", lambda resources: resources.make_store())
+    plugins.add_store("memory", "toolcrib.infra.storage.memory_store:MemoryStore", given=lambda _: {})
+    plugins.add_store(
+        "files",
+        "toolcrib.infra.storage.file_store:FileStore",
+        given=lambda resources: {"root": resources.data.path},
+    )
+    plugins.add_resource("host_commands", "toolcrib.infra.programs.executables:Commands", given=_for_commands)
+    plugins.add_resource("latencies", "toolcrib.core.journal_statistics:sum_latencies", given=_for_statistics)
+    plugins.add_resource("costs", "toolcrib.core.journal_statistics:sum_costs", given=_for_statistics)
+    plugins.add_check("toolcrib.features.project.workspace:check_private_addresses")
+    plugins.add_settings("project", "toolcrib.infra.settings:ProjectSettings")
+    plugins.add_settings("workspace", "toolcrib.infra.settings:WorkspaceSettings")
+    plugins.add_settings("catalog", "toolcrib.core.settings:CatalogSettings")
+    plugins.add_settings("modules", "toolcrib.core.settings:ModulesSettings")
+    plugins.add_settings("access", "toolcrib.core.settings:AccessSettings")
+    plugins.add_settings("calls", "toolcrib.core.settings:CallsSettings")
+    plugins.add_settings("sandbox", "toolcrib.infra.sandbox.settings:SandboxSettings")
+    plugins.add_settings("egress", "toolcrib.infra.egress.settings:EgressSettings")
+    plugins.add_settings("secrets", "toolcrib.infra.secrets.settings:SecretsSettings")
+
+
+def _for_sandbox(resources: Resources) -> dict[str, object]:
+    sandbox = resources.settings["sandbox"]
+    return {
+        "require": sandbox.require,
+        "jobs": sandbox.jobs,
+        "queue": sandbox.queue,
+        "cache": resources.data.file("sandbox.json"),
+        "runtime": resources.environment.get("XDG_RUNTIME_DIR", ""),
+        "workspace": resources.settings.workspace,
+    }
+
+
+def _for_workspace_policy(resources: Resources) -> dict[str, object]:
+    """What files of code may work in."""
+    settings, data = resources.settings, resources.data.path
+    sandbox = settings["sandbox"]
+    return {
+        "workspace": settings.workspace,
+        "opened": settings["workspace"].open,
+        "closed": () if data is None else (data,),
+        "fixed": tuple(resources.protected_paths()),
+        "unwritable": _why_unwritable(resources),
+        "memory_bytes": sandbox.memory_mb * MEGABYTE,
+        "processes": sandbox.processes,
+        "disk_bytes": sandbox.disk_mb * MEGABYTE,
+    }
+
+
+def _for_statistics(resources: Resources) -> dict[str, object]:
+    return {"lines": resources.data.journal.read()}
+
+
+def _for_commands(resources: Resources) -> dict[str, object]:
+    """Where programs for tools are found: only below these roots is a project's own installation used."""
+    settings, trees = resources.settings, resources.get("script_trees")
+    return {
+        "search_path": resources.environment.get("PATH", ""),
+        "roots": (*(() if settings.root is None else (settings.root,)), *trees.values()),
+        "workspace": settings.workspace,
+    }
+
+
+def _why_unwritable(resources: Resources) -> str:
+    settings = resources.settings
+    root, workspace = settings.root, settings.workspace
+    if not resources.runs_host_modules or root is None:
+        return ""
+    modules = settings["modules"]
+    packages = [root / name.partition(".")[0] for name in (*modules.tools, *modules.rules)]
+    if not root.is_relative_to(workspace) and not any(map(workspace.is_relative_to, packages)):
+        return ""
+    return (
+        f"the workspace {workspace} holds modules that run in the host's process, so no file of code may write there; "
+        "set workspace.folder to one of its own"
+    )

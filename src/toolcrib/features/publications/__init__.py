@@ -1,1 +1,13 @@
 """Resources and prompts that a project or a package publishes beside its tools."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from toolcrib.core.plugins import Plugins
+
+
+def register(plugins: Plugins) -> None:
+    """Add what holds the publications of a Crib."""
+    plugins.add_resource("publications", "toolcrib.features.publications.registry:Publications")

@@ -1,1 +1,28 @@
 """Plain Python files as tools."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from toolcrib.model.tool import Script
+
+if TYPE_CHECKING:
+    from toolcrib.core.plugins import Plugins
+    from toolcrib.core.resources import Resources
+
+
+def register(plugins: Plugins) -> None:
+    """Add the format of plain files and what runs them; trees of scripts have a format of their own."""
+    plugins.add_format("toolcrib.features.python_files.format:PlainFile", suffixes=(".py",), in_trees=False)
+    plugins.add_resource("plain_format", "toolcrib.features.python_files.format:PlainFile", given=lambda _: {})
+    plugins.add_runner(
+        Script.kind, "toolcrib.features.python_files.runner:PythonFileRunner", given=_for_runner, runs=Script
+    )
+
+
+def _for_runner(resources: Resources) -> dict[str, object]:
+    return {
+        "sandbox": resources.get("sandbox"),
+        "workspace_policy": resources.get("workspace_policy"),
+        "observe": resources.observe,
+    }

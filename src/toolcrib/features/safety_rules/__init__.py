@@ -1,1 +1,55 @@
 """Rules that judge calls: dangerous commands, sensitive files, patterns of the operator."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from toolcrib.core.rules import TextRule
+
+if TYPE_CHECKING:
+    from toolcrib.core.plugins import Plugins
+    from toolcrib.core.resources import Resources
+    from toolcrib.model.protocols import Rule
+
+DEFAULT_RULES = ("dangerous_commands", "sensitive_files")
+
+
+def register(plugins: Plugins) -> None:
+    """Add the rules; each is created when it first judges a text, because the tables and patterns take time to load."""
+    plugins.add_resource(
+        "dangerous_commands",
+        "toolcrib.features.safety_rules.dangerous_commands:DangerousCommands",
+        given=lambda resources: {"allowed": _setting(resources, "commands")},
+    )
+    plugins.add_resource(
+        "sensitive_files",
+        "toolcrib.features.safety_rules.sensitive_files:SensitiveFiles",
+        given=lambda resources: {
+            "workspace": resources.settings.workspace,
+            "opened": resources.settings["workspace"].open,
+        },
+    )
+    plugins.add_resource("operator_patterns", "toolcrib.features.safety_rules.operator_patterns:rules_of_settings")
+    plugins.add_resource(
+        "data_flow",
+        "toolcrib.features.safety_rules.data_flow:DataFlow",
+        given=lambda resources: {"where": resources.settings.where("safety_rules.data_flow")},
+    )
+    plugins.add_rules("safety_rules", _make_rules)
+    plugins.add_settings("safety_rules", "toolcrib.features.safety_rules.settings:SafetyRulesSettings")
+    plugins.add_settings("rules", "toolcrib.features.safety_rules.settings:RulesSettings")
+
+
+def _make_rules(resources: Resources) -> list[Rule]:
+    off = _setting(resources, "off")
+    rules: list[Rule] = [TextRule(name, partial(resources.get, name)) for name in DEFAULT_RULES if name not in off]
+    if _setting(resources, "data_flow"):
+        rules.append(resources.get("data_flow"))
+    return [*rules, *(resources.get("operator_patterns") if "rules" in resources.settings.places else ())]
+
+
+def _setting(resources: Resources, name: str) -> Any:
+    """A key of the table, which is only loaded where the operator wrote it; else nothing."""
+    settings = resources.settings
+    return getattr(settings["safety_rules"], name) if f"safety_rules.{name}" in settings.places else ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from toolcrib.features.safety_rules.plugin import DEFAULT_RULES
+from toolcrib.features.safety_rules import DEFAULT_RULES
 from toolcrib.infra.settings.table import Table, read_switch, read_word_set, read_words, setting
 
 _KEYS = ("forbidden_patterns", "include_text", "name")

@@ -1,1 +1,20 @@
 """Examples as tests, recorded cases, and the pytest plugin."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from toolcrib.core.plugins import Plugins
+
+
+def register(plugins: Plugins) -> None:
+    """Add the record of failing examples."""
+    plugins.add_resource(
+        "examples",
+        "toolcrib.features.testing.examples:Examples",
+        given=lambda resources: {"file": resources.data.file("examples.json")},
+    )
+    plugins.add_command(
+        "test", "toolcrib.features.testing.commands:test", "Run what tools show as examples, and their recorded cases."
+    )

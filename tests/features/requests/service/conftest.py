@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from toolcrib import Crib
+from toolcrib.features.requests import QUEUE_FILE
 from toolcrib.features.requests.document.writer import with_id, write_request
-from toolcrib.features.requests.plugin import QUEUE_FILE
 from toolcrib.features.requests.queues.sqlite import EmbeddedQueue
 from toolcrib.model.toolrequest import Made
 

@@ -13,7 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from toolcrib import Crib, Kind, SettingsError, ToolError
-from toolcrib.features.requests.plugin import QUEUE_FILE
+from toolcrib.features.requests import QUEUE_FILE
 from toolcrib.model.toolrequest import Status
 
 SECONDS = 20

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from toolcrib import Kind, SettingsError, ToolError
-from toolcrib.features.requests.plugin import QUEUE_FILE
+from toolcrib.features.requests import QUEUE_FILE
 from toolcrib.features.requests.queues.sqlite import EmbeddedQueue
 from toolcrib.model.toolrequest import Status
 

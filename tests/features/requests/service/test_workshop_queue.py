@@ -12,8 +12,8 @@ from contextlib import suppress
 import pytest
 
 from toolcrib import Kind, ToolError
+from toolcrib.features.requests import QUEUE_FILE
 from toolcrib.features.requests.document.writer import write_request
-from toolcrib.features.requests.plugin import QUEUE_FILE
 
 SECONDS = 20
 PASSWORD = "canary/of+the=queue"
