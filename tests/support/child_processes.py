@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+import warm_python
+
 # A process inherits it, also as an orphan, unless it gets variables of its own.
 MARK = "TESTS_OF_PROCESS"
 SECONDS = 10
@@ -37,6 +39,10 @@ class Children:
         new = there - self.first_seen.keys()
         self.first_seen |= dict.fromkeys(new, test)
         return new
+
+    def of_the_test_alone(self, new: set[int]) -> set[int]:
+        """Those that nothing after this test uses: neither a wider fixture nor the next start of a warm Python."""
+        return new - self.kept - warm_python.pids()
 
     def leftovers(self) -> dict[int, str]:
         """What is still alive, with its test."""
@@ -99,7 +105,7 @@ def _child_processes_of_the_test(request: pytest.FixtureRequest) -> Iterator[Non
     yield
     new = CHILDREN.look(request.node.nodeid)
     if CHILDREN.failed:
-        _kill(new - CHILDREN.kept)
+        _kill(CHILDREN.of_the_test_alone(new))
 
 
 def _kill(pids: Iterable[int]) -> None:

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+import warm_python
+from child_processes import CHILDREN
 from warm_python import WarmPython, run_python
 
 PROGRAMS = {
@@ -68,3 +70,10 @@ def test_it_gets_a_session_of_its_own():
     for own in (True, False):
         done = run_python(["-c", code], capture_output=True, text=True, start_new_session=own)
         assert done.stdout == f"{own}\n"
+
+
+def test_the_process_that_forks_outlives_a_failed_test_that_started_it():
+    with WarmPython(["-c", "input()"], stdin=subprocess.PIPE) as process:
+        new = {process.pid, warm_python.start().pid}
+        assert CHILDREN.of_the_test_alone(new) == {process.pid}
+        process.kill()

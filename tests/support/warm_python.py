@@ -107,6 +107,11 @@ def start() -> Zygote:
     return WarmPython.zygote
 
 
+def pids() -> set[int]:
+    """The process that forks, which serves every later test of this process too."""
+    return set() if WarmPython.zygote is None else {WarmPython.zygote.pid}
+
+
 def stop() -> None:
     """End the process that forks, if there is one."""
     if WarmPython.zygote is not None:
@@ -129,6 +134,7 @@ class Zygote:
                 stderr=self._errors,
             )
         self._socket.settimeout(SECONDS)
+        self.pid = self._process.pid
 
     def fork(self, told: Mapping[str, object], descriptors: list[int]) -> int:
         """Start one; its id."""

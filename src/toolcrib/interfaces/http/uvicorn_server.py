@@ -49,8 +49,10 @@ MAX_HEAD = 65_536
 MAX_AHEAD = 16
 # After an early response the rest of the body is discarded for so long, so that the client can read the response.
 LINGER_SECONDS = 2.0
-# And at most so much of it: a client that keeps sending is not reading.
+# And at most so much of it. Then the rest is left unread for so long before the connection is aborted: an abort discards
+# what the client has not read yet, and a client whose writes block comes to reading.
 LINGER_BYTES = 1_048_576
+UNREAD_SECONDS = 1.0
 BACKLOG = 4_096
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 # How often deadlines of connections and requests are checked.
@@ -142,7 +144,9 @@ class GuardedProtocol(HttpToolsProtocol):
         if self.cycle is not None and self.cycle.response_complete and self.cycle.more_body:  # type: ignore[redundant-expr]  # it is None until the first request
             self._read_away += len(data)
             if self._read_away > LINGER_BYTES:
-                self.transport.abort()
+                self._is_over = True
+                self.flow.pause_reading()
+                self._due = min(self._due, self.loop.time() + UNREAD_SECONDS)
                 return
         self._beside_body += len(data)
         try:

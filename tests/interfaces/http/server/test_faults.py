@@ -251,14 +251,16 @@ async def beginning(server: Server, data: bytes, *, receive_buffer: int = 0, rea
 
 
 async def flood(server: Server, call: bytes, size: int) -> int:
-    """Send a body that nobody wants; the status of the answer."""
+    """Send a body that is too large, and go on until the server closes; the status of the answer."""
     line = await server.connect()
     await line.send(call + b"Transfer-Encoding: chunked\r\n\r\n")
+    # Read beside sending: once a write has failed, asyncio gives nothing more of what had arrived.
+    answer = asyncio.ensure_future(line.answer())
     piece = b"10000\r\n" + b" " * 65_536 + b"\r\n"
     with contextlib.suppress(ConnectionError):
         for _ in range(size // 65_536):
             await line.send(piece)
-    status, _ = await line.answer()
+    status, _ = await answer
     line.close()
     return status
 

@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from toolcrib.interfaces.http.server_state import Connections, neighbour_of
-from toolcrib.interfaces.http.uvicorn_server import GuardedProtocol
+from toolcrib.interfaces.http.uvicorn_server import LINGER_BYTES, GuardedProtocol
 
 HOST = b"Host: localhost\r\n"
 SOON = {"header_seconds": 0.3, "body_seconds": 0.3, "keep_alive_seconds": 0.3}
@@ -156,8 +156,9 @@ async def test_what_follows_an_early_answer_is_read_away_for_a_moment_only(servi
             await client.send(b"x" * 65_536)
 
 
-async def test_a_client_that_goes_on_sending_after_an_early_answer_is_cut_off_at_once(serving, monkeypatch):
+async def test_a_client_that_goes_on_sending_after_an_early_answer_is_cut_off(serving, monkeypatch):
     monkeypatch.setattr("toolcrib.interfaces.http.uvicorn_server.LINGER_SECONDS", 1_000.0)
+    monkeypatch.setattr("toolcrib.interfaces.http.uvicorn_server.UNREAD_SECONDS", 0.1)
     served = await serving()
     client = await served.connect()
     await client.send(b"POST /early HTTP/1.1\r\n" + HOST + b"Content-Length: 1000000000000\r\n\r\n")
@@ -166,6 +167,24 @@ async def test_a_client_that_goes_on_sending_after_an_early_answer_is_cut_off_at
         for _ in range(1_000):
             await client.send(b"x" * 65_536)
     await served.until(lambda: served.service.connections.total == 0)
+
+
+async def test_a_client_that_sends_far_too_much_before_it_reads_gets_the_answer(serving, monkeypatch):
+    monkeypatch.setattr("toolcrib.interfaces.http.uvicorn_server.LINGER_SECONDS", 1_000.0)
+    monkeypatch.setattr("toolcrib.interfaces.http.uvicorn_server.UNREAD_SECONDS", 1_000.0)
+    served = await serving()
+    client = await served.connect()
+    assert (await client.ask("POST", "/echo", b"in"))[0] == 200
+    client.writer.transport.pause_reading()
+    client.writer.write(b"POST /early HTTP/1.1\r\n" + HOST + b"Content-Length: 1000000000000\r\n\r\n")
+    client.writer.write(b"x" * 50_000_000)
+    # The server takes so much and no more: what it left unread stays with the client.
+    [connection] = [each for each in gc.get_objects() if type(each) is GuardedProtocol and each._address is not None]
+    await served.until(lambda: connection._read_away > LINGER_BYTES)
+    client.writer.transport.resume_reading()
+    assert (await client.answer())[0] == 401
+    assert client.writer.transport.get_write_buffer_size() > 0
+    client.writer.transport.abort()
 
 
 async def test_the_memory_of_closed_connections_is_returned_without_the_garbage_collector(serving):
