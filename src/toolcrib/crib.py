@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from toolcrib.core.call_state import Policy
 from toolcrib.core.catalog import Catalog
 from toolcrib.core.execution import never_waits, refuse_inside_a_loop, run_alone
-from toolcrib.core.expiring_documents import Confirmations, Expiring, KeptResults
 from toolcrib.core.pipeline import Pipeline
 from toolcrib.core.plugins import Plugins
 from toolcrib.core.resources import Resources
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
     from typing import Any, Self, TypeVar
 
     from toolcrib.core.call_counts import Metrics
-    from toolcrib.core.expiring_documents import Piece
+    from toolcrib.core.expiring_documents import Expiring, KeptResults, Piece
     from toolcrib.core.journal_statistics import CostSum, Latency
     from toolcrib.features.access.tokens import Tokens
     from toolcrib.features.agent_classes.classes import BaseTool
@@ -117,17 +116,16 @@ class Crib:
             data.journal = journal
         self._fill_catalog(tools)
         files_requests = root is not None and "requests.missing" in self.settings.places
-        self._kept = KeptResults(lambda: data.store)
         self._pipeline = Pipeline(
             find=self._catalog.find,
             suggest=self._catalog.suggest,
             rules=self._rules,
             runners=resources.runners,
             journal=data.journal,
-            confirmations=Confirmations(lambda: data.key, lambda: data.store, seconds=calls.confirmation_seconds),
+            confirmations=partial(resources.get, "confirmations"),
             approvals=lambda: self.approvals,
             mask=data.mask,
-            kept=self._kept,
+            kept=partial(resources.get, "kept_results"),
             policy=Policy(
                 grants=self.settings.table(AccessSettings).grants,
                 timeout_seconds=calls.timeout_ms / 1000,
@@ -313,7 +311,8 @@ class Crib:
 
     def read_result(self, handle: str, *, caller: str | None = None, offset: int = 0, length: int = 100_000) -> Piece:
         """A piece of a value that was too large to be handed over at once."""
-        return self._kept.read(handle, self.caller if caller is None else caller, offset=offset, length=length)
+        kept: KeptResults = self._resources.get("kept_results")
+        return kept.read(handle, self.caller if caller is None else caller, offset=offset, length=length)
 
     def get_ready(self, name: str) -> None:
         """Start ahead what a call of the tool will need, while the caller still has other things to do."""
@@ -396,7 +395,7 @@ class Crib:
 
     def expiring(self, space: str) -> Expiring:
         """A corner of the store for documents that are kept until a given moment."""
-        return Expiring(lambda: self._resources.data.store, space)
+        return self._resources.make("expiring", prefix=space)  # type: ignore[no-any-return]  # so it is registered
 
     @property
     def secrets(self) -> Secrets:

@@ -160,9 +160,9 @@ class Confirmation:
 
     name = "confirmation"
 
-    def __init__(self, confirmations: Confirmations, approvals: Callable[[], ApprovalStore]) -> None:
+    def __init__(self, confirmations: Callable[[], Confirmations], approvals: Callable[[], ApprovalStore]) -> None:
+        # Functions, because both are made when a call first needs one.
         self._confirmations = confirmations
-        # A function, because approvals are made when a call first needs one.
         self._approvals = approvals
 
     def concerns(self, plan: Plan) -> bool:
@@ -185,7 +185,7 @@ class Confirmation:
                 return ALLOW
             problem = "no other person has approved it" if call.consent is Consent.PERSON else problem
         elif call.confirmation is not None:
-            problem = self._confirmations.problem_with(call.confirmation, tool, case.arguments, call)
+            problem = self._confirmations().problem_with(call.confirmation, tool, case.arguments, call)
         if not problem:
             return ALLOW
         asks = case.asks or confirm(f"{tool.name} needs confirmation", rule="requires_confirmation")
@@ -203,7 +203,7 @@ class Confirmation:
         token = case.call.confirmation
         if token is None or not (plan.tool.requires_confirmation or case.asks):
             return True
-        return self._confirmations.use(token)
+        return self._confirmations().use(token)
 
 
 class Prepare:

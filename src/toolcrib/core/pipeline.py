@@ -64,8 +64,8 @@ class Pipeline:
         rules: RuleEngine,
         runners: Mapping[str, Runner],
         journal: Journal,
-        confirmations: Confirmations,
-        kept: KeptResults,
+        confirmations: Callable[[], Confirmations],
+        kept: Callable[[], KeptResults],
         policy: Policy,
         approvals: Callable[[], ApprovalStore] | None = None,
         mask: SecretsMask | None = None,
@@ -78,7 +78,6 @@ class Pipeline:
         self._rules = rules
         self._runners = runners
         self._record = journal.record
-        self._confirmations = confirmations
         approvals = approvals or _no_approvals
         self._mask = mask or SecretsMask()
         self._answers = Answers(journal.record, confirmations, approvals, kept, policy.result_bytes, self._mask)

@@ -81,6 +81,9 @@ FEATURES: Mapping[str, tuple[str, ...]] = {
         *("resources:confirmed_jail", "resources:secrets", "resources:key", "resources:store"),
         *(
             "resources:host_commands",
+            "resources:confirmations",
+            "resources:kept_results",
+            "resources:expiring",
             "resources:latencies",
             "resources:costs",
             "stores:memory",

@@ -216,9 +216,9 @@ class Answers:
     def __init__(
         self,
         record: Callable[[Line], None],
-        confirmations: Confirmations,
+        confirmations: Callable[[], Confirmations],
         approvals: Callable[[], ApprovalStore],
-        kept: KeptResults,
+        kept: Callable[[], KeptResults],
         result_bytes: int,
         mask: SecretsMask,
     ) -> None:
@@ -324,7 +324,7 @@ class Answers:
     def _with_token(self, error: ToolError, case: Case, plan: Plan) -> ToolError:
         """A refusal that says how to confirm the call; without a key it can only say what is wrong with the key."""
         try:
-            token, expiry = self._confirmations.issue(plan.tool, case.arguments, case.call)
+            token, expiry = self._confirmations().issue(plan.tool, case.arguments, case.call)
         except ToolError as problem:
             return ToolError(error.kind, f"{error.message}; {problem.message}", details=error.details)
         return ToolError(
@@ -355,7 +355,7 @@ class Answers:
     def _keep(self, whole: str, call: Call, meta: dict[str, object]) -> str:
         """Keep aside what is too large; where that fails, the head is all there is, and `meta` says so."""
         try:
-            return keep_aside(whole, self._kept, call.caller, meta)
+            return keep_aside(whole, self._kept(), call.caller, meta)
         except (ToolError, OSError, TypeError, ValueError) as problem:
             logger.warning("a result of %s could not be kept: %s", call.name, problem)
             meta["warnings"] = [f"the rest of {len(whole)} letters could not be kept"]

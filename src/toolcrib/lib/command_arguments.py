@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
 
 # What reads a word behind -c as code.
 SHELLS = frozenset({"sh", "bash", "dash", "ash", "ksh", "zsh"})
@@ -17,8 +17,6 @@ KEY = re.compile(r"[^\W\d_][\w.-]*|_[\w.-]+")
 # What Linux takes: one word may have 128 KiB, all of them a quarter of the stack, of which the environment needs a part.
 MAX_WORD_BYTES = 128 * 1024 - 1
 MAX_WORDS_BYTES = 1024 * 1024
-
-_DEEPEST = 8
 
 
 def spell(arguments: Mapping[str, object], action: str = "") -> list[str]:
@@ -65,57 +63,6 @@ def check_words(words: Iterable[str], place: str) -> None:
                 "write what is longer to a file and pass its path"
             )
             raise ToolError(Kind.VALIDATION, message)
-
-
-def properties_of(schema: Mapping[str, object]) -> dict[str, dict[str, object]]:
-    """The declared properties; what is not written as JSON Schema wants it is left out."""
-    found = schema.get("properties")
-    if not isinstance(found, dict):
-        return {}
-    return {name: part if isinstance(part, dict) else {} for name, part in found.items()}
-
-
-def types_of(schema: Mapping[str, object], root: Mapping[str, object]) -> frozenset[str]:
-    """The JSON types that a schema declares, here or behind references and alternatives; none if it declares none."""
-    return frozenset(_types(schema, root, _DEEPEST))
-
-
-def describe_type(schema: Mapping[str, object], root: Mapping[str, object]) -> str:
-    """The type in a few words."""
-    choices = schema.get("enum")
-    if isinstance(choices, list):
-        return "one of " + ", ".join(map(str, choices))
-    types = types_of(schema, root)
-    words = " or ".join(sorted(types - {"null"})) or "anything"
-    items = schema.get("items")
-    if types == {"array"} and isinstance(items, dict):
-        words = f"array of {describe_type(items, root)}"
-    return f"{words} or null" if "null" in types else words
-
-
-def _types(schema: Mapping[str, object], root: Mapping[str, object], depth: int) -> Iterator[str]:
-    if depth == 0:
-        return
-    declared = schema.get("type")
-    yield from [declared] if isinstance(declared, str) else _texts(declared)
-    for part in (*_parts(schema.get("anyOf")), *_parts(schema.get("oneOf")), *_target(schema.get("$ref"), root)):
-        yield from _types(part, root, depth - 1)
-
-
-def _texts(value: object) -> list[str]:
-    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
-
-
-def _parts(value: object) -> list[dict[str, object]]:
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
-
-
-def _target(reference: object, root: Mapping[str, object]) -> list[dict[str, object]]:
-    """What a reference into the schema's own definitions means."""
-    definitions = root.get("$defs")
-    if not isinstance(reference, str) or not isinstance(definitions, dict):
-        return []
-    return _parts([definitions.get(reference.removeprefix("#/$defs/"))])
 
 
 def _refuse_odd_name(name: str) -> None:

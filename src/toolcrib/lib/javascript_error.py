@@ -47,6 +47,11 @@ def find_place(described: Mapping[str, object], run: Handler) -> str:
     return ""
 
 
+def log_fields(described: Mapping[str, object]) -> dict[str, str | None]:
+    """The fields of a log record about the error: a summary, which the command line shows in place of the stack."""
+    return {"summary": sum_up(tell_all(described).splitlines())}
+
+
 def sum_up(lines: Sequence[str]) -> str | None:
     """A stack in one line: what went wrong and where; None if the lines are no stack of JavaScript's."""
     first = next((number for number, line in enumerate(lines) if _FRAME.match(line[:_LINE_LETTERS])), None)

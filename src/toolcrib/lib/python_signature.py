@@ -1,12 +1,15 @@
-"""Read signatures and hints from a syntax tree: by their names, never evaluated."""
+"""Parse Python source, and read signatures and hints from its syntax tree: by their names, never evaluated."""
 
 from __future__ import annotations
 
 import ast
+import re
+import warnings
 from typing import TYPE_CHECKING
 
 from toolcrib.lib.schema import with_default
 from toolcrib.lib.schema_structure import any_of, is_json, object_schema
+from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -14,6 +17,9 @@ if TYPE_CHECKING:
 AnyFunction = ast.FunctionDef | ast.AsyncFunctionDef
 Schema = dict[str, object]
 
+MAX_BYTES = 256_000
+ENCODING = re.compile(rb"^[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
+BASE_TOOL_CURE = "name its module in modules.tools of toolcrib.toml, or use `crib run FILE`"
 MAX_HINTS = 2_000
 MAX_DEPTH = 24
 MAX_QUOTED = 1_000
@@ -43,6 +49,46 @@ TEXTS: dict[str, Schema] = {
     "uuid.UUID": {"type": "string", "format": "uuid"},
 }
 CONTEXTS = frozenset({"toolcrib.Context", "toolcrib.model.call.Context"})
+
+
+def parse_python(code: bytes, place: str) -> ast.Module:
+    """The syntax tree of a file; raises ToolError with the line that is wrong."""
+    if len(code) > MAX_BYTES:
+        raise ToolError(Kind.LIMIT_EXCEEDED, f"{place}: larger than {MAX_BYTES:,} bytes; move data out of the code")
+    if b"\0" in code:
+        raise ToolError(Kind.VALIDATION, f"{place}: holds a NUL byte; write it as text")
+    for line in code.split(b"\n", 2)[:2]:
+        # Python would read the same bytes as another program than the one that is read here.
+        if (found := ENCODING.match(line)) and found[1].lower() not in (b"utf-8", b"utf8"):
+            message = f"{place}: declares the encoding {found[1].decode()!r:.40}; save it as UTF-8 and remove that line"
+            raise ToolError(Kind.VALIDATION, message)
+    try:
+        text = code.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ToolError(Kind.VALIDATION, f"{place}: not UTF-8 at byte {error.start}; save it as UTF-8") from None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.parse(text, place)
+    except SyntaxError as error:
+        raise ToolError(Kind.VALIDATION, f"{place}:{error.lineno or 1}: {error.msg}; correct the line") from None
+    except (RecursionError, MemoryError, ValueError):
+        raise ToolError(Kind.VALIDATION, f"{place}: nested too deeply to be read; make it simpler") from None
+
+
+def refuse_base_tools(module: ast.Module, place: str) -> None:
+    """Refuse a class whose schema is a call."""
+    for statement in module.body:
+        if isinstance(statement, ast.ClassDef) and any(last_name(base) == "BaseTool" for base in statement.bases):
+            message = (
+                f"{place}:{statement.lineno}: {statement.name} is a BaseTool, whose schema only running code can tell"
+            )
+            raise ToolError(Kind.VALIDATION, f"{message}; {BASE_TOOL_CURE}")
+
+
+def last_name(node: ast.expr) -> str:
+    """The name that an expression ends in, such as `tool` of `toolcrib.tool`; empty if it is no name."""
+    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
 
 
 class HintError(Exception):

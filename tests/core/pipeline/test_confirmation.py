@@ -108,7 +108,7 @@ async def test_a_call_that_another_gate_refuses_leaves_the_confirmation_unused(c
 
 async def test_a_confirmation_expires(crib_of):
     crib = crib_of(pay, calls={"confirmation_seconds": 1})
-    confirmations = crib._pipeline._confirmations
+    confirmations = crib._resources.get("confirmations")
     token = (await ask(crib, amount=5)).error.details["confirmation"]
     confirmations._clock = lambda: time.time() + 2.5
     assert "has expired" in (await answer(crib, token, amount=5)).error.message

@@ -300,7 +300,7 @@ async def test_a_call_that_lost_its_confirmation_to_another_uses_no_place_up(cri
     crib = crib_of(canonical)
     token = (await crib.call("touch")).error.details["confirmation"]
     session = Session(id="s", max_calls=1)
-    meanwhile.act = lambda: crib._pipeline._confirmations.use(token)
+    meanwhile.act = lambda: crib._resources.get("confirmations").use(token)
     result = await crib.call(Call(name="touch", confirmation=token, session=session))
     assert result.error.kind is Kind.CONFIRMATION_REQUIRED
     assert "used before" in result.error.message
@@ -340,8 +340,8 @@ def pipeline_over(find):
         rules=RuleEngine(),
         runners={Function.kind: FunctionRunner()},
         journal=MemoryJournal(),
-        confirmations=Confirmations(lambda: b"k" * 32, lambda: store),
-        kept=KeptResults(lambda: store),
+        confirmations=lambda: Confirmations(lambda: b"k" * 32, lambda: store),
+        kept=lambda: KeptResults(lambda: store),
         policy=Policy(),
     )
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from toolcrib import Crib, Kind, ToolError
-from toolcrib.lib.python_source import read_plain_file
+from toolcrib.features.python_files.format import PlainFile
 
 READS = '''\
 {requires}
@@ -22,15 +22,18 @@ def peek(path: str) -> str:
 
 
 def test_the_list_is_read_and_nothing_runs():
-    tool = read_plain_file(Path("peek.py"), READS.format(requires='__requires__ = ["fs.read", "net.http"]').encode())
+    (tool,) = PlainFile().read(
+        Path("peek.py"), READS.format(requires='__requires__ = ["fs.read", "net.http"]').encode()
+    )
     assert tool.requires == {"fs.read", "net.http"}
-    assert read_plain_file(Path("peek.py"), READS.format(requires="").encode()).requires == frozenset()
+    (tool,) = PlainFile().read(Path("peek.py"), READS.format(requires="").encode())
+    assert tool.requires == frozenset()
 
 
 @pytest.mark.parametrize("written", ['"fs.read"', '["fs"]', "[1]", "names()", '["fs.read", "fs."]', "{1: 2}"])
 def test_what_is_no_list_of_capabilities_is_refused_with_its_line(written):
     with pytest.raises(ToolError) as caught:
-        read_plain_file(Path("peek.py"), READS.format(requires=f"__requires__ = {written}").encode())
+        PlainFile().read(Path("peek.py"), READS.format(requires=f"__requires__ = {written}").encode())
     assert caught.value.kind is Kind.VALIDATION
     assert caught.value.message == ('peek.py:1: __requires__: write a list of dotted names, such as ["fs.read"]')
 

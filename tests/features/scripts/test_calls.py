@@ -107,8 +107,8 @@ def crib(sandbox, tmp_path):
         rules=RuleEngine(rules=[]),
         runners={Script.kind: crib.runner, Function.kind: FunctionRunner()},
         journal=crib.journal,
-        confirmations=Confirmations(lambda: b"k" * 32, lambda: store, seconds=60),
-        kept=KeptResults(lambda: store),
+        confirmations=lambda: Confirmations(lambda: b"k" * 32, lambda: store, seconds=60),
+        kept=lambda: KeptResults(lambda: store),
         policy=Policy(grants=frozenset({"fs.*", "net.*", CAPABILITY}), timeout_seconds=PATIENCE, result_bytes=100_000),
     )
     return crib

@@ -4,6 +4,7 @@ import logging
 
 import pytest
 
+from toolcrib.lib.javascript_error import log_fields
 from toolcrib.toolkit.cli.console import log_on_stderr
 
 JAVASCRIPT = """TypeError: bad thing
@@ -20,9 +21,9 @@ ValueError: bad thing
 def shown(capsys):
     """What the command line shows of a message."""
 
-    def shown(*words, verbose=False):
+    def shown(*words, verbose=False, extra=None):
         with log_on_stderr(verbose=verbose):
-            logging.getLogger("toolcrib.runners").error(*words)
+            logging.getLogger("toolcrib.runners").error(*words, extra=extra)
         return capsys.readouterr().err
 
     return shown
@@ -31,7 +32,6 @@ def shown(capsys):
 @pytest.mark.parametrize(
     ("trace", "words"),
     [
-        (JAVASCRIPT, "TypeError: bad thing (/srv/tools/sample/handler.js:28)"),
         (PYTHON, "ValueError: bad thing"),
         ("string: boo", "string: boo"),
         ("", ""),
@@ -40,6 +40,11 @@ def shown(capsys):
 def test_an_error_is_shown_in_one_line_that_says_what_went_wrong(shown, trace, words):
     line = shown("%s failed unexpectedly\n%s", "sample", trace)
     assert line == f"crib: sample failed unexpectedly{f': {words}' if words else ''}\n"
+
+
+def test_an_error_of_javascript_is_shown_by_its_own_summary_which_stands_first_in_its_stack(shown):
+    line = shown("%s failed unexpectedly\n%s", "sample", JAVASCRIPT, extra=log_fields({"stack": JAVASCRIPT}))
+    assert line == "crib: sample failed unexpectedly: TypeError: bad thing (/srv/tools/sample/handler.js:28)\n"
 
 
 @pytest.mark.parametrize("trace", [JAVASCRIPT, PYTHON])

@@ -113,14 +113,15 @@ class ToolRegistry:
         self._tools: dict[str, tuple[BaseTool, Tool]] = {}
         self._catalog = Catalog()
         store = MemoryStore()
+        confirmations, kept = Confirmations(new_key, lambda: store), KeptResults(lambda: store)
         self._pipeline = Pipeline(
             find=self._catalog.find,
             suggest=self._catalog.suggest,
             rules=RuleEngine() if rules is None else rules,
             runners={Function.kind: FunctionRunner()},
             journal=MemoryJournal(),
-            confirmations=Confirmations(new_key, lambda: store),
-            kept=KeptResults(lambda: store),
+            confirmations=lambda: confirmations,
+            kept=lambda: kept,
             policy=Policy(),
         )
 

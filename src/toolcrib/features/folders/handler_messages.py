@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from toolcrib.infra.programs import checked_files as contents
 from toolcrib.infra.programs.job_outcome import WORDS_OF_THE_PLATFORM
 from toolcrib.lib.documents import check_plain
-from toolcrib.lib.javascript_error import name_class, tell_all
+from toolcrib.lib.javascript_error import log_fields, name_class, tell_all
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.result import Intent, Outcome
 from toolcrib.model.tool import Handler
@@ -245,7 +245,7 @@ def thrown(tool: Tool, described: Mapping[str, object]) -> ToolError:
             return _read_error({"retryable": False, "message": described.get("message"), **given})
         except ValueError as problem:
             return invalid_response(tool, f"it threw a ToolError, but {problem}")
-    logger.error("%s failed unexpectedly\n%s", tool.name, tell_all(described))
+    logger.error("%s failed unexpectedly\n%s", tool.name, tell_all(described), extra=log_fields(described))
     message = f"{tool.name} failed unexpectedly ({name_class(described)}); the log has the details"
     return ToolError(Kind.INTERNAL, message, partial_side_effects=True)
 

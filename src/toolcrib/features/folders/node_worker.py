@@ -26,7 +26,7 @@ from toolcrib.infra.programs.job_outcome import (
 from toolcrib.infra.programs.node_runtime import refuse_without_proxy, version_of
 from toolcrib.infra.sandbox import child
 from toolcrib.infra.sandbox.jobs import Program, build_policy, has_network
-from toolcrib.lib.javascript_error import find_place, name_class, tell_all
+from toolcrib.lib.javascript_error import find_place, log_fields, name_class, tell_all
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
@@ -281,7 +281,7 @@ class Worker:
         self._strays += 1
         if self._strays <= MAX_STRAYS:
             text = "%s: uncaught error after call %s was over\n%s"
-            logger.error(text, self.tool.name, self._id_of(number), tell_all(described))
+            logger.error(text, self.tool.name, self._id_of(number), tell_all(described), extra=log_fields(described))
         return True
 
     def _id_of(self, number: object) -> str:
@@ -372,7 +372,7 @@ class Worker:
         reason = UNFIT.get(str(described.get("reason")))
         if reason is not None:
             return ToolError(Kind.INTERNAL, f"{name}: its handler could not be loaded: {reason}")
-        logger.error("%s could not be loaded\n%s", name, tell_all(described))
+        logger.error("%s could not be loaded\n%s", name, tell_all(described), extra=log_fields(described))
         place = find_place(described, self._run)
         what = f"{name_class(described)} in {place}" if place else name_class(described)
         message = f"{name}: its handler could not be loaded ({what}); the log has the details"

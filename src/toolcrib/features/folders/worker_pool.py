@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from toolcrib.infra.sandbox.host import QUEUE
+from toolcrib.infra.sandbox import QUEUE
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:

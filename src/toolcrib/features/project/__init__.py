@@ -34,6 +34,9 @@ def register(plugins: Plugins) -> None:
         "toolcrib.infra.storage.file_store:FileStore",
         given=lambda resources: {"root": resources.data.path},
     )
+    plugins.add_resource("confirmations", "toolcrib.core.expiring_documents:Confirmations", given=_for_confirmations)
+    plugins.add_resource("kept_results", "toolcrib.core.expiring_documents:KeptResults", given=_for_expiring)
+    plugins.add_resource("expiring", "toolcrib.core.expiring_documents:Expiring", given=_for_expiring)
     plugins.add_resource("host_commands", "toolcrib.infra.programs.executables:Commands", given=_for_commands)
     plugins.add_resource("latencies", "toolcrib.core.journal_statistics:sum_latencies", given=_for_statistics)
     plugins.add_resource("costs", "toolcrib.core.journal_statistics:sum_costs", given=_for_statistics)
@@ -50,11 +53,9 @@ def register(plugins: Plugins) -> None:
 
 
 def _for_sandbox(resources: Resources) -> dict[str, object]:
-    sandbox = resources.settings["sandbox"]
+    said = resources.settings.said("sandbox")
     return {
-        "require": sandbox.require,
-        "jobs": sandbox.jobs,
-        "queue": sandbox.queue,
+        **{key: said[key] for key in ("require", "jobs", "queue") if key in said},
         "cache": resources.data.file("sandbox.json"),
         "runtime": resources.environment.get("XDG_RUNTIME_DIR", ""),
         "workspace": resources.settings.workspace,
@@ -64,17 +65,30 @@ def _for_sandbox(resources: Resources) -> dict[str, object]:
 def _for_workspace_policy(resources: Resources) -> dict[str, object]:
     """What files of code may work in."""
     settings, data = resources.settings, resources.data.path
-    sandbox = settings["sandbox"]
+    bounds: dict[str, object] = {}
+    if settings.said("sandbox"):
+        sandbox = settings["sandbox"]
+        bounds["memory_bytes"] = sandbox.memory_mb * MEGABYTE
+        bounds["processes"] = sandbox.processes
+        bounds["disk_bytes"] = sandbox.disk_mb * MEGABYTE
     return {
         "workspace": settings.workspace,
         "opened": settings["workspace"].open,
         "closed": () if data is None else (data,),
         "fixed": tuple(resources.protected_paths()),
         "unwritable": _why_unwritable(resources),
-        "memory_bytes": sandbox.memory_mb * MEGABYTE,
-        "processes": sandbox.processes,
-        "disk_bytes": sandbox.disk_mb * MEGABYTE,
+        **bounds,
     }
+
+
+def _for_expiring(resources: Resources) -> dict[str, object]:
+    """The store as a function, because it is made when something is first kept in it."""
+    return {"store": lambda: resources.data.store}
+
+
+def _for_confirmations(resources: Resources) -> dict[str, object]:
+    seconds = resources.settings["calls"].confirmation_seconds
+    return {"key": lambda: resources.data.key, **_for_expiring(resources), "seconds": seconds}
 
 
 def _for_statistics(resources: Resources) -> dict[str, object]:

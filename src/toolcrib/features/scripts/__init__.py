@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolcrib.core.file_source import FileSource
-from toolcrib.core.resources import INSTALLED, PROJECT_SCRIPTS, LazyFormat
+from toolcrib.core.resources import INSTALLED, PROJECT_SCRIPTS, USER_SCRIPTS, LazyFormat
 from toolcrib.core.sources import Rank, ToolList
 from toolcrib.lib import __version__
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from toolcrib.core.plugins import Plugins
     from toolcrib.core.resources import Resources
 
+DEFAULT_TREES = (PROJECT_SCRIPTS, USER_SCRIPTS)
 # What runs tools of these kinds is found along their chain of executors.
 EXECUTED_KINDS = (
     *("script", "subprocess", "http", "docker", "filesystem"),
@@ -27,11 +27,10 @@ def register(plugins: Plugins) -> None:
     """Add trees of scripts, the system's executors, and the runner that follows chains of executors."""
     for kind in EXECUTED_KINDS:
         plugins.add_runner(kind, "toolcrib.features.scripts.runner:ExecutorRunner", given=_for_runner)
-    plugins.add_resource("script_trees", "toolcrib.features.scripts.source:script_trees")
-    plugins.add_resource("environments", "toolcrib.features.scripts.source:environments_folder")
+    plugins.add_resource("script_trees", _script_trees)
+    plugins.add_resource("environments", _environments_folder)
     plugins.add_resource("script_format", "toolcrib.features.scripts.format:ScriptFile", given=lambda _: {})
     plugins.add_resource("scripts", "toolcrib.features.scripts.facade:Scripts")
-    plugins.add_resource("script_format", "toolcrib.features.scripts.format:ScriptFile", given=lambda _: {})
     plugins.add_source("scripts", _script_sources)
     plugins.add_resource("system_tools", "toolcrib.lib.system_tools:system_tools", given=lambda _: {})
     plugins.add_source("system", _system_source)
@@ -41,6 +40,44 @@ def register(plugins: Plugins) -> None:
         "prepare", "toolcrib.features.scripts.commands:prepare", "Install what a Python script asks for."
     )
     plugins.add_settings("scripts", "toolcrib.features.scripts.settings:ScriptsSettings")
+
+
+def _script_trees(resources: Resources) -> dict[str, Path]:
+    """The trees by the bundle of each, in their order; a Crib without a project has only those it is given."""
+    trees: dict[str, Path] = {}
+    settings = resources.settings
+    if settings.root is None and "scripts.folders" not in settings.places:
+        return trees
+    for written in settings.said("scripts").get("folders", DEFAULT_TREES):
+        path = _tree(resources, written)
+        if path is None or path in trees.values():
+            continue
+        bundle = "user" if written.startswith("~") else "project" if written == PROJECT_SCRIPTS else path.name
+        trees.setdefault(bundle, path)
+    return trees
+
+
+def _environments_folder(resources: Resources) -> Path | None:
+    """The folder of environments of single tools, outside our data, which no tool can read.
+
+    None if there is no home, or if it lies in the project: a project must not bring prepared environments along.
+    """
+    home, root = resources.environment.get("HOME", ""), resources.settings.root
+    cache = Path(resources.environment.get("XDG_CACHE_HOME") or Path(home, ".cache"))
+    if not cache.is_absolute() or (root is not None and cache.resolve().is_relative_to(root.resolve())):
+        return None
+    return cache / "toolcrib" / "environments"
+
+
+def _tree(resources: Resources, written: str) -> Path | None:
+    """Where a tree lies; None if it lies in a home and there is none, or if it is a link that leads out of the project."""
+    if written == "~" or written.startswith("~/"):
+        home = resources.environment.get("HOME")
+        return Path(home, written[2:]) if home and Path(home).is_absolute() else None
+    root = resources.settings.root
+    path = Path(written) if root is None else root / written
+    is_link_out = written == PROJECT_SCRIPTS and root is not None and root.resolve() not in path.resolve().parents
+    return None if is_link_out else path
 
 
 def _script_sources(resources: Resources) -> list[FileSource]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from toolcrib.features.scripts import DEFAULT_TREES
 from toolcrib.infra.settings.table import Table, read_words, setting
 
 
@@ -9,7 +10,7 @@ class ScriptsSettings(Table, name="scripts"):
     """Where script files with metadata lie."""
 
     folders: tuple[str, ...] = setting(
-        default=(".ai/tools", "~/.ai/tools"),
+        default=DEFAULT_TREES,
         read=read_words,
         opens=False,
         summary="trees of script files with metadata, from the project folder; of equal names the earlier tree is meant",

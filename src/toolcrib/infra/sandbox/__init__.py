@@ -11,3 +11,14 @@ over `resource_limits` and `protected_paths`; `worker` with its `confinement` ov
 (`python_file`, `handler_context`, `script_channel`); `notifications`, `observer` and `broker` for system calls that the
 supervisor answers; `escape_attempts`, which the probe runs; and `system`.
 """
+
+from __future__ import annotations
+
+GUARANTEES = ("fs", "net", "proc", "priv", "mem", "pids", "disk", "time", "reap", "env")
+# What holds unless the operator says otherwise in [sandbox].
+REQUIRE = ("env", "time", "reap", "fs", "net", "priv")
+JOBS = 8
+QUEUE = 1_000
+MEMORY_MB = 1_024
+PROCESSES = 64
+DISK_MB = 256

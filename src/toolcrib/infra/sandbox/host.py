@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 
 from toolcrib.infra.channel import to_order
 from toolcrib.infra.files.protected_files import SecretFiles, find_hook_folders
+from toolcrib.infra.sandbox import GUARANTEES, JOBS, QUEUE, REQUIRE
 from toolcrib.infra.sandbox.attempt import Attempt
 from toolcrib.infra.sandbox.jobs import Program, PythonFile, encode
 from toolcrib.infra.sandbox.launchers import Launchers
 from toolcrib.infra.sandbox.probe import findings_at, profile_of, shared_folder
-from toolcrib.infra.sandbox.settings import GUARANTEES
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
@@ -31,11 +31,8 @@ if TYPE_CHECKING:
     from toolcrib.infra.sandbox.probe import Report
 
 
-JOBS = 8
-QUEUE = 1_000
 # The guarantees that hold even for an unconfined job.
 ALWAYS = ("time", "reap", "env")
-REQUIRE = ("env", "time", "reap", "fs", "net", "priv")
 MAX_STREAM_BYTES = 256 * 1024
 MAX_RESULT_BYTES = 8 * 1024 * 1024
 _LONGEST_SECONDS = 7 * 24 * 3600.0

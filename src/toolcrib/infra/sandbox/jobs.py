@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolcrib.infra.channel import frame
+from toolcrib.infra.sandbox import DISK_MB, MEMORY_MB, PROCESSES
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.limits import MEGABYTE
 
@@ -99,9 +100,9 @@ class SandboxPolicy:
     network: bool = False
     observe: bool = False
     unconfined: bool = False
-    memory_bytes: int = 1024 * MEGABYTE
-    processes: int = 64
-    disk_bytes: int = 256 * MEGABYTE
+    memory_bytes: int = MEMORY_MB * MEGABYTE
+    processes: int = PROCESSES
+    disk_bytes: int = DISK_MB * MEGABYTE
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -304,9 +305,9 @@ class WorkspacePolicy:
     closed: tuple[Path, ...] = ()
     fixed: tuple[Path, ...] = ()
     unwritable: str = ""
-    memory_bytes: int = 1024 * MEGABYTE
-    processes: int = 64
-    disk_bytes: int = 256 * MEGABYTE
+    memory_bytes: int = MEMORY_MB * MEGABYTE
+    processes: int = PROCESSES
+    disk_bytes: int = DISK_MB * MEGABYTE
 
 
 def build_policy(

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolcrib.infra.channel import ORDER_BYTES
-from toolcrib.infra.sandbox.child import resource_limits, system
+from toolcrib.infra.sandbox.child import system
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
@@ -203,7 +203,7 @@ class LauncherProcess:
         """As root, put the launcher into a cgroup in the background; other users are limited by RLIMIT_NPROC."""
         if os.geteuid() != 0:
             return None
-        thread = threading.Thread(target=resource_limits.confine, args=(self._process.pid,), daemon=True)
+        thread = threading.Thread(target=system.enter_cgroup, args=(self._process.pid,), daemon=True)
         try:
             thread.start()
         except RuntimeError:  # no thread available: each call is measured anyway

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolcrib.infra.sandbox import child
-from toolcrib.infra.sandbox.child import resource_limits, system
+from toolcrib.infra.sandbox.child import system
 from toolcrib.infra.sandbox.jobs import (
     CLEAN_ENVIRONMENT,
     LIBRARIES,
@@ -367,7 +367,7 @@ def _read_fact(path: str) -> str:
 _ATTEMPTS = Path(child.__file__).with_name("escape_attempts.py")
 _SECONDS = 20.0
 _SHORT_SECONDS = 0.3
-_BOUNDS = frozenset({resource_limits.MEMORY, resource_limits.PROCESSES, resource_limits.DISK, "time", "reap"})
+_BOUNDS = frozenset({"mem", "pids", "disk", "time", "reap"})
 _SMALL_MEMORY, _SMALL_DISK, _FEW_PROCESSES = 64 * MEGABYTE, 8 * MEGABYTE, 8
 _GIVEN = {*CLEAN_ENVIRONMENT, "TMPDIR", "HOME"}
 # A Python that runs as a program sets these itself.
@@ -445,7 +445,7 @@ async def try_everything(run_job: RunJob, profiles: Sequence[str]) -> dict[str, 
 def _join(kept: frozenset[str], bounded: frozenset[str]) -> frozenset[str]:
     """All guarantees that hold; memory must hold against both the attempts and the limit."""
     everything = kept | bounded
-    return everything if resource_limits.MEMORY in kept & bounded else everything - {resource_limits.MEMORY}
+    return everything if "mem" in kept & bounded else everything - {"mem"}
 
 
 @contextlib.contextmanager
@@ -539,10 +539,9 @@ async def _try_bounds(run_job: RunJob, folder: Path) -> frozenset[str]:
         run(_EAT, policy), run(_MULTIPLY, policy), run(_FILL, policy), run(_STAY, policy, _SHORT_SECONDS)
     )
     kept = {
-        resource_limits.MEMORY: memory is not None and memory.exceeded == resource_limits.MEMORY,
-        resource_limits.PROCESSES: processes is not None and processes.exceeded == resource_limits.PROCESSES,
-        resource_limits.DISK: disk is not None
-        and (disk.exceeded == resource_limits.DISK or b"No space left" in (disk.result or b"")),
+        "mem": memory is not None and memory.exceeded == "mem",
+        "pids": processes is not None and processes.exceeded == "pids",
+        "disk": disk is not None and (disk.exceeded == "disk" or b"No space left" in (disk.result or b"")),
         "time": stay is not None and stay.timed_out,
         "reap": stay is not None and stay.gone,
     }

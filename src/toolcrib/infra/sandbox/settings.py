@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from toolcrib.infra.sandbox import DISK_MB, GUARANTEES, JOBS, MEMORY_MB, PROCESSES, QUEUE, REQUIRE
 from toolcrib.infra.settings.table import Table, read_positive, read_words, setting
-
-GUARANTEES = ("fs", "net", "proc", "priv", "mem", "pids", "disk", "time", "reap", "env")
 
 
 def _read_guarantees(name: str, value: object) -> tuple[str, ...]:
@@ -18,27 +17,27 @@ class SandboxSettings(Table, name="sandbox"):
     """What the sandbox must guarantee, and how much the processes of tools may use."""
 
     require: tuple[str, ...] = setting(
-        default=("env", "time", "reap", "fs", "net", "priv"),
+        default=REQUIRE,
         read=_read_guarantees,
         summary="what the sandbox must guarantee for files of tools to run at all",
     )
     jobs: int = setting(
-        default=8, read=read_positive, opens=False, summary="how many processes of tools may run at once"
+        default=JOBS, read=read_positive, opens=False, summary="how many processes of tools may run at once"
     )
     queue: int = setting(
-        default=1_000,
+        default=QUEUE,
         read=read_positive,
         opens=False,
         summary="how many more calls may wait for one of those places before they are refused",
     )
     memory_mb: int = setting(
-        default=1_024, read=read_positive, opens=False, summary="how much memory the processes of one call may use"
+        default=MEMORY_MB, read=read_positive, opens=False, summary="how much memory the processes of one call may use"
     )
     processes: int = setting(
-        default=64, read=read_positive, opens=False, summary="how many processes one call may have"
+        default=PROCESSES, read=read_positive, opens=False, summary="how many processes one call may have"
     )
     disk_mb: int = setting(
-        default=256,
+        default=DISK_MB,
         read=read_positive,
         opens=False,
         summary="how much one call may keep in its scratch folder, and how large a file it may write",

@@ -119,6 +119,11 @@ class Settings:
         """The values of a table by its name, for what registers parts by names and loads none of them."""
         return self.table(self.tables[name])
 
+    def said(self, name: str) -> dict[str, Any]:
+        """What was set of a table, by key; nothing of a table that was not set, whose declaration is not loaded."""
+        table = self._values.get(name)
+        return {} if table is None else {key: value for key, value in table.values.items() if key in table.said}
+
     def where(self, name: str) -> str:
         """Where a setting was set, in words."""
         return f"{name} in {self.places[name]}" if name in self.places else f"{BY_DEFAULT} of {name}"

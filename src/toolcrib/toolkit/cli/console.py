@@ -14,7 +14,6 @@ from enum import IntEnum
 from typing import TYPE_CHECKING
 
 from toolcrib.lib.hidden_text import show_hidden
-from toolcrib.lib.javascript_error import sum_up
 from toolcrib.model.errors import Kind, SettingsError
 
 if TYPE_CHECKING:
@@ -250,16 +249,12 @@ class _Whole(logging.Formatter):
 class _OneLine(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         first, *others = record.getMessage().splitlines() or [""]
-        text = f"crib: {first}" + (f": {_sum_up(others)}" if others else "")
+        # A traceback of Python ends with what went wrong; an error of another language comes with its own summary.
+        summary = getattr(record, "summary", None) or (others[-1].strip() if others else "")
+        text = f"crib: {first}" + (f": {summary}" if summary else "")
         problem = record.exc_info[1] if record.exc_info else None
         if problem is not None:
             frames = traceback.extract_tb(problem.__traceback__)
             place = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
             text += f": {type(problem).__name__}: {problem}{place}"
         return on_one_line(text)
-
-
-def _sum_up(trace: list[str]) -> str:
-    """The line of a traceback that says what went wrong; --verbose shows all of it."""
-    # JavaScript begins with what went wrong, Python ends with it.
-    return sum_up(trace) or trace[-1].strip()

@@ -7,7 +7,6 @@ import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from toolcrib.lib.command_arguments import properties_of, types_of
 from toolcrib.lib.documents import read_json
 from toolcrib.lib.names import did_you_mean
 from toolcrib.model.errors import ToolError
@@ -247,3 +246,46 @@ def _read_bytes(path: str) -> bytes:
 
 def _read_json(text: str | bytes, place: str = "document") -> object:
     return read_json(text, place=place, max_bytes=MAX_ARGUMENT_BYTES)
+
+
+# The types of arguments, as far as a command line needs them.
+
+_DEEPEST = 8
+
+
+def properties_of(schema: Mapping[str, object]) -> dict[str, dict[str, object]]:
+    """The declared properties; what is not written as JSON Schema wants it is left out."""
+    found = schema.get("properties")
+    if not isinstance(found, dict):
+        return {}
+    return {name: part if isinstance(part, dict) else {} for name, part in found.items()}
+
+
+def types_of(schema: Mapping[str, object], root: Mapping[str, object]) -> frozenset[str]:
+    """The JSON types that a schema declares, here or behind references and alternatives; none if it declares none."""
+    return frozenset(_types(schema, root, _DEEPEST))
+
+
+def _types(schema: Mapping[str, object], root: Mapping[str, object], depth: int) -> Iterator[str]:
+    if depth == 0:
+        return
+    declared = schema.get("type")
+    yield from [declared] if isinstance(declared, str) else _texts(declared)
+    for part in (*_parts(schema.get("anyOf")), *_parts(schema.get("oneOf")), *_target(schema.get("$ref"), root)):
+        yield from _types(part, root, depth - 1)
+
+
+def _texts(value: object) -> list[str]:
+    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
+
+
+def _parts(value: object) -> list[dict[str, object]]:
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def _target(reference: object, root: Mapping[str, object]) -> list[dict[str, object]]:
+    """What a reference into the schema's own definitions means."""
+    definitions = root.get("$defs")
+    if not isinstance(reference, str) or not isinstance(definitions, dict):
+        return []
+    return _parts([definitions.get(reference.removeprefix("#/$defs/"))])

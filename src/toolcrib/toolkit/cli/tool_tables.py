@@ -6,11 +6,11 @@ import json
 from typing import TYPE_CHECKING
 
 from toolcrib.core.describe import NOT_BUILT
-from toolcrib.lib.command_arguments import describe_type, properties_of
 from toolcrib.toolkit.cli.console import ExitCode, complain, mention_problems, say_table
+from toolcrib.toolkit.cli.options import properties_of, types_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from toolcrib.core.client_protocol import Suggesting
     from toolcrib.core.describe import Facts
@@ -85,13 +85,13 @@ def parameter_rows_of(facts: Facts) -> Iterator[tuple[str, ...]]:
         default = "required" if name in names else NOTHING
         if "default" in schema:
             default = _text(schema["default"])
-        yield name, describe_type(schema, parameters), default, str(schema.get("description", ""))
+        yield name, _describe_type(schema, parameters), default, str(schema.get("description", ""))
 
 
 def describe(facts: Facts) -> Iterator[tuple[str, str]]:
     """Facts besides name, description, state and parameters; an unknown fact is empty."""
     output = facts["output"]
-    yield "returns", "anything" if output is None else describe_type(output, output)
+    yield "returns", "anything" if output is None else _describe_type(output, output)
     yield "requires", _list(facts["requires"]) or "nothing"
     yield "behaviour", facts["behaviour"] or ""
     yield "side effects", facts["sideEffects"] or "not declared"
@@ -177,3 +177,16 @@ def _list(words: Iterable[str]) -> str:
 
 def _text(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _describe_type(schema: Mapping[str, object], root: Mapping[str, object]) -> str:
+    """The type in a few words."""
+    choices = schema.get("enum")
+    if isinstance(choices, list):
+        return "one of " + ", ".join(map(str, choices))
+    types = types_of(schema, root)
+    words = " or ".join(sorted(types - {"null"})) or "anything"
+    items = schema.get("items")
+    if types == {"array"} and isinstance(items, dict):
+        words = f"array of {_describe_type(items, root)}"
+    return f"{words} or null" if "null" in types else words

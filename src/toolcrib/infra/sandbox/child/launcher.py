@@ -10,7 +10,7 @@ import socket
 import sys
 
 from toolcrib.infra.channel import ORDER_BYTES
-from toolcrib.infra.sandbox.child import confinement, resource_limits, system
+from toolcrib.infra.sandbox.child import confinement, system
 from toolcrib.infra.sandbox.child.python_file import preload
 from toolcrib.infra.sandbox.child.supervisor import SpareSupervisor, receive, supervise, tell
 from toolcrib.infra.sandbox.child.system import Events, ProcessTree
@@ -135,5 +135,5 @@ def _end(tree: ProcessTree, supervisors: set[int], spare: SpareSupervisor) -> No
     system.send_signal(supervisors, signal.SIGTERM)
     if not tree.wait(_END_SECONDS) and system.HAS_SUBREAPER:
         tree.signal_all(signal.SIGKILL, _END_SECONDS)
-    resource_limits.leave()
+    system.leave_cgroup()
     os._exit(0)

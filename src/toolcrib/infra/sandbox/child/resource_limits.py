@@ -1,4 +1,4 @@
-"""Resource limits of a job: rlimits, cgroups, and measurements by the supervisor.
+"""Resource limits of a job: rlimits, a scratch folder, and measurements by the supervisor.
 
 Kernel memory of a job is not counted: buffers of pipes and socket pairs, page tables, inodes and dentries. Only the
 limits on descriptors and processes bound it. Swapped pages are not counted either; they are bounded per process by
@@ -208,76 +208,3 @@ def _proportional_bytes(process: int) -> int:
     except OSError:
         pass
     return _resident_bytes(process)
-
-
-# A cgroup for the launcher and all its descendants, where one can be created: the kernel then limits processes of root
-# too.
-#
-# There is one for all calls, because moving a process into a cgroup takes up to ten milliseconds. It is the fallback
-# behind the measurement of each call, and stops a fork bomb that outruns the kill.
-
-_ROOT = "/sys/fs/cgroup"
-_CGROUP_PREFIX = "toolcrib-"
-_MAX_TASKS = 4_096
-
-
-def confine(process: int) -> None:
-    """Move a process, with its future descendants, into a cgroup of its own, if one can be created."""
-    for parent in _parents():
-        group = f"{parent}/{_CGROUP_PREFIX}{process}"
-        try:
-            _remove_stale(parent)
-            os.mkdir(group)
-            system.write_text(f"{group}/pids.max", str(_MAX_TASKS))
-            system.write_text(f"{group}/cgroup.procs", str(process))
-        except OSError:
-            continue
-        return
-
-
-def leave() -> None:
-    """Move back to the parent cgroup and remove this one; the process must be the last one in it."""
-    for parent in _parents():
-        group, _, name = parent.rpartition("/")
-        if name != f"{_CGROUP_PREFIX}{os.getpid()}":
-            continue
-        try:
-            system.write_text(f"{group}/cgroup.procs", "0")
-            os.rmdir(parent)
-        except OSError:
-            continue  # the next launcher removes it
-
-
-def _parents() -> list[str]:
-    """The cgroups with a pids controller that this process is in, of version 1 or 2."""
-    found = []
-    try:
-        with open("/proc/self/cgroup", encoding="utf-8") as file:
-            for line in file:
-                _, controllers, path = line.rstrip("\n").split(":", 2)
-                if "pids" in controllers.split(","):
-                    found.append(f"{_ROOT}/{controllers}{path.rstrip('/')}")
-                elif not controllers and _offers_pids(f"{_ROOT}{path.rstrip('/')}"):
-                    found.append(f"{_ROOT}{path.rstrip('/')}")
-    except (OSError, ValueError):
-        return []
-    return found
-
-
-def _offers_pids(folder: str) -> bool:
-    try:
-        with open(f"{folder}/cgroup.subtree_control", encoding="ascii") as file:
-            return "pids" in file.read().split()
-    except OSError:
-        return False
-
-
-def _remove_stale(parent: str) -> None:
-    """Remove the cgroups of launchers that were killed."""
-    for name in os.listdir(parent):
-        process = name.removeprefix(_CGROUP_PREFIX)
-        if name.startswith(_CGROUP_PREFIX) and process.isdecimal() and not os.path.exists(f"/proc/{process}"):
-            try:
-                os.rmdir(f"{parent}/{name}")
-            except OSError:
-                continue
