@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: serve demo test judges coverage mutants lint bench bench-peers docs clean
+.PHONY: serve demo test judges coverage mutants lint bench bench-peers docs page clean
 
 # A server with sample tools; what it keeps lies in a copy of the example, so that the checkout stays as it is.
 serve: $(READY)
@@ -52,6 +52,10 @@ bench-peers: $(READY)
 
 docs: $(READY)
 	@$(BIN)/python docs/generate.py
+
+# The web page, from web/ into the package; what it makes is committed, so that an installation needs no Node.
+page: $(READY)
+	@$(BIN)/python scripts/page.py $(ARGS)
 
 # uv installs in a second what takes pip half a minute; where uv cannot be had or cannot reach anything, pip does the work.
 $(READY): pyproject.toml requirements-dev.txt

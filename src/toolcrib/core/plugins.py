@@ -122,6 +122,7 @@ FEATURES: Mapping[str, tuple[str, ...]] = {
     ),
     "toolcrib.interfaces.http:register": ("commands:serve", "endpoints", "settings:server"),
     "toolcrib.interfaces.mcp:register": ("commands:mcp", "endpoints", "settings:mcp"),
+    "toolcrib.interfaces.web:register": ("endpoints",),
 }
 # What closes something is registered when a Crib starts, and never later.
 CLOSING = ("rules", "protected_paths")

@@ -1,0 +1,137 @@
+"""HTTP endpoints of the web page: its document, with a policy that allows nothing foreign, and its files."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import secrets
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+from toolcrib.lib import __version__
+from toolcrib.model.errors import Kind
+from toolcrib.toolkit.http.contract import TEXT, Reply, in_path
+from toolcrib.toolkit.http.endpoint import Endpoint, EndpointTable
+from toolcrib.toolkit.http.messages import Answer, answer_json
+from toolcrib.toolkit.http.problems import Refusal
+
+if TYPE_CHECKING:
+    from toolcrib.toolkit.http.endpoint import Host
+    from toolcrib.toolkit.http.messages import Request
+
+PATH = "/ui/"
+NONCE = b"__NONCE__"
+# The names of files change with their content.
+FOR_EVER = (b"cache-control", b"public, max-age=31536000, immutable")
+TYPES = {
+    "css": b"text/css; charset=utf-8",
+    "html": b"text/html; charset=utf-8",
+    "js": b"text/javascript; charset=utf-8",
+    "svg": b"image/svg+xml",
+}
+# Styles that libraries insert carry the nonce; nothing is evaluated, framed, or fetched from elsewhere.
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-{nonce}'; img-src 'self' data:; font-src 'self'; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+
+
+class PageFiles:
+    """The web page and its files."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+
+    async def root(self, request: Request) -> Answer:
+        """GET /: the page for a browser, and where to go on for any other client."""
+        if "text/html" in request.header(b"accept"):
+            return Answer(status=307, headers=((b"location", PATH.encode()),))
+        return answer_json(
+            {"name": "Toolcrib", "version": __version__, "page": PATH, "api": "/openapi.json", "mcp": "/mcp"}
+        )
+
+    async def without_slash(self, request: Request) -> Answer:
+        """GET /ui."""
+        return Answer(status=308, headers=((b"location", PATH.encode()),))
+
+    async def file(self, request: Request) -> Answer:
+        """GET /ui/{file}: a file of the page; without a name its document."""
+        name = request.path_params["file"]
+        found = await asyncio.to_thread(_read, name or "index.html")
+        if found is None:
+            raise Refusal(404, Kind.NOT_FOUND, f"the page has no file {name[:80]!r}; open {PATH}")
+        if not name or name == "index.html":
+            return _document(found[0])
+        plain, packed = found
+        request.always = tuple(header for header in request.always if header[0] != FOR_EVER[0])
+        headers = (FOR_EVER, (b"vary", b"accept-encoding"))
+        if "gzip" in request.header(b"accept-encoding"):
+            plain, headers = packed, (*headers, (b"content-encoding", b"gzip"))
+        return Answer(body=plain, content_type=TYPES[name.rpartition(".")[2]], headers=headers)
+
+
+def _document(template: bytes) -> Answer:
+    nonce = secrets.token_urlsafe(16)
+    return Answer(
+        body=template.replace(NONCE, nonce.encode()),
+        content_type=TYPES["html"],
+        headers=((b"x-frame-options", b"DENY"), (b"cross-origin-opener-policy", b"same-origin")),
+        policy=POLICY.format(nonce=nonce).encode(),
+    )
+
+
+@cache
+def _names() -> frozenset[str]:
+    return frozenset(one.name for one in files("toolcrib.interfaces.web").joinpath("assets").iterdir())
+
+
+def _read(name: str) -> tuple[bytes, bytes] | None:
+    """A file of the page, as it is and packed; None if there is none of the name."""
+    return _packed(name) if name in _names() else None
+
+
+@cache
+def _packed(name: str) -> tuple[bytes, bytes]:
+    plain = files("toolcrib.interfaces.web").joinpath("assets", name).read_bytes()
+    return plain, gzip.compress(plain, mtime=0)
+
+
+PAGE = Reply(description="The page.", media_type="text/html")
+PAGE_FILES = EndpointTable(
+    tag="page",
+    summary="The web page.",
+    make=PageFiles,
+    described=False,
+    places=(in_path("file", "A file of the page.", TEXT, example="icon.svg"),),
+    endpoints=(
+        Endpoint(
+            name="root",
+            method="GET",
+            path="/",
+            handler=PageFiles.root,
+            scope=None,
+            summary="Open the web page, or read where the API is.",
+            replies={200: Reply(description="Where the API is."), 307: PAGE},
+        ),
+        Endpoint(
+            name="pageWithoutSlash",
+            method="GET",
+            path="/ui",
+            handler=PageFiles.without_slash,
+            scope=None,
+            summary="Open the web page.",
+            replies={308: PAGE},
+        ),
+        Endpoint(
+            name="page",
+            method="GET",
+            path="/ui/{file}",
+            handler=PageFiles.file,
+            scope=None,
+            summary="Read the web page or one of its files.",
+            replies={200: PAGE},
+        ),
+    ),
+)
+endpoints = (PAGE_FILES,)

@@ -1,0 +1,47 @@
+"""The web page over HTTP: its document and files need no token, nothing else is served, and its policy allows nothing foreign."""
+
+from __future__ import annotations
+
+import gzip
+import re
+
+import pytest
+
+HTML = {"accept": "text/html,application/xhtml+xml"}
+
+
+async def test_a_browser_is_led_to_the_page_and_a_program_to_the_api(world):
+    browser = await world.client.get("/", headers=HTML)
+    program = await world.client.get("/")
+    assert (browser.status, browser.headers["location"]) == (307, "/ui/")
+    assert program.json["api"] == "/openapi.json"
+
+
+async def test_the_document_carries_a_nonce_of_its_own_and_a_policy_without_eval_or_inline_scripts(world):
+    first, second = [await world.client.get("/ui/") for _ in range(2)]
+    policy = first.headers["content-security-policy"]
+    nonces = [re.search(rb'csp-nonce" content="([^"]+)"', reply.raw)[1].decode() for reply in (first, second)]
+    assert f"style-src 'self' 'nonce-{nonces[0]}'" in policy
+    assert "script-src 'self';" in policy
+    assert "frame-ancestors 'none'" in policy
+    assert "unsafe" not in policy
+    assert nonces[0] != nonces[1]
+    assert first.headers["cache-control"] == "no-store"
+
+
+async def test_files_may_be_kept_for_ever_and_are_packed_for_those_who_take_it(world):
+    document = await world.client.get("/ui/")
+    script = re.search(rb'src="\./([^"]+\.js)"', document.raw)[1].decode()
+    plain = await world.client.get(f"/ui/{script}")
+    packed = await world.client.get(f"/ui/{script}", headers={"accept-encoding": "gzip, br"})
+    assert gzip.decompress(packed.raw) == plain.raw
+    assert packed.headers["content-encoding"] == "gzip"
+    assert plain.headers["cache-control"] == "public, max-age=31536000, immutable"
+    assert plain.headers["content-type"].startswith("text/javascript")
+
+
+@pytest.mark.parametrize(
+    "name", ["..%2Fendpoints.py", "%2e%2e", "plugin.py", ".", "..", "index.html%00", "a" * 3000, "assets"]
+)
+async def test_nothing_but_the_files_of_the_page_is_served(world, name):
+    assert (await world.client.get(f"/ui/{name}")).status in {400, 404}
