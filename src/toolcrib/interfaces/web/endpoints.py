@@ -18,7 +18,7 @@ from toolcrib.toolkit.http.problems import Refusal
 
 if TYPE_CHECKING:
     from toolcrib.toolkit.http.endpoint import Host
-    from toolcrib.toolkit.http.messages import Request
+    from toolcrib.toolkit.http.messages import Header, Request
 
 PATH = "/ui/"
 NONCE = b"__NONCE__"
@@ -65,7 +65,7 @@ class PageFiles:
             return _document(found[0])
         plain, packed = found
         request.always = tuple(header for header in request.always if header[0] != FOR_EVER[0])
-        headers = (FOR_EVER, (b"vary", b"accept-encoding"))
+        headers: tuple[Header, ...] = (FOR_EVER, (b"vary", b"accept-encoding"))
         if "gzip" in request.header(b"accept-encoding"):
             plain, headers = packed, (*headers, (b"content-encoding", b"gzip"))
         return Answer(body=plain, content_type=TYPES[name.rpartition(".")[2]], headers=headers)
