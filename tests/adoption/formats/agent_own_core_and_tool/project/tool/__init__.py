@@ -1,0 +1,3 @@
+from tool.bases import BaseTool
+
+__all__ = ["BaseTool"]

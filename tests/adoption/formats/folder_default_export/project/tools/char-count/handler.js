@@ -1,0 +1,3 @@
+const execute = async ({ args }) => ({ ok: true, data: { count: [...args.text].length } });
+
+export default execute;

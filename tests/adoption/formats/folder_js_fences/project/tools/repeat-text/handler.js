@@ -1,0 +1,4 @@
+export async function execute({ args }) {
+  const { text, times = 2 } = args;
+  return { ok: true, data: { text: text.repeat(times) } };
+}
