@@ -21,6 +21,7 @@ LANGUAGES = {"python", "javascript", "bash", "yaml", "json", "markdown", "consol
 # Files of examples that no page shows whole: the tour, which runs by itself, and settings.
 NOT_SHOWN = {
     "examples/demo.py",
+    "examples/programs/toolcrib.toml",
     "examples/words/toolcrib.toml",
     "examples/folders/toolcrib.toml",
     "examples/http/bundle.json",

@@ -21,6 +21,8 @@ EXECUTED_KINDS = (
     *("script", "subprocess", "http", "docker", "filesystem"),
     *("runtime", "primitive", "library", "sink"),
 )
+# Programs and documents in folders of tools; trees of scripts have a format of their own.
+PROGRAM_SUFFIXES = (".sh", ".bash", ".js", ".mjs", ".cjs", ".yaml", ".yml", ".toml", ".json")
 
 
 def register(plugins: Plugins) -> None:
@@ -31,6 +33,7 @@ def register(plugins: Plugins) -> None:
     plugins.add_resource("environments", _environments_folder)
     plugins.add_resource("script_format", "toolcrib.features.scripts.format:ScriptFile", given=lambda _: {})
     plugins.add_resource("scripts", "toolcrib.features.scripts.facade:Scripts")
+    plugins.add_format("toolcrib.features.scripts.program_files:ProgramFile", suffixes=PROGRAM_SUFFIXES, in_trees=False)
     plugins.add_source("scripts", _script_sources)
     plugins.add_resource("system_tools", "toolcrib.lib.system_tools:system_tools", given=lambda _: {})
     plugins.add_source("system", _system_source)

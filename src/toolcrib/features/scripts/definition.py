@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 
 from toolcrib.features.scripts.fields import read_forms, read_identity, read_options
 from toolcrib.features.scripts.metadata import Report
+from toolcrib.features.scripts.program_interface import read_program
 from toolcrib.features.scripts.python_code import PROGRAM, choose_entry, demanded_names, does_nothing, missing_names
 from toolcrib.features.scripts.schemas import checked
+from toolcrib.lib.command_line import COMMAND_LINE
 from toolcrib.lib.docstring import read_docstring
 from toolcrib.lib.python_signature import HintError, SyntaxHints, read_answer, read_parameters, top_imports, writable
 from toolcrib.lib.schema import compile_schema
@@ -57,10 +59,12 @@ def build_tools(metadata: Metadata, root: Path) -> list[Tool]:
     report = Report(metadata)
     identity = read_identity(report, root)
     options = read_options(report)
-    calls = [_call(report, identity, form) for form in read_forms(report, identity)]
-    warn_of_practices(report, identity, options, calls[0].kind)
+    calls = [_call(report, identity, options, form) for form in read_forms(report, identity)]
+    if not metadata.plain:
+        warn_of_practices(report, identity, options, calls[0].kind)
     report.raise_problems()
     _check_examples(report, options, calls)
+    report.raise_problems()
     tools = [_tool(report, identity, options, call) for call in calls]
     # Problems of the file are reported once, not once per action.
     return [replace(tools[0], warnings=tuple(report.warnings)), *tools[1:]]
@@ -164,22 +168,28 @@ class _Call:
     entry: Entry | None
     inputs: Schema
     outputs: Schema | None
+    config: Mapping[str, object]
 
 
-def _call(report: Report, identity: Identity, form: Form) -> _Call:
+def _call(report: Report, identity: Identity, options: Options, form: Form) -> _Call:
     entry = None if identity.tool_type == LIBRARY else _entry(report, form)
     inputs, outputs = form.declared.inputs, form.declared.outputs
     if entry is not None and entry.function is not None:
         signed_inputs, signed_outputs = _signature(report, form, entry)
         inputs = signed_inputs if inputs is None else inputs
         outputs = outputs or signed_outputs
+    config = options.config
+    line = None if entry is not PROGRAM else read_program(report, options.config, form)
+    if line is not None:
+        config = {**config, COMMAND_LINE: line.to_config()}
+        inputs = line.to_schema() if inputs is None else inputs
     if inputs is None:
         # Without a declaration every argument is accepted.
         inputs = {"type": "object"} if identity.tool_type != LIBRARY else object_schema({})
     kind = _kind(identity, entry)
     if kind == SCRIPT and identity.executor in PYTHON_RUNTIMES and entry is PROGRAM:
         _warn_of_nothing(report, form)
-    return _Call(form=form, kind=kind, entry=entry, inputs=inputs, outputs=outputs)
+    return _Call(form=form, kind=kind, entry=entry, inputs=inputs, outputs=outputs, config=config)
 
 
 def _entry(report: Report, form: Form) -> Entry | None:
@@ -272,7 +282,7 @@ def _tool(report: Report, identity: Identity, options: Options, call: _Call) -> 
         tool_type=identity.tool_type,
         executor=identity.executor,
         folder=metadata.path.parent,
-        config=options.config,
+        config=call.config,
         script=_script(metadata, call.entry or PROGRAM) if metadata.language else None,
         action=form.action,
         hosts=options.hosts,

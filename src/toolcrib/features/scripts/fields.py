@@ -92,6 +92,8 @@ def read_forms(report: Report, identity: Identity) -> list[Form]:
 
 
 def _name(report: Report) -> str:
+    if report.metadata.plain and "tool_id" not in report.metadata.slips:
+        return _text(report, "tool_id")
     is_code = bool(report.metadata.language)
     if is_code and "tool_id" not in {*report.fields, *report.metadata.refused}:
         name = report.metadata.path.stem
@@ -359,8 +361,13 @@ def _cost(report: Report) -> Cost | None:
 
 
 def _config(report: Report) -> Mapping[str, object]:
-    """The config as written; refuses only what no executor accepts."""
-    config = _mapping(report, "config") or {}
+    """The config as written, with the short forms `args` and `stdin`; refuses only what no executor accepts."""
+    config = dict(_mapping(report, "config") or {})
+    for name in ("args", "stdin"):
+        if name in report.fields and name in config:
+            report.refuse((name,), f"stands in config too; write it once, as config: {{{name}: …}}")
+        elif name in report.fields:
+            config[name] = report.fields[name]
     variables = config.get("env")
     if isinstance(variables, dict):
         strange = [name for name, value in variables.items() if isinstance(value, dict | list)]
@@ -374,7 +381,11 @@ def _config(report: Report) -> Mapping[str, object]:
         at: Steps = ("config", "env") if strange == [""] else ("config", "env", strange[0])
         report.refuse(at, "write env as a mapping of names to values, or as a list of names of host variables")
     if not isinstance(config.get("args", []), list):
-        report.refuse(("config", "args"), f"must be a list, not {name_type(config['args'])}; write one item per word")
+        at = ("args",) if "args" in report.fields else ("config", "args")
+        report.refuse(at, f"must be a list, not {name_type(config['args'])}; write one item per word")
+    if not isinstance(config.get("stdin", ""), str):
+        at = ("stdin",) if "stdin" in report.fields else ("config", "stdin")
+        report.refuse(at, f'must be text, not {name_type(config["stdin"])}; write the argument it is: "{{text}}"')
     return config
 
 

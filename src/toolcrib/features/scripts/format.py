@@ -113,13 +113,13 @@ def read_metadata(path: Path, code: bytes) -> Metadata | None:
     if suffix in CODE:
         return CODE[suffix](path, code)
     if suffix in DOCUMENTS:
-        return DOCUMENTS[suffix](path, code) if _mentions_a_tool(code) else None
+        return DOCUMENTS[suffix](path, code) if mentions_a_tool(code) else None
     _refuse_unread_language(path, code)
     return None
 
 
-def _mentions_a_tool(code: bytes) -> bool:
-    """Whether a document may be a tool; others are data, or templates that do not parse."""
+def mentions_a_tool(code: bytes) -> bool:
+    """Whether a document may describe a tool; others are data, or templates that do not parse."""
     return LOOKS_LIKE_A_TOOL.search(code) is not None or b"\0" in code
 
 

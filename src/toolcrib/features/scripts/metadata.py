@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 REQUIRED = ("tool_id", "category", "tool_type", "version", "description", "executor_id")
 OPTIONAL = (
     *("requires", "parameters", "outputs", "actions", "tags", "config", "input_schema", "output_schema", "timeout"),
-    *("retry_policy", "cost", "documentation", "metadata", "hosts"),
+    *("retry_policy", "cost", "documentation", "metadata", "hosts", "args", "stdin"),
 )
 FIELDS = frozenset(REQUIRED + OPTIONAL)
 # Other files say `version` or `description` too; a file with one of these is meant as a tool.
@@ -64,7 +64,8 @@ class Metadata:
     """The fields of one file, plain JSON each, and where they stand.
 
     `language` is that of a file of code, and empty for a file that only describes. `problems` and `warnings` were
-    found while reading; `refused` are fields that could not be read, `slips` misspelled field names.
+    found while reading; `refused` are fields that could not be read, `slips` misspelled field names. A `plain` file is a
+    program of a tool folder, whose name and language say what its metadata leaves out.
     """
 
     path: Path
@@ -79,6 +80,7 @@ class Metadata:
     warnings: tuple[str, ...] = ()
     refused: frozenset[str] = frozenset()
     slips: Mapping[str, str] = field(default_factory=dict)
+    plain: bool = False
 
 
 class Report:
@@ -220,25 +222,27 @@ class _Tag:
     lines: list[str] = field(default_factory=list)
 
 
-def read_javascript_file(path: Path, code: bytes) -> Metadata | None:
-    """The metadata of a JavaScript file; None for a file without any, which is a helper."""
+def read_javascript_file(path: Path, code: bytes, *, plain: bool = False) -> Metadata | None:
+    """The metadata of a JavaScript file; None for a file without any, which is a helper unless it is `plain`."""
     text = decode(code, str(path)).replace("\r\n", "\n")
     reader = _Reader(path)
     comments = [*_comments(text)]
     reader.read(_choose_header(comments))
     described = reader.read_variable(text)
     if not described and not reader.is_marked():
+        if plain:
+            return reader.metadata(JAVASCRIPT, "javascript", code)
         _refuse_unread_marks(path, comments)
         return None
     return reader.metadata(JAVASCRIPT, "javascript", code)
 
 
-def read_bash_file(path: Path, code: bytes) -> Metadata | None:
-    """The metadata of a Bash file; None for a file without any, which is a helper."""
+def read_bash_file(path: Path, code: bytes, *, plain: bool = False) -> Metadata | None:
+    """The metadata of a Bash file; None for a file without any, which is a helper unless it is `plain`."""
     reader = _Reader(path)
     lines = _comment_lines(decode(code, str(path)).replace("\r\n", "\n"))
     reader.read(_tags(lines, BASH_TAG, prose_goes_on=False))
-    return reader.metadata(BASH, "bash", code) if reader.is_marked() else None
+    return reader.metadata(BASH, "bash", code) if plain or reader.is_marked() else None
 
 
 def _choose_header(comments: Iterable[list[Line]]) -> list[_Tag]:

@@ -24,8 +24,9 @@ from toolcrib.infra.sandbox.jobs import (
     has_network,
 )
 from toolcrib.lib.command_arguments import SHELLS, as_text, check_words, spell
+from toolcrib.lib.command_line import COMMAND_LINE, Words, check_stdin, command_words
 from toolcrib.lib.system_tools import RUNTIME, is_ours
-from toolcrib.lib.templates import Text, compile_template, look_up_in
+from toolcrib.lib.templates import Name, Text, compile_template, look_up_in
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ COMMAND = "command"
 ARGUMENTS = "args"
 VARIABLES = "env"
 FOLDER = "cwd"
+INPUT = "stdin"
 SHELL = "shell"
 VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 END_OF_OPTIONS = "--"
@@ -78,9 +80,9 @@ class Programs:
         if found.program in SHELLS:
             refuse_spliced_code(order.chain.config.get(ARGUMENTS))
         words = [*slots.words(COMMAND)[1:], *self._arguments(order, slots, found)]
-        argv = [found.argv[0], *self._node_options(order, found), *found.argv[1:], *words]
-        argv += spell(slots.unmentioned(), order.run.action)
-        return self._program(order, slots, argv, found)
+        line = slots.line()
+        argv = [found.argv[0], *self._node_options(order, found), *found.argv[1:], *words, *line.words]
+        return self._program(order, slots, argv, found, line.stdin)
 
     def _called_directly(self, order: Order) -> Program:
         """The primitive called by its own name: the caller gives everything, and slots are not filled."""
@@ -104,7 +106,7 @@ class Programs:
             *spell(slots.unmentioned(more=(COMMAND,)), order.run.action),
         ]
         behind = "".join(f' "${{{number}}}"' for number in range(len(values) + 1, len(values) + len(words) + 1))
-        return self._program(order, slots, [SH, "-c", f"{line}{behind}", "sh", *values, *words], None)
+        return self._program(order, slots, [SH, "-c", f"{line}{behind}", "sh", *values, *words], None, slots.stdin())
 
     def _starter(self, order: Order, slots: Slots) -> Found:
         """What is started: the command of the nearest element that names one, seen from where that element lies."""
@@ -146,7 +148,7 @@ class Programs:
             refuse_without_proxy(order.tool.name, (script.code,), found.argv[0], has_packages=has_packages)
         return node_runtime.options(self._workspace_policy.memory_bytes, calls=CALLS in order.tool.requires)
 
-    def _program(self, order: Order, slots: Slots, argv: list[str], found: Found | None) -> Program:
+    def _program(self, order: Order, slots: Slots, argv: list[str], found: Found | None, stdin: str | None) -> Program:
         folder, workspace, script = order.run.folder, self._workspace_policy.workspace, order.run.script
         near = self._commands.near(folder)
         environment = {
@@ -166,6 +168,7 @@ class Programs:
             policy=build_policy(order.tool.requires, self._workspace_policy, seen, observe=self._observe),
             channel=CALLS in order.tool.requires,
             files={} if script is None else {script.path.absolute(): script.code},
+            stdin=stdin,
         )
 
 
@@ -177,6 +180,7 @@ class Slots:
         declared = properties if isinstance(properties, dict) else {}
         self._order = order
         self._config = order.chain.config
+        self._declared = frozenset(declared)
         self._lookup = look_up_in(declared, order.arguments, order.values)
 
     def words(self, key: str) -> list[str]:
@@ -192,7 +196,16 @@ class Slots:
     def arguments(self, written: object) -> list[str]:
         """A list of words, each slot filled; a value stays a value, also where it begins with a dash."""
         words: list[str] = []
+        skipped = ""
         for template in _list_of_words(written):
+            if self._is_left_out(template):
+                skipped = skipped or str(template)
+                continue
+            if skipped:
+                message = (
+                    f"config.args: {template} stands behind {skipped}, which was not given; give a value for it too"
+                )
+                raise ToolError(Kind.VALIDATION, message)
             word = as_text(self._fill(ARGUMENTS, template))
             if word.startswith("-") and _begins_with_slot(template) and END_OF_OPTIONS not in words:
                 message = (
@@ -243,9 +256,29 @@ class Slots:
         line = self._fill(COMMAND, f"{written} ", as_parameter)
         return str(line).rstrip(" "), values
 
+    def stdin(self) -> str | None:
+        """What the author configured as standard input; None for none, also if it is an argument that was not given."""
+        written = self._config.get(INPUT)
+        if written is None or self._is_left_out(written):
+            return None
+        return check_stdin(as_text(self._fill(INPUT, written)))
+
+    def line(self) -> Words:
+        """The words behind the file, and standard input: as the program was read to take them, else as options."""
+        described = self._order.run.config.get(COMMAND_LINE)
+        if isinstance(described, dict):
+            return command_words(described, self.unmentioned(), self._order.run.action)
+        return Words(words=tuple(spell(self.unmentioned(), self._order.run.action)), stdin=self.stdin())
+
+    def _is_left_out(self, template: object) -> bool:
+        """Whether it is nothing but a slot for an argument that was not given."""
+        document = compile_template(template).document
+        slot = document.sole if isinstance(document, Text) else None
+        return isinstance(slot, Name) and slot.name in self._declared and slot.name not in self._order.arguments
+
     def unmentioned(self, *, more: tuple[str, ...] = ()) -> dict[str, object]:
         """The arguments that no slot uses."""
-        keys = (ARGUMENTS, VARIABLES, FOLDER, *more)
+        keys = (ARGUMENTS, VARIABLES, FOLDER, INPUT, *more)
         mentioned = compile_template({key: self._config.get(key) for key in keys}).names
         return {name: value for name, value in self._order.arguments.items() if name not in mentioned}
 

@@ -34,7 +34,8 @@ from toolcrib.infra.programs.observed_effects import EffectRecorder
 from toolcrib.infra.sandbox.host import kill_time
 from toolcrib.infra.sandbox.jobs import Program, PythonFile, build_policy, python_runtime
 from toolcrib.infra.secrets.secret import VariableMasking
-from toolcrib.lib.command_arguments import check_words, spell
+from toolcrib.lib.command_arguments import check_words
+from toolcrib.lib.command_line import Words
 from toolcrib.lib.documents import read_json
 from toolcrib.lib.schema import compile_schema
 from toolcrib.lib.system_tools import DOCKER, PYTHON, is_ours
@@ -132,8 +133,8 @@ class ProcessDriver:
         """A Python file under our own runtime: the bytes that were read, in a process that is already warm."""
         slots = Slots(order)
         reads_words = script.convention is Convention.ARGV
-        words = slots.arguments(order.run.config.get(ARGUMENTS)) if reads_words else []
-        words += spell(slots.unmentioned(), order.run.action) if reads_words else []
+        line = slots.line() if reads_words else Words(words=(), stdin=slots.stdin())
+        words = [*(slots.arguments(order.run.config.get(ARGUMENTS)) if reads_words else ()), *line.words]
         environment = {**basic_variables(order.tool.requires, self._workspace_policy), **slots.variables()}
         check_words([*words, *environment.values()], order.tool.name)
         # Of a package its process sees the files that were checked, and no other; of a file its neighbours too.
@@ -158,6 +159,7 @@ class ProcessDriver:
             environment=environment,
             channel=CALLS in order.tool.requires,
             files=files,
+            stdin=line.stdin,
         )
 
     async def _until_its_end(self, work: Work, order: Order, context: Context) -> CompletedJob:

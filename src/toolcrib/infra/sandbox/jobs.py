@@ -109,6 +109,7 @@ class SandboxPolicy:
 class Program:
     """Run a program with these arguments; the first is its path. `channel` connects it to the host.
 
+    `stdin` is its standard input, None for an empty one.
     `files` maps files to their checked content. A job with a mount namespace reads this content even if the files
     change meanwhile; a file that was removed is not created again.
     """
@@ -119,6 +120,7 @@ class Program:
     environment: Mapping[str, str] = field(default_factory=lambda: dict(CLEAN_ENVIRONMENT))
     channel: bool = False
     files: Mapping[Path, bytes] = field(default_factory=dict)
+    stdin: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -127,7 +129,7 @@ class PythonFile:
 
     `argv` are command-line arguments for a file that parses its own. `imports` are modules to preload. `interpreter`
     belongs to the file's own environment; None means the one that runs Toolcrib. `project` is the second argument of an
-    entry of the convention `params`; None means the file's own folder. `files` are as in Program.
+    entry of the convention `params`; None means the file's own folder. `files` and `stdin` are as in Program.
     """
 
     path: Path
@@ -143,6 +145,7 @@ class PythonFile:
     environment: Mapping[str, str] = field(default_factory=lambda: dict(CLEAN_ENVIRONMENT))
     channel: bool = False
     files: Mapping[Path, bytes] = field(default_factory=dict)
+    stdin: str | None = None
 
 
 Job = Program | PythonFile
@@ -195,6 +198,7 @@ def encode(job: Job, deadline: float, layers: Iterable[str] = ()) -> bytes:
         "channel": job.channel,
         "layers": list(layers),
         "files": [[str(path), len(content)] for path, content in job.files.items()],
+        "stdin": job.stdin,
     }
     code = b""
     if isinstance(job, Program):

@@ -27,6 +27,9 @@ CHANNEL = "TOOLCRIB_CHANNEL"
 # The launcher and a supervisor only open a handful of descriptors, all below this number.
 _ABOVE_OUR_DESCRIPTORS = 1024
 _CANNOT_START = 127
+# What every pipe takes; more has to be asked for.
+_PIPE_BYTES = 65_536
+_SET_PIPE_SIZE = 1031  # F_SETPIPE_SZ, which older interpreters do not name
 
 
 def work(task: Task) -> NoReturn:
@@ -36,6 +39,7 @@ def work(task: Task) -> NoReturn:
     notify_socket = task.notify_socket()
     _set_up_process(descriptors, channel=job["channel"], notify_socket=notify_socket)
     try:
+        _set_up_input(job["stdin"])
         start = _confine(task, notify_socket)
     except ConfinementError as problem:
         _fail(descriptors.socket, str(problem))
@@ -69,6 +73,22 @@ def _set_up_process(descriptors: Descriptors, *, channel: bool, notify_socket: i
     os.closerange(start, _ABOVE_OUR_DESCRIPTORS)
     fcntl.fcntl(descriptors.result, fcntl.F_SETFD, fcntl.FD_CLOEXEC)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
+
+
+def _set_up_input(text: str | None) -> None:
+    """Make the text the standard input: all of it is in the pipe before anything runs, so that nothing has to feed it."""
+    if text is None:
+        return
+    data = text.encode("utf-8", "surrogatepass")
+    reading, writing = os.pipe()
+    if len(data) > _PIPE_BYTES:
+        fcntl.fcntl(writing, _SET_PIPE_SIZE, len(data))
+    os.set_blocking(writing, False)
+    if os.write(writing, data) < len(data):
+        raise OSError("the standard input is too long for a pipe")
+    os.close(writing)
+    os.dup2(reading, 0)
+    os.close(reading)
 
 
 def _confine(task: Task, notify_socket: int | None) -> ProgramStart | None:
