@@ -9,6 +9,7 @@ import { useHashLocation } from "wouter/use-hash-location";
 import { Refusal } from "./api/client";
 import { nonce } from "./nonce";
 import { Shell } from "./shell";
+import { SignInFrame } from "./sign-in";
 
 // Shades and contrast are chosen for WCAG 2.2 AA in both schemes; Mantine's own are too pale for text on tinted ground.
 const theme = createTheme({
@@ -36,7 +37,9 @@ createRoot(document.getElementById("root") as HTMLElement).render(
     <MantineProvider theme={theme} defaultColorScheme="auto" getStyleNonce={() => nonce}>
       <QueryClientProvider client={queries}>
         <Router hook={useHashLocation}>
-          <Shell />
+          <SignInFrame>
+            <Shell />
+          </SignInFrame>
         </Router>
       </QueryClientProvider>
     </MantineProvider>

@@ -8,6 +8,7 @@ import { Link, Redirect, Route, Switch, useLocation } from "wouter";
 import { t } from "./messages";
 import { Failure, FailureBoundary } from "./parts/failure";
 import { screens, toolScreen } from "./screens";
+import { SignInButton } from "./sign-in";
 
 export function Shell() {
   const [opened, menu] = useDisclosure();
@@ -35,7 +36,7 @@ export function Shell() {
               <Title order={1} size="h4">{t("app.title")}</Title>
             </Anchor>
           </Group>
-          <ColourSwitch />
+          <Group gap="xs" wrap="nowrap"><SignInButton /><ColourSwitch /></Group>
         </Group>
       </AppShell.Header>
       <AppShell.Navbar p="xs" aria-label={t("nav.label")}>

@@ -104,7 +104,7 @@ FEATURES: Mapping[str, tuple[str, ...]] = {
         "resources:exports",
         *("commands:doc", "commands:prompt", "commands:export"),
     ),
-    "toolcrib.features.access:register": (*("resources:tokens", "commands:secret", "commands:token"),),
+    "toolcrib.features.access:register": (*("resources:tokens", "commands:secret", "commands:token", "endpoints"),),
     "toolcrib.features.approvals:register": (
         *("resources:approvals", "commands:approvals", "endpoints", "settings:approvals"),
     ),
@@ -122,7 +122,7 @@ FEATURES: Mapping[str, tuple[str, ...]] = {
     ),
     "toolcrib.interfaces.http:register": ("commands:serve", "endpoints", "settings:server"),
     "toolcrib.interfaces.mcp:register": ("commands:mcp", "endpoints", "settings:mcp"),
-    "toolcrib.interfaces.web:register": ("endpoints",),
+    "toolcrib.interfaces.web:register": ("commands:page", "endpoints"),
 }
 # What closes something is registered when a Crib starts, and never later.
 CLOSING = ("rules", "protected_paths")

@@ -6,15 +6,26 @@ import { api, type Approval, take } from "../api/client";
 import { t } from "../messages";
 import { Failure } from "../parts/failure";
 import { Value } from "../parts/result-view";
+import { useWho } from "../sign-in";
 
 export default function Approvals() {
+  const who = useWho();
   const [state, setState] = useState<"pending" | "all">("pending");
   const found = useQuery({
     queryKey: ["approvals", state],
-    queryFn: ({ signal }) => take(api.GET("/approvals", { params: { query: state === "pending" ? { state } : {} }, signal })),
+    queryFn: ({ signal }) => take(api.GET("/approvals", { params: { query: { state } }, signal })),
     refetchInterval: 3_000,
+    enabled: who.scopes.includes("approve"),
   });
   const approvals: Approval[] = found.data?.approvals ?? [];
+  if (!who.scopes.includes("approve")) {
+    return (
+      <Stack gap="sm">
+        <Title order={2}>{t("nav.approvals")}</Title>
+        <Alert variant="outline">{t("approvals.needs")} {t("sign.link.help")}</Alert>
+      </Stack>
+    );
+  }
   return (
     <Stack gap="sm">
       <Title order={2}>{t("nav.approvals")}</Title>
@@ -37,7 +48,7 @@ function One({ approval }: { approval: Approval }) {
   const queries = useQueryClient();
   const decide = useMutation({
     mutationFn: (decision: "approve" | "refuse") =>
-      take(api.POST("/approvals/{approvalID}", { params: { path: { approvalID: approval.id } }, body: { decision, digest: approval.digest, ...(note && { note }) } })),
+      take(api.POST("/approvals/{approvalID}", { params: { path: { approvalID: approval.id } }, body: { decision, ...(note && { note }) } })),
     onSettled: () => queries.invalidateQueries({ queryKey: ["approvals"] }),
   });
   return (

@@ -14,6 +14,7 @@ import click
 from toolcrib.client.connection import TOKEN_VARIABLE
 from toolcrib.client.remote_crib import place_of
 from toolcrib.core.describe import shadow_of
+from toolcrib.features.access.sign_in import sign_in_link
 from toolcrib.features.bundles.endpoints import INDEX_SECONDS
 from toolcrib.interfaces.http.exchange import log_to
 from toolcrib.interfaces.http.server import is_loopback, new_loop
@@ -139,8 +140,7 @@ def _lines(crib: Crib, tools: Sequence[Kept], url: str, *, needs_token: bool) ->
         place = f"{url}{place_of(sample.bundle.id, sample.slug, sample.version)}/invoke"
         yield f"{curl} -H 'Content-Type: application/json' -d '{{\"args\": {{}}}}' '{place}'"
         yield f"crib call {shlex.quote(visible(_name(crib, sample.tool)))} --url {url}"
-    if not needs_token:
-        yield f"open {url}/docs"
+    yield f"open {sign_in_link(crib, url)}"
 
 
 def _number(items: Sequence[object], page: Page[Any], noun: str) -> str:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import functools
+import hmac
 import ipaddress
 import math
 import re
 import time
 from typing import TYPE_CHECKING
 
+from toolcrib.features.access.sign_in import CSRF_HEADER, csrf_of, session_in
 from toolcrib.model.call import Scope
 from toolcrib.model.errors import Kind
 from toolcrib.toolkit.http.messages import CALLER, REQUEST
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Send
     from starlette.types import Scope as AsgiScope
 
-    from toolcrib.features.access.tokens import Tokens
+    from toolcrib.features.access.tokens import Token, Tokens
     from toolcrib.toolkit.http.messages import Header, Request
 
 
@@ -135,6 +137,7 @@ def _spell_host(address: str) -> str:
 
 
 LOCAL = "local"
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 # Approving takes a token: any program on this machine, an agent too, can connect to the loopback address.
 LOCAL_SCOPES = frozenset(Scope) - {Scope.APPROVE}
 CALLERS_KEPT = 10_000
@@ -173,6 +176,8 @@ class Callers:
 
     def _find(self, request: Request) -> tuple[str, frozenset[Scope]]:
         if b"authorization" not in request.fields:
+            if (token := self._signed_in(request)) is not None:
+                return token.id, token.scopes
             if self._is_open and _is_from_here(request):
                 return LOCAL, LOCAL_SCOPES
             raise _unknown("send a token as Authorization: Bearer …; make one with: crib token create", b"Bearer")
@@ -183,6 +188,16 @@ class Callers:
         if token is None:
             raise _unknown("the token is unknown, revoked or expired", b'Bearer error="invalid_token"')
         return token.id, token.scopes
+
+    def _signed_in(self, request: Request) -> Token | None:
+        """The token of a person who is signed in to the web page; raises if a change does not come from the page itself."""
+        text = session_in(request.header(b"cookie")) if b"cookie" in request.fields else ""
+        token = self._tokens.check(text) if text else None
+        if token is None or request.scope["method"] in SAFE_METHODS:
+            return token
+        if not hmac.compare_digest(request.fields.get(CSRF_HEADER, b""), csrf_of(text).encode()):
+            raise Refusal(403, Kind.AUTH, "the request does not come from the page of this session; reload the page")
+        return token
 
 
 class Gate:

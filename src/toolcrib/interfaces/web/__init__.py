@@ -9,5 +9,8 @@ if TYPE_CHECKING:
 
 
 def register(plugins: Plugins) -> None:
-    """Add `/ui/`, and `/`, which leads a browser there."""
+    """Add `/ui/`, `/`, which leads a browser there, and `crib page`."""
+    plugins.add_command(
+        "page", "toolcrib.interfaces.web.commands:page", "Print a link that signs you in to the web page."
+    )
     plugins.add_endpoints("toolcrib.interfaces.web.endpoints:endpoints")

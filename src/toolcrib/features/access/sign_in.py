@@ -1,0 +1,129 @@
+"""Sign a person in to the web page: links that work once, and sessions, which are tokens that end by themselves."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import os
+import time
+from typing import TYPE_CHECKING, Protocol
+
+from toolcrib.model.call import Scope
+from toolcrib.model.errors import Kind, ToolError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from toolcrib.core.expiring_documents import Expiring
+    from toolcrib.features.access.tokens import Token, Tokens
+
+COOKIE = "toolcrib_session"
+CSRF_HEADER = b"x-toolcrib-csrf"
+NAME = "web page"
+LINK_SECONDS = 600
+SESSION_SECONDS = 12 * 3_600
+EXPIRY_BYTES, NONCE_BYTES, MAC_BYTES = 8, 16, 32
+_CODE_BYTES = EXPIRY_BYTES + NONCE_BYTES + MAC_BYTES
+
+
+class SigningCrib(Protocol):
+    """What signing in uses of a crib."""
+
+    @property
+    def tokens(self) -> Tokens:
+        """The tokens of the server."""
+
+    def derive_key(self, purpose: str) -> bytes:
+        """A key for one purpose."""
+
+    def expiring(self, space: str) -> Expiring:
+        """A corner of the store for documents that expire."""
+
+
+def sign_in_of(crib: SigningCrib) -> SignIn:
+    """The sign-in of a crib's project."""
+    return SignIn(crib.tokens, lambda: crib.derive_key("page sign-in"), crib.expiring("signin"))
+
+
+def sign_in_link(crib: SigningCrib, url: str) -> str:
+    """A link to the web page that signs in who opens it first; its code follows a #, which browsers never send."""
+    return f"{url.rstrip('/')}/ui/#sign-in={sign_in_of(crib).make_code()}"
+
+
+class SignIn:
+    """Makes links that sign a person in once, and opens sessions.
+
+    A link is made by whoever starts the server or can read the project, so its session may do everything, approving included.
+    """
+
+    def __init__(
+        self,
+        tokens: Tokens,
+        key: Callable[[], bytes],
+        used: Expiring,
+        *,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._tokens = tokens
+        self._key = key
+        self._used = used
+        self._clock = clock
+
+    def make_code(self) -> str:
+        """A code that opens one session within ten minutes."""
+        expiry = int(self._clock() + LINK_SECONDS)
+        head = expiry.to_bytes(EXPIRY_BYTES, "big") + os.urandom(NONCE_BYTES)
+        return base64.urlsafe_b64encode(head + self._mac(head)).rstrip(b"=").decode()
+
+    def open_by_code(self, code: str) -> tuple[Token, str]:
+        """Open a session with a code of ours, once; raises ToolError for any other."""
+        raw = _decode(code)
+        head, mac = raw[:-MAC_BYTES], raw[-MAC_BYTES:]
+        expiry = int.from_bytes(head[:EXPIRY_BYTES], "big")
+        if len(raw) != _CODE_BYTES or not hmac.compare_digest(mac, self._mac(head)):
+            raise _refusal("the link is not one of this server's")
+        if expiry < self._clock():
+            raise _refusal("the link has expired")
+        if not self._used.create(expiry, head[EXPIRY_BYTES:].hex(), b"used"):
+            raise _refusal("the link was used before")
+        return self._tokens.create(NAME, Scope, seconds=SESSION_SECONDS)
+
+    def open_by_token(self, text: str) -> tuple[Token, str]:
+        """Open a session that may do what a token may: it is that token, held by the browser."""
+        token = self._tokens.check(text)
+        if token is None:
+            raise _refusal("the token is unknown, revoked or expired")
+        return token, text
+
+    def close(self, text: str) -> None:
+        """End a session; a token that was made elsewhere stays."""
+        token = self._tokens.check(text)
+        if token is not None and token.name == NAME:
+            self._tokens.revoke(token.id)
+
+    def _mac(self, head: bytes) -> bytes:
+        return hmac.digest(self._key(), head, "sha256")
+
+
+def csrf_of(text: str) -> str:
+    """The value that the page sends with every change: a foreign page cannot know it, because it cannot read the cookie."""
+    return hashlib.sha256(b"csrf\0" + text.encode()).hexdigest()[:32]
+
+
+def session_in(cookies: str) -> str:
+    """The text of the session's token in a Cookie header; empty if there is none, or more than one."""
+    found = [value for name, _, value in (part.strip().partition("=") for part in cookies.split(";")) if name == COOKIE]
+    return found[0] if len(found) == 1 else ""
+
+
+def _decode(code: str) -> bytes:
+    try:
+        return base64.b64decode(code + "=" * (-len(code) % 4), altchars=b"-_", validate=True)
+    except (binascii.Error, ValueError):
+        return b""
+
+
+def _refusal(reason: str) -> ToolError:
+    return ToolError(Kind.AUTH, f"{reason}; make another with: crib page, or sign in with a token")

@@ -1,1 +1,0 @@
-import{m as e,p as t}from"./index-DSVF21zy.js";function n(n,r){return t(n,e,r)}export{n as t};

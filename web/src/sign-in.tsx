@@ -1,0 +1,115 @@
+// Who uses the page: the local user, or a person who signed in by a one-time link or with a token.
+import { Button, Group, Modal, PasswordInput, Stack, Text } from "@mantine/core";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { createContext, type ReactNode, useContext, useEffect, useState } from "react";
+import { Refusal, refusalOf, setCsrf } from "./api/client";
+import { t } from "./messages";
+import { Failure } from "./parts/failure";
+
+const PATH = "/ui/session";
+
+export interface Person {
+  caller: string;
+  scopes: string[];
+  csrf: string;
+}
+
+const NOBODY: Person = { caller: "", scopes: [], csrf: "" };
+const WhoContext = createContext<Person>(NOBODY);
+
+export function useWho(): Person {
+  return useContext(WhoContext);
+}
+
+async function readPerson(): Promise<Person> {
+  const answer = await fetch(PATH, { credentials: "same-origin" });
+  if (answer.status === 401) return NOBODY;
+  const body: unknown = await answer.json().catch(() => null);
+  if (!answer.ok) throw refusalOf(body, answer);
+  const person = body as Person;
+  setCsrf(person.csrf);
+  return person;
+}
+
+async function signIn(proof: { code: string } | { token: string }): Promise<void> {
+  const answer = await fetch(PATH, {
+    method: "POST",
+    credentials: "same-origin",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(proof),
+  });
+  if (!answer.ok) throw refusalOf(await answer.json().catch(() => null), answer);
+}
+
+// A one-time link ends with #sign-in=CODE; the code stays out of logs, which never see what follows a #.
+function takeCode(): string | null {
+  const found = /^#sign-in=([\w-]+)$/.exec(location.hash);
+  if (!found) return null;
+  history.replaceState(null, "", "#/");
+  return found[1] ?? null;
+}
+
+export function SignInFrame({ children }: { children: ReactNode }) {
+  const queries = useQueryClient();
+  const [code] = useState(takeCode);
+  const byCode = useMutation({ mutationFn: signIn, onSettled: () => queries.invalidateQueries() });
+  const person = useQuery({ queryKey: ["person"], queryFn: readPerson, enabled: code === null || !byCode.isIdle });
+  useEffect(() => {
+    if (code) byCode.mutate({ code });
+  }, [code]);
+
+  if (person.error) return <Failure message={person.error.message} retry={() => void person.refetch()} />;
+  if (!person.data) return <Text role="status">{t("app.loading")}</Text>;
+  return (
+    <WhoContext value={person.data}>
+      {byCode.error && <Failure message={byCode.error.message} />}
+      {person.data.caller ? children : <SignInForm opened onClose={() => undefined} />}
+    </WhoContext>
+  );
+}
+
+export function SignInButton() {
+  const who = useWho();
+  const queries = useQueryClient();
+  const [opened, open] = useState(false);
+  const leave = useMutation({
+    mutationFn: async () => {
+      const answer = await fetch(PATH, { method: "DELETE", credentials: "same-origin", headers: { "x-toolcrib-csrf": who.csrf } });
+      if (!answer.ok) throw new Refusal({ detail: answer.statusText });
+      setCsrf("");
+    },
+    onSettled: () => queries.invalidateQueries(),
+  });
+  if (who.csrf) return <Button variant="default" size="compact-md" onClick={() => leave.mutate()}>{t("sign.out")}</Button>;
+  return (
+    <>
+      <Button variant="default" size="compact-md" onClick={() => open(true)}>{t("sign.in")}</Button>
+      <SignInForm opened={opened} onClose={() => open(false)} />
+    </>
+  );
+}
+
+function SignInForm({ opened, onClose }: { opened: boolean; onClose: () => void }) {
+  const [token, setToken] = useState("");
+  const queries = useQueryClient();
+  const enter = useMutation({
+    mutationFn: signIn,
+    onSuccess: () => {
+      setToken("");
+      onClose();
+      return queries.invalidateQueries();
+    },
+  });
+  return (
+    <Modal opened={opened} onClose={onClose} title={t("sign.in")} closeButtonProps={{ "aria-label": t("app.close") }}>
+      <form onSubmit={(event) => { event.preventDefault(); enter.mutate({ token: token.trim() }); }}>
+        <Stack gap="sm">
+          <PasswordInput label={t("sign.token")} description={t("sign.token.help")} value={token} onChange={(event) => setToken(event.currentTarget.value)} data-autofocus autoComplete="off" />
+          <Text size="sm">{t("sign.link.help")}</Text>
+          {enter.error && <Failure message={enter.error.message} />}
+          <Group><Button type="submit" loading={enter.isPending} disabled={!token.trim()}>{t("sign.in")}</Button></Group>
+        </Stack>
+      </form>
+    </Modal>
+  );
+}
