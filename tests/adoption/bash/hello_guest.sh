@@ -1,0 +1,6 @@
+#!/bin/bash
+# Usage: hello_guest.sh NAME
+if [ "$1" = "" ]; then
+  echo "name, please
+fi
+echo Hello $1

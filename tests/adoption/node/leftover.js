@@ -1,0 +1,6 @@
+import { readFileSync } from 'fs';
+const yaml = require('js-yaml');
+
+export function main({ file }) {
+  return yaml.load(readFileSync(file, 'utf8'));
+}
