@@ -25,7 +25,7 @@ from toolcrib.features.functions.decorators import Options
 from toolcrib.infra.settings import ENVIRONMENT_PREFIX
 from toolcrib.interfaces.cli.program import cli
 from toolcrib.model import protocols
-from toolcrib.toolkit.cli.console import MEANINGS
+from toolcrib.toolkit.cli import MEANINGS
 from toolcrib.toolkit.cli.group import WordsCommand
 
 if TYPE_CHECKING:

@@ -13,8 +13,17 @@ from toolcrib.core.plugins import Plugins
 from toolcrib.core.settings import AccessSettings, CallsSettings
 from toolcrib.features.safety_rules.settings import CustomRule, RulesSettings
 from toolcrib.infra.sandbox.settings import SandboxSettings
-from toolcrib.infra.settings import COMMAND_LINE, HOST_PROGRAM, Settings, find_project, load_settings
-from toolcrib.infra.settings.table import Table, read_positive, read_text, setting
+from toolcrib.infra.settings import (
+    COMMAND_LINE,
+    HOST_PROGRAM,
+    Settings,
+    Table,
+    find_project,
+    load_settings,
+    read_positive,
+    read_text,
+    setting,
+)
 
 TABLES = Plugins().tables()
 

@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from toolcrib.core.journal import CALL
-from toolcrib.infra.files.disk import commit_or_rollback, make_folder
+from toolcrib.infra.files import commit_or_rollback, make_folder
 from toolcrib.lib.names import stable_id
 from toolcrib.model.errors import ToolError
 

@@ -13,7 +13,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
 
 from toolcrib.core.sources import ListedSource, NameIndex, Rank
-from toolcrib.infra.files.disk import ABSENT, is_as_it_was, settled_stamp
+from toolcrib.infra.files import ABSENT, is_as_it_was, settled_stamp
 from toolcrib.lib.names import is_foreign, slug_of, version_order
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Broken, Entry
@@ -21,7 +21,7 @@ from toolcrib.model.tool import Broken, Entry
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from toolcrib.infra.files.disk import Stamp
+    from toolcrib.infra.files import Stamp
     from toolcrib.model.protocols import Format, Store
     from toolcrib.model.session import Session
     from toolcrib.model.tool import Tool

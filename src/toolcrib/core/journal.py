@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from toolcrib.infra.files.disk import make_folder
+from toolcrib.infra.files import make_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

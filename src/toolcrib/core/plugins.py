@@ -22,7 +22,7 @@ from toolcrib.model.errors import Kind, SettingsError, ToolError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from toolcrib.infra.settings.table import Table
+    from toolcrib.infra.settings import Table
     from toolcrib.model.protocols import Converter, Format, Maker, Rule, Runner
     from toolcrib.model.tool import Tool
 

@@ -15,7 +15,7 @@ from toolcrib.core.file_source import DocumentSource, FileSource, PackageSource
 from toolcrib.core.journal import FileJournal, MemoryJournal, read_lines
 from toolcrib.core.settings import AccessSettings, CatalogSettings, ModulesSettings
 from toolcrib.core.sources import BUILTIN_BUNDLE, SYSTEM_BUNDLE, LateSource, Rank, ToolList, folder_rank
-from toolcrib.infra.files.disk import make_folder
+from toolcrib.infra.files import make_folder
 from toolcrib.infra.settings import FILE_NAME
 from toolcrib.lib.schema import check_parameters, check_schema
 from toolcrib.model.errors import Kind, ToolError

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from toolcrib.infra.settings.table import Table, read_positive, read_word_set, read_words, setting
+from toolcrib.infra.settings import Table, read_positive, read_word_set, read_words, setting
 
 
 def _read_variables(name: str, value: object) -> frozenset[str]:

@@ -10,7 +10,7 @@ import pytest
 from toolcrib import Kind, Tool, ToolError
 from toolcrib.core.file_source import FileSource
 from toolcrib.features.python_files.format import PlainFile
-from toolcrib.infra.files.disk import RACY_NANOSECONDS
+from toolcrib.infra.files import RACY_NANOSECONDS
 from toolcrib.model.tool import Chained, Function, Origin
 
 

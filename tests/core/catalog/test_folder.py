@@ -11,7 +11,7 @@ from toolcrib import Crib, Kind, ToolError
 from toolcrib.core.catalog import Catalog
 from toolcrib.core.file_source import MAX_FILE_BYTES, FileSource
 from toolcrib.core.sources import Rank, ToolList
-from toolcrib.infra.files import disk
+from toolcrib.infra import files as stamps_module
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def test_an_edit_is_seen_on_the_next_call(catalog, files):
 
 def test_edits_within_one_tick_of_the_clock_are_all_seen(catalog, files, monkeypatch):
     # Same length, same file, and a file system whose clock has not moved on in between.
-    monkeypatch.setattr(disk, "stamp_of", lambda status: (0, 0, status.st_size, status.st_ino))
+    monkeypatch.setattr(stamps_module, "stamp_of", lambda status: (0, 0, status.st_size, status.st_ino))
     path = files.write("x.py", "000")
     for number in range(20):
         with path.open("r+b") as file:

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from toolcrib.toolkit.cli.console import ExitCode
+from toolcrib.toolkit.cli import ExitCode
 from warm_python import WarmPython
 
 

@@ -25,7 +25,7 @@ from toolcrib.features.requests.candidate import publish, read_candidate, tool_o
 from toolcrib.features.requests.document.reader import read_request
 from toolcrib.features.requests.document.writer import write_request
 from toolcrib.features.requests.format import read_package
-from toolcrib.infra.programs.checked_files import package_files, refuse_changed
+from toolcrib.infra.programs import package_files, refuse_changed_files
 from toolcrib.lib.presentation import to_builder, to_platform
 from toolcrib.model.toolrequest import ToolRequest
 
@@ -382,11 +382,11 @@ class TestWhatRuns:
         def changed(path: Path) -> ToolError:
             return ToolError(Kind.CONFLICT, path.name)
 
-        refuse_changed(tool, files, (), [], changed)
+        refuse_changed_files(tool, files, (), [], changed)
         (made / "text_shouter.py").write_text("changed")
-        refuse_changed(tool, files, (), ["mounts"], changed)
+        refuse_changed_files(tool, files, (), ["mounts"], changed)
         with pytest.raises(ToolError, match="text_shouter.py"):
-            refuse_changed(tool, files, (), [], changed)
+            refuse_changed_files(tool, files, (), [], changed)
 
     async def test_a_script_that_is_run_without_a_chain_has_its_files_too(self, tmp_path, crib_of):
         made = tmp_path / "made"

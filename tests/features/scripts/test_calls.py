@@ -14,8 +14,8 @@ from toolcrib.core.expiring_documents import Confirmations, KeptResults
 from toolcrib.core.journal import MemoryJournal
 from toolcrib.core.pipeline import Pipeline
 from toolcrib.features.functions.runner import FunctionRunner
+from toolcrib.infra.programs import lent_slot, returned_value, to_outcome
 from toolcrib.infra.programs.host_access import CAPABILITY, MAX_AT_ONCE, serve_calls
-from toolcrib.infra.programs.job_outcome import lent_slot, returned_value, to_outcome
 from toolcrib.infra.sandbox.attempt import Lines
 from toolcrib.infra.sandbox.host import kill_time
 from toolcrib.infra.sandbox.jobs import PythonFile, WorkspacePolicy, build_policy, python_runtime

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from toolcrib import Call, Kind, Tool, ToolError
-from toolcrib.infra.programs.job_outcome import MAX_RESULT_BYTES
+from toolcrib.infra.programs import MAX_RESULT_BYTES
 from toolcrib.infra.sandbox.host import Sandbox
 from toolcrib.model.tool import Function, Script
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pytest
 
 from toolcrib.__main__ import main
-from toolcrib.toolkit.cli.console import ExitCode
+from toolcrib.toolkit.cli import ExitCode
 
 GREET = '''
 def greet(name: str) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from toolcrib.infra.files.disk import read_beginning, read_small
+from toolcrib.infra.files import read_beginning, read_small
 
 
 @pytest.fixture(params=[read_small, read_beginning])

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from toolcrib import SettingsError, ToolError
-from toolcrib.infra.files import disk as stamps_module
+from toolcrib.infra import files as stamps_module
 from toolcrib.infra.secrets import lookup as kept_module
 from toolcrib.infra.secrets import lookup as listed_module
 from toolcrib.infra.secrets.lookup import Secrets

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from toolcrib import Kind, ToolError
-from toolcrib.infra.files.disk import Disk
+from toolcrib.infra.files import Disk
 from toolcrib.infra.storage.file_store import FileStore
 
 CURES = {

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from soaks import size
-from toolcrib.infra.files.disk import Disk
+from toolcrib.infra.files import Disk
 from toolcrib.infra.storage.file_store import FileStore
 
 MOST_PENDING = 8

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolcrib.__main__ import main
-from toolcrib.toolkit.cli.console import WrongUseError
+from toolcrib.toolkit.cli import WrongUseError
 from toolcrib.toolkit.cli.options import CALL_OPTIONS, read_arguments, read_line
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from toolcrib import __version__
 from toolcrib.interfaces.cli.program import cli
-from toolcrib.toolkit.cli.console import MEANINGS, ExitCode, visible
+from toolcrib.toolkit.cli import MEANINGS, ExitCode, visible
 
 
 def test_list_shows_each_tool_by_the_name_that_calls_it(crib):

@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from toolcrib.lib.javascript_error import log_fields
-from toolcrib.toolkit.cli.console import log_on_stderr
+from toolcrib.toolkit.cli import log_on_stderr
 
 JAVASCRIPT = """TypeError: bad thing
     at execute (file:///srv/tools/sample/handler.js:28:9)

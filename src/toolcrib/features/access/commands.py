@@ -12,7 +12,7 @@ from toolcrib.core.client_protocol import ProjectCrib
 from toolcrib.infra.secrets.lookup import IN_PROJECT
 from toolcrib.infra.secrets.secret import MAX_BYTES
 from toolcrib.model.call import Scope
-from toolcrib.toolkit.cli.console import (
+from toolcrib.toolkit.cli import (
     ExitCode,
     WrongUseError,
     complain,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from toolcrib.model.approval import State
-from toolcrib.toolkit.cli.console import ExitCode, say, say_facts, say_json, say_table
+from toolcrib.toolkit.cli import ExitCode, say, say_facts, say_json, say_table
 from toolcrib.toolkit.cli.group import json_option, pass_opener, project_option, url_option
 
 if TYPE_CHECKING:

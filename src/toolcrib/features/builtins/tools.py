@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from toolcrib.features.builtins.settings import BuiltinsSettings
 from toolcrib.infra.egress.messages import Request, describe_binary, text_of
 from toolcrib.infra.files.jail import encode_text, list_items, read_text
-from toolcrib.infra.programs.job_outcome import run_in_place
+from toolcrib.infra.programs import run_in_place
 from toolcrib.infra.sandbox.host import kill_time
 from toolcrib.infra.sandbox.jobs import CLEAN_ENVIRONMENT, PROGRAMS, READ, WRITE, Program, build_policy
 from toolcrib.lib.http_syntax import parse_url

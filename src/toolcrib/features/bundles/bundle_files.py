@@ -13,7 +13,7 @@ from toolcrib.lib.documents import read_jsonc
 from toolcrib.lib.names import is_uuid7, new_id, read_address
 from toolcrib.model.bundle import Bundle
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.toolkit.cli.console import ExitCode, WrongUseError, agrees, complain, count, on_one_line, say
+from toolcrib.toolkit.cli import ExitCode, WrongUseError, agrees, complain, count, on_one_line, say
 from toolcrib.toolkit.cli.tool_tables import complain_unknown
 
 if TYPE_CHECKING:

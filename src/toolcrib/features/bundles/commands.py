@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from toolcrib.features.bundles.bundle_files import known_bundle, load_bundle, make_bundle, put_tool, remove_tool
-from toolcrib.toolkit.cli.console import ExitCode, complain, on_one_line, say, say_json, say_table
+from toolcrib.toolkit.cli import ExitCode, complain, on_one_line, say, say_json, say_table
 from toolcrib.toolkit.cli.group import complete_tool, json_option, pass_opener, project_option, url_option
 from toolcrib.toolkit.cli.tool_tables import FOUND_COLUMNS, complain_unknown, found_row_of
 

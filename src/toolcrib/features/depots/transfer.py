@@ -24,8 +24,7 @@ from toolcrib.features.depots.package import (
 )
 from toolcrib.features.depots.settings import DepotsSettings
 from toolcrib.infra.egress.settings import EgressSettings
-from toolcrib.infra.files import durable
-from toolcrib.infra.files.disk import OPEN_FOLDER, make_folder
+from toolcrib.infra.files import OPEN_FOLDER, durable, make_folder
 from toolcrib.infra.files.durable import create_in, explained, replace_in
 from toolcrib.lib.system_tools import system_tools
 from toolcrib.model.errors import Kind, ToolError

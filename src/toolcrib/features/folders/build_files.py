@@ -17,8 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolcrib.infra.files import durable
-from toolcrib.infra.files.disk import OPEN_FOLDER, read_small
+from toolcrib.infra.files import OPEN_FOLDER, durable, read_small
 from toolcrib.infra.files.durable import create_in, explained, replace_in
 from toolcrib.infra.files.tool_folder import survey_folder, survey_shared, tool_folders
 from toolcrib.lib.documents import MAX_DEPTH, read_json

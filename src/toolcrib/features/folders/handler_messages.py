@@ -11,8 +11,7 @@ import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from toolcrib.infra.programs import checked_files as contents
-from toolcrib.infra.programs.job_outcome import WORDS_OF_THE_PLATFORM
+from toolcrib.infra.programs import WORDS_OF_THE_PLATFORM, refuse_changed_files
 from toolcrib.lib.documents import check_plain
 from toolcrib.lib.javascript_error import log_fields, name_class, tell_all
 from toolcrib.model.errors import Kind, ToolError
@@ -57,7 +56,7 @@ def refuse_changed(tool: Tool, run: Handler, layers: Iterable[str]) -> None:
         message = f"{path.relative_to(root).as_posix()} changed since it was loaded; run crib build and start again"
         return ToolError(Kind.CONFLICT, message)
 
-    contents.refuse_changed(tool, checked_files(run), run.folders, layers, changed)
+    refuse_changed_files(tool, checked_files(run), run.folders, layers, changed)
 
 
 class HandlerService:

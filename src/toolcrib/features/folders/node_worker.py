@@ -12,17 +12,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolcrib.features.folders.handler_messages import checked_files
-from toolcrib.infra.programs import node_runtime
-from toolcrib.infra.programs.executables import NODE, basic_variables, search_path
-from toolcrib.infra.programs.job_outcome import (
+from toolcrib.infra.programs import (
     LIMITS,
     describe_effects,
     describe_end,
     exit_details,
+    node_runtime,
     refuse_early_end,
     show_seconds,
     tail_of,
 )
+from toolcrib.infra.programs.executables import NODE, basic_variables, search_path
 from toolcrib.infra.programs.node_runtime import refuse_without_proxy, version_of
 from toolcrib.infra.sandbox import child
 from toolcrib.infra.sandbox.jobs import Program, build_policy, has_network

@@ -19,9 +19,7 @@ from toolcrib.features.folders.handler_messages import (
 )
 from toolcrib.features.folders.node_worker import JAVASCRIPT, NotBegunError, Worker, make_job
 from toolcrib.features.folders.worker_pool import Workers
-from toolcrib.infra.programs.executables import basic_variables
-from toolcrib.infra.programs.host_access import lead_out
-from toolcrib.infra.programs.job_outcome import (
+from toolcrib.infra.programs import (
     MAX_RESULT_BYTES,
     PRINTED_TAIL,
     described_error,
@@ -30,6 +28,8 @@ from toolcrib.infra.programs.job_outcome import (
     to_error,
     to_outcome,
 )
+from toolcrib.infra.programs.executables import basic_variables
+from toolcrib.infra.programs.host_access import lead_out
 from toolcrib.infra.programs.observed_effects import EffectRecorder
 from toolcrib.infra.sandbox.host import kill_time
 from toolcrib.infra.sandbox.jobs import READ, WRITE, PythonFile, build_policy, python_runtime

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from toolcrib.infra.settings.table import Table, read_positive, read_switch, setting
+from toolcrib.infra.settings import Table, read_positive, read_switch, setting
 
 
 class FoldersSettings(Table, name="folders"):

@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from toolcrib.infra.programs.checked_files import package_files, refuse_changed_package
-from toolcrib.infra.programs.job_outcome import (
+from toolcrib.infra.programs import (
     MAX_RESULT_BYTES,
     open_envelope,
+    package_files,
+    refuse_changed_package,
     returned_value,
     run_in_place,
     to_outcome,

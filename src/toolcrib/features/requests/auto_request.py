@@ -17,7 +17,7 @@ from toolcrib.features.requests.document.parameters import MAX_ITEMS, is_argumen
 from toolcrib.features.requests.document.reader import name_problem, read_request
 from toolcrib.features.requests.document.writer import set_field, write_request
 from toolcrib.features.requests.tracker import MAX_TEXT_BYTES
-from toolcrib.infra.files.disk import read_small
+from toolcrib.infra.files import read_small
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.toolrequest import Priority, Status
 

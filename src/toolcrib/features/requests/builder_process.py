@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 from toolcrib.features.requests.settings import BuilderSettings
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.toolrequest import Status
-from toolcrib.toolkit.cli.console import ExitCode, complain, on_one_line, require_project, say, show_warnings
+from toolcrib.toolkit.cli import ExitCode, complain, on_one_line, require_project, say, show_warnings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

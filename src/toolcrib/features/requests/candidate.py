@@ -22,7 +22,7 @@ from toolcrib.features.requests.built_package import (
 )
 from toolcrib.features.requests.format import load_package, read_file, read_folder
 from toolcrib.features.requests.queues.records import spell_time, utc_now
-from toolcrib.infra.files.disk import DISK, OPEN_FOLDER
+from toolcrib.infra.files import DISK, OPEN_FOLDER
 from toolcrib.infra.files.durable import UnsyncedError, explained
 from toolcrib.infra.files.tool_folder import MARKS
 from toolcrib.lib.documents import MAX_DEFINITION_BYTES
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
-    from toolcrib.infra.files.disk import Disk
+    from toolcrib.infra.files import Disk
     from toolcrib.model.tool import Tool
     from toolcrib.model.toolrequest import ToolRequest
 

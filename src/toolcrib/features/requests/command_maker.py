@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, Self
 
-from toolcrib.infra.files.disk import measure_unlinked
+from toolcrib.infra.files import measure_unlinked
 from toolcrib.infra.sandbox.child.resource_limits import measure
 from toolcrib.infra.sandbox.host import kill_time
 from toolcrib.infra.sandbox.jobs import (

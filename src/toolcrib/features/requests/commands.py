@@ -31,7 +31,7 @@ from toolcrib.features.requests.terminal import (
 )
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.toolrequest import Status
-from toolcrib.toolkit.cli.console import (
+from toolcrib.toolkit.cli import (
     ExitCode,
     WrongUseError,
     complain,

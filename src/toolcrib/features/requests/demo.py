@@ -12,7 +12,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Protocol
 
 from toolcrib.model.errors import ToolError
-from toolcrib.toolkit.cli.console import ExitCode, WrongUseError, on_one_line, say
+from toolcrib.toolkit.cli import ExitCode, WrongUseError, on_one_line, say
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -21,7 +21,7 @@ from toolcrib.features.requests.built_package import (
     describe,
     make_tool,
 )
-from toolcrib.infra.files.disk import OPEN_FOLDER, read_at_most, stamp_of
+from toolcrib.infra.files import OPEN_FOLDER, read_at_most, stamp_of
 from toolcrib.infra.files.tool_folder import (
     MAX_BYTES,
     MAX_DEPTH,

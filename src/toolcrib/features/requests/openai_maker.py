@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from toolcrib.features.requests.brief import fence, to_json
 from toolcrib.infra.egress.messages import Request
-from toolcrib.infra.files.disk import way_to
+from toolcrib.infra.files import way_to
 from toolcrib.infra.files.durable import PRIVATE_FILE, discard_in, explained, read, replace_in
 from toolcrib.infra.secrets.secret import Masking
 from toolcrib.lib.documents import read_json

@@ -14,7 +14,7 @@ from toolcrib.features.requests.claim import Bench
 from toolcrib.features.requests.settings import BuilderSettings, QueueSettings, RequestsSettings
 from toolcrib.features.requests.tracker import Requests
 from toolcrib.features.requests.trial_crib import trials_of
-from toolcrib.infra.files.disk import make_folder
+from toolcrib.infra.files import make_folder
 from toolcrib.model.errors import SettingsError
 
 if TYPE_CHECKING:

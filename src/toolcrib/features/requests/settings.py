@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from toolcrib.infra.settings.table import (
+from toolcrib.infra.settings import (
     Table,
     read_names,
     read_positive,

@@ -16,7 +16,7 @@ from toolcrib.features.requests.tracker import MAX_LISTED, MAX_TEXT_BYTES
 from toolcrib.lib.names import is_capability
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.toolrequest import Allowance, Priority, Status
-from toolcrib.toolkit.cli.console import (
+from toolcrib.toolkit.cli import (
     ExitCode,
     WrongUseError,
     complain,

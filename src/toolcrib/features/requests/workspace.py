@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolcrib.features.requests.brief import to_json, write_brief, write_complaints, write_starter
-from toolcrib.infra.files.disk import PRIVATE_FOLDER, enter, way_to
+from toolcrib.infra.files import PRIVATE_FOLDER, enter, way_to
 from toolcrib.infra.files.durable import PRIVATE_FILE, discard_in, explained, replace_in
 from toolcrib.model.toolrequest import Allowance, Status
 

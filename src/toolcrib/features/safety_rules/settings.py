@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from toolcrib.features.safety_rules import DEFAULT_RULES
-from toolcrib.infra.settings.table import Table, read_switch, read_word_set, read_words, setting
+from toolcrib.infra.settings import Table, read_switch, read_word_set, read_words, setting
 
 _KEYS = ("forbidden_patterns", "include_text", "name")
 

@@ -12,7 +12,7 @@ import click
 from toolcrib.core.client_protocol import ProjectCrib
 from toolcrib.infra.channel import LineCutter
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.toolkit.cli.console import (
+from toolcrib.toolkit.cli import (
     ExitCode,
     WrongUseError,
     code_of_error,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from toolcrib.features.scripts.program import ARGUMENTS, COMMAND, Slots
 from toolcrib.infra.files.protected_files import SecretFiles
-from toolcrib.infra.programs.checked_files import refuse_changed_script
+from toolcrib.infra.programs import refuse_changed_script
 from toolcrib.infra.programs.executables import CURES
 from toolcrib.infra.sandbox.jobs import CLEAN_ENVIRONMENT, READ, WRITE, Program, SandboxPolicy, has_network
 from toolcrib.lib.command_arguments import check_words, spell

@@ -10,7 +10,7 @@ from toolcrib.infra.programs.observed_effects import CALL, Comparison, find_deed
 from toolcrib.infra.sandbox.child.observer import MORE
 from toolcrib.infra.sandbox.jobs import Effect
 from toolcrib.model.tool import Chained, Function
-from toolcrib.toolkit.cli.console import (
+from toolcrib.toolkit.cli import (
     ExitCode,
     WrongUseError,
     code_of_error,

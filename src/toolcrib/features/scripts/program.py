@@ -10,8 +10,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from toolcrib.features.scripts.chain import chained
-from toolcrib.infra.programs import node_runtime
-from toolcrib.infra.programs.checked_files import refuse_changed_script
+from toolcrib.infra.programs import node_runtime, refuse_changed_script
 from toolcrib.infra.programs.executables import basic_variables, search_path
 from toolcrib.infra.programs.node_runtime import refuse_without_proxy
 from toolcrib.infra.sandbox.jobs import (

@@ -13,22 +13,24 @@ from toolcrib.features.scripts.chain import BoundChain, chained
 from toolcrib.features.scripts.container import Containers
 from toolcrib.features.scripts.host_drivers import FilesystemDriver, HttpDriver
 from toolcrib.features.scripts.program import ARGUMENTS, CALLS, COMMAND, Programs, Slots
-from toolcrib.infra.programs.checked_files import package_files, package_folders, refuse_changed_package
-from toolcrib.infra.programs.executables import Commands, basic_variables
-from toolcrib.infra.programs.host_access import lead_out, serve_calls
-from toolcrib.infra.programs.job_outcome import (
+from toolcrib.infra.programs import (
     MAX_RESULT_BYTES,
     describe_end,
     described_error,
     exit_details,
     failure,
     open_envelope,
+    package_files,
+    package_folders,
     read_answer,
+    refuse_changed_package,
     refuse_early_end,
     run_in_place,
     tail_of,
     to_outcome,
 )
+from toolcrib.infra.programs.executables import Commands, basic_variables
+from toolcrib.infra.programs.host_access import lead_out, serve_calls
 from toolcrib.infra.programs.node_runtime import NAMES, explain
 from toolcrib.infra.programs.observed_effects import EffectRecorder
 from toolcrib.infra.sandbox.host import kill_time

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from toolcrib.features.scripts import DEFAULT_TREES
-from toolcrib.infra.settings.table import Table, read_words, setting
+from toolcrib.infra.settings import Table, read_words, setting
 
 
 class ScriptsSettings(Table, name="scripts"):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 
 from toolcrib.features.folders.documentation import Absent, doc_examples, failure_modes
 from toolcrib.features.testing.cases import FAILS, SENDING, Case, FakeContext
-from toolcrib.infra.files.disk import read_small
+from toolcrib.infra.files import read_small
 from toolcrib.lib.documents import MAX_DEFINITION_BYTES, check_plain, decode, read_json
 from toolcrib.lib.names import did_you_mean
 from toolcrib.lib.positions import Lines

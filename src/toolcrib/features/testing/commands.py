@@ -18,7 +18,7 @@ from toolcrib.features.testing.cases import CaseResult, TriedCrib, try_cases
 from toolcrib.lib.names import read_address, slug_of
 from toolcrib.model.errors import ToolError
 from toolcrib.model.session import MODES
-from toolcrib.toolkit.cli.console import (
+from toolcrib.toolkit.cli import (
     ExitCode,
     WrongUseError,
     complain,

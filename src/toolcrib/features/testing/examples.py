@@ -12,8 +12,7 @@ import os
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from toolcrib.infra.files import durable
-from toolcrib.infra.files.disk import OPEN_FOLDER, make_folder
+from toolcrib.infra.files import OPEN_FOLDER, durable, make_folder
 from toolcrib.infra.files.durable import explained
 from toolcrib.lib.documents import read_json
 from toolcrib.model.errors import ToolError

@@ -1,1 +1,234 @@
-"""Files: durable writes, locks, and access that cannot leave its root."""
+"""Files: the calls of the file system that everything else builds on: fallible writes, private folders, stamps, bounded reads."""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+from toolcrib.model.errors import Kind, ToolError
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+
+PRIVATE_FOLDER = 0o700
+OPEN_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+# File system timestamps are coarse: a file this young may change again with the same timestamp.
+RACY_NANOSECONDS = 50_000_000
+Stamp = tuple[int, ...]
+ABSENT: Stamp = ()
+
+_OPEN = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+
+
+class Disk:
+    """The calls of the operating system; names are relative to the open folder."""
+
+    def open(self, path: str | Path, flags: int, mode: int = 0o600, *, folder: int | None = None) -> int:
+        """Open or create a file, or open a folder."""
+        return os.open(path, flags, mode, dir_fd=folder)
+
+    def write(self, descriptor: int, data: bytes | memoryview) -> int:
+        """Write some of the data at the current position; returns how much."""
+        return os.write(descriptor, data)
+
+    def overwrite(self, descriptor: int, data: bytes) -> int:
+        """Write some of the data at the beginning of the file; returns how much."""
+        return os.pwrite(descriptor, data, 0)
+
+    def sync(self, descriptor: int) -> None:
+        """Flush a file or a folder to the disk."""
+        os.fsync(descriptor)
+
+    def touch(self, descriptor: int) -> None:
+        """Set the modification time to now; file systems read the clock only every few milliseconds."""
+        now = time.time_ns()
+        os.utime(descriptor, ns=(now, now))
+
+    def link(self, name: str, new: str, *, folder: int) -> None:
+        """Create a hard link."""
+        os.link(name, new, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
+
+    def rename(self, name: str, new: str, *, folder: int) -> None:
+        """Rename a file or a folder, replacing the target."""
+        os.rename(name, new, src_dir_fd=folder, dst_dir_fd=folder)
+
+    def unlink(self, name: str, *, folder: int) -> None:
+        """Remove a name."""
+        os.unlink(name, dir_fd=folder)
+
+    def make_folder(self, name: str, mode: int, *, folder: int) -> None:
+        """Create a folder."""
+        os.mkdir(name, mode, dir_fd=folder)
+
+
+DISK = Disk()
+
+
+def make_folder(folder: Path) -> None:
+    """Create a folder with its parents, durably."""
+    if folder.is_dir():
+        return
+    # One by one: mkdir with `parents` would create readable parents.
+    make_folder(folder.parent)
+    folder.mkdir(PRIVATE_FOLDER, exist_ok=True)
+    descriptor = os.open(folder.parent, OPEN_FOLDER)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def way_to(root: Path, names: Sequence[str], *, make: bool = False, disk: Disk = DISK) -> Iterator[tuple[int, ...]]:
+    """Open the root and the folders below it, the last one last; no name may be a link.
+
+    With `make`, missing folders are created durably.
+    """
+    if make:
+        make_folder(root)
+    step = _make_and_enter if make else enter
+    way = [disk.open(root, OPEN_FOLDER)]
+    try:
+        for name in names:
+            way.append(step(way[-1], name, disk))
+        yield tuple(way)
+    finally:
+        for descriptor in reversed(way):
+            os.close(descriptor)
+
+
+def enter(folder: int, name: str, disk: Disk = DISK) -> int:
+    """Open a folder in an open folder; its name may not be a link."""
+    try:
+        return disk.open(name, OPEN_FOLDER | os.O_NOFOLLOW, folder=folder)
+    except NotADirectoryError:
+        if stat.S_ISLNK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
+            message = f"{name!r} is a link where a folder of our own should be; put the folder itself there"
+            raise ToolError(Kind.BLOCKED, message) from None
+        raise
+
+
+def stamp_of(status: os.stat_result) -> Stamp:
+    """A value that changes when the file or folder does."""
+    return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino, status.st_mode, status.st_dev
+
+
+def settled_stamp(status: os.stat_result) -> Stamp | None:
+    """The stamp, or None if a change right now might not alter it."""
+    # Unlike the modification time, the ctime cannot be set back.
+    return stamp_of(status) if time.time_ns() - status.st_ctime_ns > RACY_NANOSECONDS else None
+
+
+def is_as_it_was(path: str, stamp: Stamp | None) -> bool:
+    """Whether the file or folder still has this stamp; without one it is unknown."""
+    if stamp is None:
+        return False
+    try:
+        return stamp_of(os.stat(path)) == stamp  # noqa: PTH116 - every call waits for this, and a Path takes twice as long
+    except OSError:
+        return stamp == ABSENT
+
+
+def read_small(path: Path, limit: int) -> bytes | None:
+    """The content of a regular file, following links; None if there is none, it is unreadable, or larger than `limit`."""
+    data = read_beginning(path, limit + 1)
+    return None if data is None or len(data) > limit else data
+
+
+def read_beginning(path: Path, limit: int) -> bytes | None:
+    """The first bytes of a regular file, following links; None if there is none or it is unreadable."""
+    try:
+        # Checked before it is opened: opening a device may have an effect.
+        if not stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116 - the same call as the next ones
+            return None
+        descriptor = os.open(path, _OPEN)
+    except (OSError, ValueError):
+        return None
+    try:
+        return read_at_most(descriptor, limit) if stat.S_ISREG(os.fstat(descriptor).st_mode) else None
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
+
+
+def read_at_most(descriptor: int, limit: int) -> bytes:
+    """Read from here on, up to the limit."""
+    chunks: list[bytes] = []
+    left = limit
+    while left > 0 and (chunk := os.read(descriptor, left)):
+        chunks.append(chunk)
+        left -= len(chunk)
+    return b"".join(chunks)
+
+
+def _make_and_enter(folder: int, name: str, disk: Disk) -> int:
+    while True:
+        try:
+            return enter(folder, name, disk)
+        except FileNotFoundError:
+            # Another process may create or discard it at the same time.
+            with suppress(FileExistsError):
+                disk.make_folder(name, PRIVATE_FOLDER, folder=folder)
+            disk.sync(folder)
+
+
+# Deleted files that a process still holds open: they use disk space but no folder shows them.
+
+PROCESSES = "/proc"
+
+
+def measure_unlinked(folder: str) -> int:
+    """The bytes on disk of deleted files of the folder that a process still holds open.
+
+    Processes that cannot be inspected count nothing; those of a maker are our own. A file that is only mapped is not
+    found.
+    """
+    found: dict[tuple[int, int], int] = {}
+    for descriptor in _open_files(f"{folder.rstrip('/')}/"):
+        with suppress(OSError):  # closed meanwhile
+            facts = descriptor.stat()
+            if stat.S_ISREG(facts.st_mode) and facts.st_nlink == 0:
+                found[facts.st_dev, facts.st_ino] = facts.st_blocks * 512
+    return sum(found.values())
+
+
+def _open_files(beginning: str) -> Iterator[os.DirEntry[str]]:
+    """The open descriptors of all processes whose path starts like this."""
+    for process in _entries(PROCESSES):
+        if process.name.isdecimal():
+            yield from (one for one in _entries(f"{process.path}/fd") if _target(one.path).startswith(beginning))
+
+
+def _target(path: str) -> str:
+    try:
+        return os.readlink(path)  # noqa: PTH115 - thousands of paths: a Path for each would be slow
+    except OSError:
+        return ""
+
+
+def _entries(folder: str) -> list[os.DirEntry[str]]:
+    """The entries of a folder; empty if it is unreadable or gone."""
+    try:
+        with os.scandir(folder) as entries:
+            return list(entries)
+    except OSError:
+        return []
+
+
+@contextmanager
+def commit_or_rollback(connection: sqlite3.Connection) -> Iterator[None]:
+    """End the open transaction of a database: with all its changes, or, if something fails, with none."""
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise

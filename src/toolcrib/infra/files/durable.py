@@ -14,7 +14,7 @@ import stat
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from toolcrib.infra.files.disk import DISK, OPEN_FOLDER, Disk, make_folder, read_at_most
+from toolcrib.infra.files import DISK, OPEN_FOLDER, Disk, make_folder, read_at_most
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from enum import StrEnum
 from itertools import islice
 from typing import TYPE_CHECKING, Self
 
-from toolcrib.infra.files.disk import read_at_most
+from toolcrib.infra.files import read_at_most
 from toolcrib.infra.files.durable import UnsyncedError, explained, fault, replace_in, show
 from toolcrib.infra.files.safe_paths import (
     MAX_LINKS,

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
-from toolcrib.infra.files.disk import make_folder
+from toolcrib.infra.files import make_folder
 from toolcrib.infra.files.durable import explained, fault, show
 from toolcrib.model.errors import Kind, ToolError
 

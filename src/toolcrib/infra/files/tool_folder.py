@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, NoReturn
 
-from toolcrib.infra.files.disk import OPEN_FOLDER, read_at_most
+from toolcrib.infra.files import OPEN_FOLDER, read_at_most
 from toolcrib.infra.files.safe_paths import choose_opener
 from toolcrib.lib.names import is_foreign
 from toolcrib.model.errors import Kind, ToolError

@@ -12,7 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolcrib.infra.files.disk import read_beginning
+from toolcrib.infra.files import read_beginning
 from toolcrib.infra.sandbox.environments import find_interpreter
 from toolcrib.infra.sandbox.interpreters import is_environment, nearest_environment, nearest_modules, own_programs
 from toolcrib.infra.sandbox.jobs import CLEAN_ENVIRONMENT, PROXY_VARIABLES, READ, WRITE, has_network, python_runtime

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from toolcrib.infra.programs.job_outcome import ParentSlot
+from toolcrib.infra.programs import ParentSlot
 from toolcrib.lib.http_syntax import parse_hosts
 from toolcrib.model.errors import Kind, ToolError
 

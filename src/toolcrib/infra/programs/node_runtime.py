@@ -11,7 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolcrib.infra.files.disk import read_small
+from toolcrib.infra.files import read_small
 from toolcrib.infra.sandbox import child
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.limits import MEGABYTE

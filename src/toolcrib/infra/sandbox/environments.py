@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolcrib.infra.files.disk import read_small
+from toolcrib.infra.files import read_small
 from toolcrib.infra.sandbox.interpreters import (
     NEWEST_MINOR,
     OLDEST,

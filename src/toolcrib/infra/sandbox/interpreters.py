@@ -19,7 +19,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolcrib.infra.files.disk import read_small
+from toolcrib.infra.files import read_small
 from toolcrib.infra.sandbox.jobs import Interpreter, site_paths
 from toolcrib.model.errors import Kind, ToolError
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from toolcrib.infra.sandbox import DISK_MB, GUARANTEES, JOBS, MEMORY_MB, PROCESSES, QUEUE, REQUIRE
-from toolcrib.infra.settings.table import Table, read_positive, read_words, setting
+from toolcrib.infra.settings import Table, read_positive, read_words, setting
 
 
 def _read_guarantees(name: str, value: object) -> tuple[str, ...]:

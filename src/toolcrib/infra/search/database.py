@@ -9,7 +9,7 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
-from toolcrib.infra.files.disk import commit_or_rollback, make_folder
+from toolcrib.infra.files import commit_or_rollback, make_folder
 from toolcrib.infra.search.tables import LAYOUT, make_tables
 from toolcrib.infra.search.tokens import Vocabulary
 from toolcrib.model.errors import Kind, ToolError

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from toolcrib.infra.files import durable
-from toolcrib.infra.files.disk import Stamp, read_at_most, settled_stamp, stamp_of
+from toolcrib.infra.files import Stamp, durable, read_at_most, settled_stamp, stamp_of
 from toolcrib.infra.files.locks import Locks
 from toolcrib.infra.secrets.secret import NAME, Masking, Secret, check_name, check_value
 from toolcrib.model.errors import SettingsError, ToolError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from toolcrib.infra.settings.table import Table, read_names, read_path, read_text, setting
+from toolcrib.infra.settings import Table, read_names, read_path, read_text, setting
 
 if TYPE_CHECKING:
     from pathlib import Path

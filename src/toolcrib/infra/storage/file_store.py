@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolcrib.infra.files.disk import DISK, Disk, enter, make_folder, read_at_most, way_to
+from toolcrib.infra.files import DISK, Disk, enter, make_folder, read_at_most, way_to
 from toolcrib.infra.files.durable import (
     UnsyncedError,
     create_in,

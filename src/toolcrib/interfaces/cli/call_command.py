@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from toolcrib.model.call import Call
 from toolcrib.model.errors import Kind
-from toolcrib.toolkit.cli.console import (
+from toolcrib.toolkit.cli import (
     ExitCode,
     WrongUseError,
     agrees,

@@ -12,7 +12,7 @@ from toolcrib.core.describe import listed
 from toolcrib.core.host_modules import load_file, tools_in
 from toolcrib.interfaces.cli.call_command import call_command, call_tool, make_call, opener_of
 from toolcrib.lib import __version__
-from toolcrib.toolkit.cli.console import (
+from toolcrib.toolkit.cli import (
     ExitCode,
     WrongUseError,
     code_of_explanation,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from toolcrib.lib.lazy import load
 from toolcrib.model.errors import Kind, SettingsError, ToolError
-from toolcrib.toolkit.cli.console import (
+from toolcrib.toolkit.cli import (
     ExitCode,
     WrongUseError,
     code_of_error,

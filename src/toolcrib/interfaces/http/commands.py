@@ -23,7 +23,7 @@ from toolcrib.interfaces.http.server_state import ProblemFinder
 from toolcrib.interfaces.http.settings import ServerSettings
 from toolcrib.lib import __version__
 from toolcrib.model.errors import ToolError
-from toolcrib.toolkit.cli.console import ExitCode, count, say, visible
+from toolcrib.toolkit.cli import ExitCode, count, say, visible
 from toolcrib.toolkit.cli.group import pass_opener, project_option
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ from toolcrib.interfaces.mcp.stdio_opening import MAX_LINE, Opening, take_stdio
 from toolcrib.interfaces.mcp.stdio_transport import DRAIN_SECONDS, MAX_RUNNING, Lines, Reader, Writer
 from toolcrib.interfaces.mcp.versions import VERSION_KEY
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.toolkit.cli.console import ExitCode, WrongUseError, log_on_stderr
+from toolcrib.toolkit.cli import ExitCode, WrongUseError, log_on_stderr
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

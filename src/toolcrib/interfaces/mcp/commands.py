@@ -13,7 +13,7 @@ from toolcrib.infra.files.durable import replace
 from toolcrib.interfaces.mcp.bridge import bridge_server
 from toolcrib.interfaces.mcp.client_config import McpClient, plan_change
 from toolcrib.interfaces.mcp.stdio_command import serve_project
-from toolcrib.toolkit.cli.console import ExitCode, WrongUseError, say
+from toolcrib.toolkit.cli import ExitCode, WrongUseError, say
 from toolcrib.toolkit.cli.group import pass_opener, project_option, url_option
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from toolcrib.infra.settings.table import Table, read_positive, read_words, setting
+from toolcrib.infra.settings import Table, read_positive, read_words, setting
 
 
 class McpSettings(Table, name="mcp"):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from toolcrib.interfaces.mcp.stdio_opening import open_stdio
 from toolcrib.interfaces.mcp.stdio_transport import serve
-from toolcrib.toolkit.cli.console import ExitCode, log_on_stderr
+from toolcrib.toolkit.cli import ExitCode, log_on_stderr
 
 if TYPE_CHECKING:
     from toolcrib.crib import Crib

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from toolcrib.features.access.sign_in import LINK_SECONDS, sign_in_link
-from toolcrib.toolkit.cli.console import ExitCode, complain, require_project, say
+from toolcrib.toolkit.cli import ExitCode, complain, require_project, say
 from toolcrib.toolkit.cli.group import pass_opener, project_option
 
 if TYPE_CHECKING:

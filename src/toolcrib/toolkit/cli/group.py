@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 import click
 
 from toolcrib.model.errors import ToolError
-from toolcrib.toolkit.cli.console import say
+from toolcrib.toolkit.cli import say
 from toolcrib.toolkit.cli.options import PROJECT, URL, wants_help
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from toolcrib.toolkit.cli.console import WrongUseError, say
+from toolcrib.toolkit.cli import WrongUseError, say
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

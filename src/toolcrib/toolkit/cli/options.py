@@ -11,7 +11,7 @@ from toolcrib.lib.documents import read_json
 from toolcrib.lib.names import did_you_mean
 from toolcrib.model.errors import ToolError
 from toolcrib.model.session import MODES
-from toolcrib.toolkit.cli.console import WrongUseError
+from toolcrib.toolkit.cli import WrongUseError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from toolcrib.core.describe import NOT_BUILT
-from toolcrib.toolkit.cli.console import ExitCode, complain, mention_problems, say_table
+from toolcrib.toolkit.cli import ExitCode, complain, mention_problems, say_table
 from toolcrib.toolkit.cli.options import properties_of, types_of
 
 if TYPE_CHECKING:

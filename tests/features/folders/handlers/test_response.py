@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from toolcrib import Kind, Tool, handler
 from toolcrib.features.folders.handler_messages import MAX_INTENTS, read_response, thrown
-from toolcrib.infra.programs.job_outcome import WORDS_OF_THE_PLATFORM
+from toolcrib.infra.programs import WORDS_OF_THE_PLATFORM
 from toolcrib.model.result import Outcome
 from toolcrib.model.tool import Handler
 

@@ -22,7 +22,7 @@ from toolcrib.features.requests.candidate import Candidate, find_published, publ
 from toolcrib.features.requests.document.reader import read_request
 from toolcrib.features.requests.document.writer import write_request
 from toolcrib.features.requests.format import load_package
-from toolcrib.infra.files.disk import Disk
+from toolcrib.infra.files import Disk
 from toolcrib.lib.names import is_uuid7
 from toolcrib.model.toolrequest import Allowance, Made, ToolRequest
 from warm_python import run_python
@@ -396,7 +396,7 @@ class TestWhatGoesWrong:
         code = (
             "import os, signal, sys\nfrom pathlib import Path\n"
             "from toolcrib.features.requests.candidate import read_candidate\nfrom toolcrib.features.requests.candidate import publish\n"
-            "from toolcrib.infra.files.disk import Disk\nfrom toolcrib.features.requests.document.reader import read_request\n"
+            "from toolcrib.infra.files import Disk\nfrom toolcrib.features.requests.document.reader import read_request\n"
             "class Deadly(Disk):\n    def rename(self, *given, **more):\n        os.kill(os.getpid(), signal.SIGKILL)\n"
             "request = read_request(sys.argv[1])\n"
             "publish(read_candidate(Path(sys.argv[2]), request), request, project_tools=Path(sys.argv[3]), disk=Deadly())\n"

@@ -9,7 +9,7 @@ import time
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
-from toolcrib.infra.files.disk import commit_or_rollback
+from toolcrib.infra.files import commit_or_rollback
 from toolcrib.infra.files.durable import create, show
 from toolcrib.infra.files.locks import Locks, check_lockable
 from toolcrib.model.errors import Kind, ToolError
