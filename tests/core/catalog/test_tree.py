@@ -7,10 +7,10 @@ import shutil
 import pytest
 
 from toolcrib import Crib, Kind, Tool
-from toolcrib.core import file_source as tree_module
 from toolcrib.core.catalog import Catalog
 from toolcrib.core.file_source import FileSource
 from toolcrib.core.sources import Rank, ToolList
+from toolcrib.infra import files as tree_module
 from toolcrib.model.tool import Function
 
 
