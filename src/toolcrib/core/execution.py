@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+import signal
 import sys
 import types
-from threading import get_ident
+from threading import current_thread, get_ident, main_thread
 from time import monotonic
 from types import CoroutineType
 from typing import TYPE_CHECKING, TypeVar
@@ -133,7 +134,12 @@ def must_pass(problem: BaseException) -> bool:
     """Whether a failure is meant for the host program and not for the caller of a tool."""
     if is_cancellation(problem):
         return _is_being_cancelled()
-    return isinstance(problem, (KeyboardInterrupt, GeneratorExit))
+    if isinstance(problem, KeyboardInterrupt):
+        # Only Python's own handler raises at Ctrl-C, in the main thread; that of asyncio.run and of a server cancels.
+        is_handled = signal.getsignal(signal.SIGINT) is not signal.default_int_handler
+        return current_thread() is main_thread() and not (is_handled and _runs_in_a_task())
+    # A coroutine that is dropped unfinished is closed by code outside of its task.
+    return isinstance(problem, GeneratorExit) and not _runs_in_a_task()
 
 
 def is_cancellation(problem: BaseException) -> bool:
@@ -151,6 +157,14 @@ def _is_being_cancelled() -> bool:
         # No event loop runs, so nothing was cancelled.
         return False
     return task is None or task.cancelling() > 0
+
+
+def _runs_in_a_task() -> bool:
+    asyncio = sys.modules.get("asyncio")
+    try:
+        return asyncio is not None and asyncio.current_task() is not None
+    except RuntimeError:
+        return False
 
 
 CANCEL_AGAIN_SECONDS = 1.0
@@ -275,11 +289,14 @@ def go_on(running: CoroutineType[object, object, object], waits_for: object) -> 
 
 
 def unwatch(watch: Watch | None, name: str, started: float) -> None:
-    """End a watch over a call that returned; raises TIMEOUT where the tool went on although it was stopped."""
+    """End a watch over a call that returned; raises TIMEOUT where the tool went on although it was stopped, or was to be.
+
+    A function that blocked the event loop may have kept the timer from stopping it in time.
+    """
     if watch is None:
         return
     watch.watched.discard(watch)
-    if watch.cancelled:
+    if watch.cancelled or monotonic() > watch.deadline:
         raise stop(watch, name, started)
 
 

@@ -3,12 +3,13 @@
 import asyncio
 import contextlib
 import logging
+import signal
 import threading
 import time
 
 import pytest
 
-from toolcrib import Call, Context, Cost, Intent, Kind, RetryPolicy, Session, ToolError, tool
+from toolcrib import Call, Context, Cost, Crib, Intent, Kind, RetryPolicy, Session, ToolError, tool
 from toolcrib.model.result import Outcome
 
 
@@ -293,14 +294,72 @@ async def test_nothing_that_a_tool_raises_escapes(crib_of, problem):
     assert result.error.kind is Kind.INTERNAL
 
 
-async def test_an_interrupt_of_the_host_program_is_let_through(crib_of):
+@pytest.mark.parametrize("problem", [KeyboardInterrupt, GeneratorExit])
+@pytest.mark.parametrize("how", ["plain", "at once", "after a wait", "in a thread"])
+async def test_no_tool_ends_the_event_loop_by_what_it_raises(crib_of, problem, how):
+    @tool(thread=how == "in a thread")
+    def breaks() -> None:
+        """Break."""
+        raise problem
+
+    @tool(name="breaks")
+    async def breaks_later() -> None:
+        """Break."""
+        if how == "after a wait":
+            await asyncio.sleep(0)
+        raise problem
+
+    crib = crib_of(breaks if how in {"plain", "in a thread"} else breaks_later)
+    # Twice: the first call takes the full pipeline.
+    for _ in range(2):
+        result = await crib.call("breaks")
+        assert result.error.kind is Kind.INTERNAL
+        assert result.error.message.startswith("breaks failed unexpectedly (")
+
+
+def test_an_interrupt_of_the_host_program_is_let_through():
+    @tool
+    def interrupted() -> None:
+        """Be interrupted."""
+        signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        Crib(tools=[interrupted]).call_sync("interrupted")
+
+
+async def test_an_interrupt_in_a_loop_with_pythons_own_handler_is_let_through(crib_of):
     @tool
     def interrupted() -> None:
         """Be interrupted."""
         raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt):
-        await crib_of(interrupted).call("interrupted")
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            await crib_of(interrupted).call("interrupted")
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_a_call_that_is_dropped_unfinished_can_be_closed():
+    ended = []
+
+    @tool
+    async def waits() -> None:
+        """Wait."""
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append(True)
+
+    with contextlib.closing(asyncio.new_event_loop()) as loop:
+        call = Crib(tools=[waits]).call("waits")
+        task = loop.create_task(call)
+        loop.run_until_complete(asyncio.sleep(0))
+        call.close()
+        assert ended == [True]
+        # It would report that it was dropped while it waits.
+        task._log_destroy_pending = False
 
 
 @pytest.mark.spec("S2-64")

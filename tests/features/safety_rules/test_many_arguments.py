@@ -68,6 +68,23 @@ def test_the_default_rules_read_the_arguments_once(monkeypatch):
     assert len(walks) == 1
 
 
+def test_more_than_can_be_judged_is_read_once_and_no_key_of_a_large_object(monkeypatch):
+    walks, looks = [], []
+    walk, look = reading._read, reading._inside
+    monkeypatch.setattr(reading, "_read", lambda tool, call: walks.append(call) or walk(tool, call))
+    monkeypatch.setattr(reading, "_inside", lambda *given: looks.append(given) or look(*given))
+    assert judge({f"k{number}": "v" for number in range(90_000)}).kind is Kind.LIMIT_EXCEEDED
+    assert (len(walks), looks) == (1, [])
+
+
+@pytest.mark.parametrize(
+    "name", ["args", "argv", "outputFlags", "my-options2", "PARAMS", "the_parameters", "arguments"]
+)
+def test_words_for_a_program_are_found_beside_it_among_many_others(name):
+    more = {f"k{number}": number for number in range(1_000)}
+    assert judge({**more, "command": "kill", name: ["-9", "-1"]}).decision is Decision.DENY
+
+
 def test_what_was_read_for_one_judgement_is_not_used_for_the_next():
     call = Call(name="sample", arguments={"command": "ls"})
     engine = RuleEngine(workspace=Path("/tmp"))

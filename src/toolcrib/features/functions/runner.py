@@ -109,8 +109,9 @@ def _settle(done: asyncio.Future[object], answer: object, failure: BaseException
         return
     if failure is None:
         done.set_result(answer)
-    elif isinstance(failure, StopIteration):
-        done.set_exception(RuntimeError("the function raised StopIteration"))
+    elif isinstance(failure, (StopIteration, GeneratorExit)):
+        # Neither can be thrown into a coroutine: it would end what waits instead of telling it.
+        done.set_exception(RuntimeError(f"the function raised {type(failure).__name__}"))
     else:
         done.set_exception(failure)
 

@@ -61,6 +61,8 @@ COMMAND_NAMES = frozenset({"command", "cmd"})
 LISTS_OF_COMMANDS = frozenset({"commands", "cmds"})
 SHELL_NAMES = COMMAND_NAMES | {"script", "line"}
 ARGUMENT_VECTORS = frozenset({"args", "arguments", "argv", "params", "parameters", "options", "flags"})
+# The first letters of all of them: an object of many keys is looked through quickly.
+BEGINS_VECTOR = re.compile("(?i)arg|par|opt|flag")
 PATH_NAMES = frozenset(
     (
         *("path", "paths", "file", "files", "filename", "filenames", "pathname", "pathnames", "filepath"),
@@ -101,8 +103,13 @@ def read_arguments(tool: Tool | None, call: Call) -> list[Argument]:
         return _read(tool, call)
     key = (id(tool), id(call))  # both live until all rules have judged
     if key not in shared:
-        shared[key] = _read(tool, call)
-    found: list[Argument] = shared[key]  # type: ignore[assignment]  # only written here
+        try:
+            shared[key] = _read(tool, call)
+        except TooMuchToReadError:
+            shared[key] = None
+    found: list[Argument] | None = shared[key]  # type: ignore[assignment]  # only written here
+    if found is None:
+        raise TooMuchToReadError
     return found
 
 
@@ -121,6 +128,8 @@ def _read(tool: Tool | None, call: Call) -> list[Argument]:
                 found.add(_readings(place, name, text, runs_shell=runs_shell))
         elif isinstance(value, dict | list | tuple | set | frozenset) and (id(value), name) not in seen:
             seen.add((id(value), name))
+            if isinstance(value, dict) and len(value) > MAX_EFFORT:
+                raise TooMuchToReadError  # the keys of an object all differ, so each of them would be read
             if _holds_numbers_alone(value):
                 waiting.extend((_key_place(place, key), name, key) for key in value if found.is_new_key(name, key))
                 continue
@@ -266,6 +275,8 @@ def _argument_vector(place: str, name: str, value: object, *, runs_shell: bool) 
 
 def _program_beside_arguments(place: str, value: Mapping[object, object], *, runs_shell: bool) -> Iterator[Argument]:
     vectors = [(str(key), _spoken(rest)) for key, rest in value.items() if _is_vector(str(key))]
+    if not vectors:
+        return
     for key, program in value.items():
         if not isinstance(program, str) or _is_vector(str(key)):
             continue
@@ -318,6 +329,8 @@ def _is_command(name: str) -> bool:
 
 
 def _is_vector(name: str) -> bool:
+    if BEGINS_VECTOR.search(name) is None:
+        return False
     return (_names_vector if len(name) <= KEPT_NAME else _names_vector.__wrapped__)(name)
 
 

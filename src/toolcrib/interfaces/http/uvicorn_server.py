@@ -23,6 +23,7 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from toolcrib.toolkit.http.problems import raw_refusal
+from toolcrib.toolkit.loop_watch import watch_loop
 
 if TYPE_CHECKING:
     import socket
@@ -435,7 +436,7 @@ class Server(uvicorn.Server):
         """Serve on the sockets until a signal."""
         self.config.load()
         self.lifespan = self.config.lifespan_class(self.config)
-        with self._signals():
+        with self._signals(), watch_loop():
             await self.startup(sockets)
             try:
                 ready()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from toolcrib.interfaces.mcp.stdio_opening import open_stdio
 from toolcrib.interfaces.mcp.stdio_transport import serve
 from toolcrib.toolkit.cli import ExitCode, log_on_stderr
+from toolcrib.toolkit.loop_watch import watch_loop
 
 if TYPE_CHECKING:
     from toolcrib.crib import Crib
@@ -24,5 +25,6 @@ def serve_project(opener: Opener[Crib], opening: Opening | None = None) -> ExitC
 
 
 async def _serve(opener: Opener[Crib], opening: Opening) -> None:
-    async with opener.open_local() as crib:
-        await serve(crib, opening)
+    with watch_loop():
+        async with opener.open_local() as crib:
+            await serve(crib, opening)

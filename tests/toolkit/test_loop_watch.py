@@ -1,0 +1,94 @@
+"""Code that blocks the event loop is named while it does, and the deadlines of other calls hold."""
+
+import asyncio
+import logging
+import threading
+
+import pytest
+
+from toolcrib import Kind, tool
+from toolcrib.toolkit.loop_watch import watch_loop
+
+SECONDS = 30
+
+
+class Heard(logging.Handler):
+    """What the log says, with an event to wait for."""
+
+    def __init__(self):
+        super().__init__()
+        self.lines = []
+        self.came = threading.Event()
+
+    def emit(self, record):
+        self.lines.append(record.getMessage())
+        self.came.set()
+
+
+@pytest.fixture
+def heard():
+    handler, log = Heard(), logging.getLogger("toolcrib.pipeline")
+    log.addHandler(handler)
+    yield handler
+    log.removeHandler(handler)
+
+
+async def test_a_function_that_blocks_the_loop_is_named_while_it_does(crib_of, heard):
+    @tool
+    def blocks() -> bool:
+        """Block until it was named."""
+        return wait_for(heard.came)
+
+    @tool
+    async def blocks_later() -> bool:
+        """Block after the first wait."""
+        await asyncio.sleep(0)
+        return wait_for(heard.came)
+
+    crib = crib_of(blocks, blocks_later)
+    with watch_loop(0.02):
+        for name in ("blocks", "blocks_later", "blocks"):
+            heard.came.clear()
+            assert (await crib.call(name)).value is True
+            assert f"{name} ({__file__}:" in heard.lines[0]
+            assert "has blocked the event loop for" in heard.lines[0]
+            heard.lines.clear()
+            # The loop comes to its other work: what blocks it next is told again.
+            for _ in range(3):
+                await asyncio.sleep(0)
+
+
+def wait_for(event):
+    return event.wait(SECONDS)
+
+
+async def test_a_loop_that_only_waits_is_not_reported(heard):
+    with watch_loop(0.02):
+        beats = 0
+        while beats < 20:
+            await asyncio.sleep(0.005)
+            beats += 1
+    assert heard.lines == []
+
+
+async def test_a_function_that_blocks_the_loop_moves_no_deadline_of_another_call(crib_of):
+    began, ready = asyncio.Event(), asyncio.Event()
+
+    @tool(timeout=0.05)
+    async def waits() -> str:
+        """Wait for something that comes too late."""
+        began.set()
+        await ready.wait()
+        return "late"
+
+    @tool
+    def blocks() -> None:
+        """Block for longer than the other call may take, and let it go on then."""
+        threading.Event().wait(0.1)
+        ready.set()
+
+    crib = crib_of(waits, blocks)
+    waiting = asyncio.ensure_future(crib.call("waits"))
+    await began.wait()
+    assert (await crib.call("blocks")).ok
+    assert (await waiting).error.kind is Kind.TIMEOUT
