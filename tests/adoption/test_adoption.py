@@ -1,0 +1,272 @@
+"""Files as users write them: each gives what its author expects, or is refused with the reason, and is never silently wrong.
+
+README.md in this folder says how a case is written. Cases that need packages of others run only where ADOPTION_PREPARE is set, as
+`make judges` does, because they are fetched first; elsewhere their tools have to be found, and are not called.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import io
+import json
+import os
+import shutil
+import sys
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import jsonschema_rs
+import pytest
+
+from toolcrib import Crib, Result, Tool
+from toolcrib.__main__ import main
+
+HERE = Path(__file__).parent
+PREPARE = bool(os.environ.get("ADOPTION_PREPARE"))
+OURS = {"toolcrib"}
+GRANTS = ["fs.*", "shell.execute"]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One file or project with what its author expects of it."""
+
+    place: Path
+    expected: dict[str, Any]
+
+    @property
+    def name(self) -> str:
+        """Its place in this folder."""
+        return str(self.place.relative_to(HERE))
+
+    @property
+    def needs_packages(self) -> bool:
+        """Whether a Python file of it imports what neither Python nor the case itself has."""
+        files = (
+            list(self.place.rglob("*.py"))
+            if self.place.is_dir()
+            else [self.place]
+            if self.place.suffix == ".py"
+            else []
+        )
+        own = {path.stem for path in files} | {path.parent.name for path in files}
+        return bool(set().union(*map(imported, files)) - own - OURS - set(sys.stdlib_module_names))
+
+    def lay_out(self, project: Path) -> None:
+        """Put the file where a user would, into tools/; a folder is a project already."""
+        if self.place.is_dir():
+            shutil.copytree(self.place / "project", project, dirs_exist_ok=True)
+        else:
+            (project / "tools").mkdir()
+            shutil.copy(self.place, project / "tools")
+            if (data := self.place.parent / "data").is_dir():
+                shutil.copytree(data, project / "data")
+
+
+def imported(path: Path) -> set[str]:
+    """The top-level names of what a Python file imports."""
+    names: set[str] = set()
+    try:
+        tree = ast.parse(path.read_bytes())
+    except (SyntaxError, ValueError):
+        return names
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names.add(node.module.partition(".")[0])
+    return names
+
+
+def all_cases() -> list[Case]:
+    """Every case of this folder."""
+    found = []
+    for path in sorted(HERE.rglob("*expect.toml")):
+        place = path.parent if path.name == "expect.toml" else path.with_name(path.name.removesuffix(".expect.toml"))
+        found.append(Case(place, tomllib.loads(path.read_text("utf-8"))))
+    return found
+
+
+@dataclass
+class Played:
+    """What the product made of a case."""
+
+    tools: list[Tool] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)
+    results: list[tuple[dict[str, Any], Result]] = field(default_factory=list)
+    request: dict[str, Any] | None = None
+
+    @property
+    def refusals(self) -> list[str]:
+        """Everything that was said against the case, at load and at the calls."""
+        return self.said + [result.error.message for _, result in self.results if result.error]
+
+    @property
+    def wrong(self) -> list[str]:
+        """The calls that did not give what the author expects."""
+        return [f"{call} gave {shown(result)}" for call, result in self.results if not as_expected(call, result)]
+
+    @property
+    def silently_wrong(self) -> list[str]:
+        """The calls that succeeded with something that the author does not expect."""
+        return [
+            f"{call} gave {shown(result)}"
+            for call, result in self.results
+            if result.ok and not as_expected(call, result)
+        ]
+
+
+@pytest.fixture(autouse=True)
+def _modules_as_they_were(tmp_path: Path) -> Iterator[None]:
+    """Projects bring packages of the same names; none of them stays loaded."""
+    yield
+    for name, module in list(sys.modules.items()):
+        if str(getattr(module, "__file__", None) or "").startswith(str(tmp_path)):
+            del sys.modules[name]
+
+
+PENDING = HERE / "pending.txt"
+
+
+def marked(case: Case) -> Any:
+    """The case, which is known to fail if it stands in pending.txt; one that passes has to leave the list."""
+    pending = PENDING.read_text("utf-8").split() if PENDING.is_file() else []
+    marks = [pytest.mark.xfail(reason="not yet right", strict=True)] if case.name in pending else []
+    return pytest.param(case, id=case.name, marks=marks)
+
+
+@pytest.mark.parametrize("case", [marked(case) for case in all_cases()])
+def test_a_file_of_a_user_is_right_or_refused_with_the_reason(
+    case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    case.lay_out(tmp_path)
+    if case.needs_packages and not PREPARE:
+        pytest.skip("its packages are fetched by: make judges ARGS=adoption")
+    played = play(case, tmp_path)
+    assert not played.silently_wrong
+    outcome = case.expected["outcome"]
+    is_right = not problems_of(case, played)
+    if outcome == "right":
+        assert is_right, (problems_of(case, played), played.said)
+    elif outcome == "refused":
+        assert not [shown(result) for _, result in played.results if result.ok], "a call of a refused file succeeded"
+    if outcome == "refused" or (outcome == "right-or-refused" and not is_right):
+        assert names_one_of(case.expected["reason_words"], played.refusals), (
+            problems_of(case, played),
+            played.refusals,
+        )
+    if is_right and outcome != "refused" and (words := case.expected.get("warn_words")):
+        assert names_one_of(words, played.said), played.said
+
+
+def play(case: Case, project: Path) -> Played:
+    """Do with the case what its author would: build, load or file it, then make the calls."""
+    played = Played()
+    if any(project.glob("tools/*/schema.json")):
+        played.said += command("build", "-C", str(project))
+    if folder := case.expected.get("bundle"):
+        played.said += command("bundle", "load", "-C", str(project), str(project / folder))
+    if document := case.expected.get("request"):
+        played.said += command("request", "submit", "-C", str(project), str(project / document))
+    # Programs of a shell run only where the operator grants it, as the owner of such a file does.
+    with Crib(project, access={"grants": GRANTS}) as crib:
+        played.tools = [entry.tool for entry in crib.entries if entry.tool.bundle != "builtin"]
+        played.said += [problem.message for problem in crib.problems]
+        played.said += [line for tool in played.tools for line in crib.warnings(tool)]
+        if case.needs_packages:
+            for tool in played.tools:
+                crib.prepare(tool.name)
+        played.results = [(call, make(crib, played.tools, call)) for call in case.expected.get("call", [])]
+        if document:
+            played.request = next((found.to_json() for found in crib.requests.list()), None)
+    return played
+
+
+def command(*words: str) -> list[str]:
+    """What a command of ours said."""
+    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as err:
+        main(words)
+    return [out.getvalue(), err.getvalue()]
+
+
+def make(crib: Crib, own: list[Tool], call: dict[str, Any]) -> Result:
+    """Make one call as an agent would; where the file has one tool, that is meant."""
+    name = call.get("tool") or (own[0].name if own else "?")
+    if len(own) == 1 and crib.find(name) is None:
+        name = own[0].name
+    first = json.loads(call["arguments_json"]) if "arguments_json" in call else call.get("arguments", {})
+    spellings = [first, *map(json.loads, call.get("also_arguments_json", []))]
+    entry = crib.find(name)
+    # Names that are ours to choose: the spelling that the schema takes is meant.
+    schema = {} if entry is None else dict(entry.tool.parameters)
+    taken = [arguments for arguments in spellings if jsonschema_rs.is_valid(schema, arguments)]
+    return crib.call_sync(name, (taken or spellings)[0])
+
+
+def problems_of(case: Case, played: Played) -> list[str]:
+    """In what the product did not do as the author expects."""
+    problems = list(played.wrong)
+    if "request" in case.expected:
+        problems += request_problems(case.expected.get("request_values", {}), played.request)
+    elif not played.tools:
+        problems.append("no tool was found")
+    for wanted in case.expected.get("tool", []):
+        found = next((tool for tool in played.tools if tool.name == wanted["name"]), None)
+        if found is None:
+            problems.append(f"there is no tool {wanted['name']}")
+            continue
+        schema: dict[str, Any] = dict(found.parameters)
+        if sorted(schema.get("properties", {})) != sorted(wanted["properties"]):
+            problems.append(f"{wanted['name']} takes {sorted(schema.get('properties', {}))}")
+        if sorted(schema.get("required", [])) != sorted(wanted["required"]):
+            problems.append(f"{wanted['name']} requires {schema.get('required', [])}")
+    return problems
+
+
+def request_problems(wanted: dict[str, Any], filed: dict[str, Any] | None) -> list[str]:
+    """In what a filed request is not the one that was written."""
+    if filed is None:
+        return ["no request was filed"]
+    return [
+        f"{key}: {filed.get(key)!r}"
+        for key in ("id", "name", "priority")
+        if key in wanted and filed.get(key) != wanted[key]
+    ]
+
+
+def as_expected(call: dict[str, Any], result: Result) -> bool:
+    """Whether a call gave what its author expects."""
+    if result.ok and any(same(result.value, json.loads(other)) for other in call.get("also_value_json", [])):
+        return True
+    if "error_words" in call:
+        return result.error is not None and names_one_of(call["error_words"], [result.error.message])
+    if not result.ok:
+        return False
+    if "text" in call:
+        return isinstance(result.value, str) and result.value.strip() == call["text"].strip()
+    return same(result.value, json.loads(call["value_json"]) if "value_json" in call else call.get("value"))
+
+
+def same(given: object, expected: object) -> bool:
+    """Whether two JSON values are equal; 1 and 1.0 are, 1 and true are not."""
+    if isinstance(given, dict) and isinstance(expected, dict):
+        return given.keys() == expected.keys() and all(same(given[key], expected[key]) for key in given)
+    if isinstance(given, list) and isinstance(expected, list):
+        return len(given) == len(expected) and all(map(same, given, expected))
+    return isinstance(given, bool) == isinstance(expected, bool) and given == expected
+
+
+def names_one_of(words: list[str], lines: list[str]) -> bool:
+    """Whether one of the lines has one of the words in it."""
+    text = "\n".join(lines).casefold()
+    return any(word.casefold() in text for word in words)
+
+
+def shown(result: Result) -> str:
+    """A result in one line."""
+    return f"success {result.value!r}" if result.error is None else f"{result.error.kind}: {result.error.message}"
