@@ -20,6 +20,7 @@ from toolcrib.core.rules import RuleEngine
 from toolcrib.core.settings import AccessSettings, CallsSettings, CatalogSettings, ModulesSettings
 from toolcrib.core.sources import SWITCHES, SYSTEM_BUNDLE, StoredSwitches
 from toolcrib.infra.settings import HOST_PROGRAM, Settings, load_settings
+from toolcrib.lib.view import current_view
 from toolcrib.model.call import Call, plain_call
 from toolcrib.model.errors import SettingsError, ToolError
 from toolcrib.model.session import Session
@@ -132,7 +133,7 @@ class Crib:
                 result_bytes=calls.result_bytes,
                 where=self.settings.where,
             ),
-            missing=(lambda call: self._requests.request_for(call)) if files_requests else None,  # noqa: PLW0108 - made when used
+            missing=self._request_missing if files_requests else None,
         )
 
     def call(
@@ -200,7 +201,9 @@ class Crib:
 
     @property
     def problems(self) -> list[ToolError]:
-        """What could not be loaded, and why."""
+        """What could not be loaded, and why; a caller that sees only some tools is told of none."""
+        if current_view() is not None:
+            return []
         return [
             *self._resources.plugins.problems,
             *self._resources.data.problems(),
@@ -357,6 +360,8 @@ class Crib:
 
     def request_from_search(self, text: str) -> str:
         """The id of the request for what was searched for in vain; empty unless `requests.missing` has one filed."""
+        if current_view() is not None:
+            return ""
         return self._requests.request_from_search(text)
 
     async def obtain(
@@ -479,6 +484,10 @@ class Crib:
         catalog.use_switches(
             StoredSwitches(partial(resources.has_made, "bundles"), partial(resources.stored_bundles, SWITCHES))
         )
+
+    async def _request_missing(self, call: Call) -> str:
+        """The id of the request for a tool that was called in vain; to a limited caller a tool may only look missing."""
+        return "" if current_view() is not None else await self._requests.request_for(call)
 
     @property
     def _requests(self) -> RequestService:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from toolcrib.lib.schema import check_schema, compile_schema, fill_defaults
 from toolcrib.lib.schema_structure import bound_integers, holds_text
+from toolcrib.lib.view import current_view, seen_through
 from toolcrib.model.call import Call, Context
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.limits import ONCE, REPEAT_IDEMPOTENT
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from toolcrib.core.execution import Deadlines, Watch
     from toolcrib.lib.schema import Validator
+    from toolcrib.lib.view import View
     from toolcrib.model.call import ClientLink, Question
     from toolcrib.model.limits import RetryPolicy
     from toolcrib.model.protocols import Bound, Line, Rule, Runner
@@ -107,7 +109,7 @@ def make_context(
         deadline=deadline,
         seconds=min(plan.seconds, deadline - case.started),
         session=call.session,
-        call=partial(_call_from, perform, call, plan.tool, deadline),
+        call=partial(_call_from, perform, call, plan.tool, deadline, current_view()),
         audit=partial(_audit, record, case, plan),
         room=room,
         client=None if call.client is None else PatientLink(call.client, case, deadlines),
@@ -142,12 +144,13 @@ async def _call_from(
     parent: Call,
     tool: Tool,
     deadline: float,
+    view: View | None,
     name: str,
     arguments: Mapping[str, object] | None = None,
     /,
     **more: object,
 ) -> Result:
-    """A call made by a running tool: same caller, what that tool itself declares, the time it has left."""
+    """A call made by a running tool: same caller, what it sees and the tool itself declares, the time that is left."""
     call = Call(
         name=name,
         arguments={**(arguments or {}), **more},
@@ -160,7 +163,9 @@ async def _call_from(
         consent=parent.consent,
         client=parent.client,
     )
-    return await perform(call)
+    # A tool may call from a thread or a task that another caller began.
+    with seen_through(view):
+        return await perform(call)
 
 
 def _audit(record: Record, case: Case, plan: Plan, event: str, data: Mapping[str, object] | None = None) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from toolcrib.core.sources import Index, LateSource, Rank, Switches, ToolList
 from toolcrib.lib.names import action_of, did_you_mean, read_address, slug_of
+from toolcrib.lib.view import current_view
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Broken, Entry
 
@@ -80,6 +81,29 @@ class Catalog:
     def find(
         self, name: str, bundle: str | None = None, version: str | None = None, session: Session | None = None
     ) -> Entry | None:
+        """The tool that is meant, among those that the current caller may see."""
+        view = current_view()
+        if view is None:
+            return self.find_any(name, bundle, version, session)
+        try:
+            entry = self.find_any(name, bundle, version, session)
+            if entry is None or view.shows(entry.tool):
+                return entry
+            if bundle is not None or version is not None or "/" in name or "@" in name:
+                return None
+            # A tool that is not shown takes no name away from those that are.
+            same = self._indexed(look_at_files=False).slugs.get(slug_of(name), ())
+            listed = map(self._switches.apply, same)
+            stored = (source.find(name, None, None, session) for source in self._sources if not source.listed)
+            found = (each for each in chain(listed, stored) if isinstance(each, Entry))
+            return next((each for each in found if view.shows(each.tool)), None)
+        except ToolError:
+            # A broken tool: whether the caller might see it is not known.
+            return None
+
+    def find_any(
+        self, name: str, bundle: str | None = None, version: str | None = None, session: Session | None = None
+    ) -> Entry | None:
         """The tool that is meant, as its file is now; for a session of an earlier version, as that version has it."""
         is_bare = bundle is None and version is None and session is None
         if is_bare:
@@ -128,13 +152,15 @@ class Catalog:
         return self.require(name).tool
 
     def entries(self, session: Session | None = None) -> Iterator[Entry]:
-        """Every tool, source by source; for a session of an earlier version, as that version has them."""
+        """Every tool that the current caller may see, source by source; for a session of an earlier version, as that has them."""
         if session is None or session.tools_version in ("", self.tools_version):
             listed: Iterable[Entry] = self._indexed().addresses.values()
         else:
             listed = chain.from_iterable(source.entries(session) for source in self._sources if source.listed)
         searched = (source.entries() for source in self._sources if not source.listed)
-        return chain(map(self._switches.apply, listed), chain.from_iterable(searched))
+        found = chain(map(self._switches.apply, listed), chain.from_iterable(searched))
+        view = current_view()
+        return found if view is None else (entry for entry in found if view.shows(entry.tool))
 
     def contents(self) -> tuple[object, ...]:
         """What is equal to an earlier answer as long as `entries` and `find` return the same; files are looked at."""
@@ -164,16 +190,19 @@ class Catalog:
 
     def same_name(self, tool: Tool) -> list[str]:
         """The addresses of the other tools that go by this tool's name."""
-        found = self._indexed(look_at_files=False).slugs.get(tool.slug, ())
-        return [entry.tool.address for entry in found if entry.tool.address != tool.address]
+        found, view = self._indexed(look_at_files=False).slugs.get(tool.slug, ()), current_view()
+        others = (entry.tool for entry in found if view is None or view.shows(entry.tool))
+        return [other.address for other in others if other.address != tool.address]
 
     def suggest(self, name: str) -> str:
         """A hint at what is wrong with the file of that name, at the actions of that tool, or at a name that is near."""
+        index, view = self._indexed(look_at_files=False), current_view()
+        if view is not None:
+            return did_you_mean(name, {each.tool.name for each in index.addresses.values() if view.shows(each.tool)})
         bare = read_address(name).name
         found, _ = self._ask(Wanted(bare, None, None), None, self._sources)
         if isinstance(found, Broken):
             return found.reason
-        index = self._indexed(look_at_files=False)
         hints = (source.hint(slug_of(bare)) for source in self._sources)
         named = next(filter(None, hints), "") or index.name_actions(slug_of(bare))
         return named or did_you_mean(name, {entry.tool.name for entry in index.addresses.values()})

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from toolcrib.core.settings import CallsSettings
 from toolcrib.lib.export_schemas.definitions import to_openai
 from toolcrib.lib.names import function_name, slug_of
+from toolcrib.lib.view import current_view
 from toolcrib.model.session import MODES
 from toolcrib.model.tool import Chained, Handler
 
@@ -197,7 +198,7 @@ def listed(
         for entry in (crib.executors if executors else crib.entries)
         if wanted <= {tag.casefold() for tag in entry.tool.tags}
     ]
-    unbuilt = [] if executors or wanted else unbuilt_facts(crib)
+    unbuilt = [] if executors or wanted or current_view() is not None else unbuilt_facts(crib)
     return [
         *((entry.tool.address, partial(facts_of, crib, entry)) for entry in entries),
         *((facts["address"], partial(dict, facts)) for facts in unbuilt),

@@ -351,20 +351,21 @@ class Switches:
         """The words that disable nothing: they are spellings of none of the tools, and no other name."""
         if not self._words:
             return
-        used = {spelling for tool in tools for spelling in _spellings(tool)}
+        used = {spelling for tool in tools for spelling in spellings(tool)}
         for spelling, word in self._words.items():
             if spelling not in used and not is_name(word):
                 hint = did_you_mean(word, {tool.name for tool in tools}) or "see the names with: crib list"
                 yield ToolError(Kind.VALIDATION, f"{self._where}: {word!r} is the name of no tool; {hint}")
 
     def _word_for(self, tool: Tool) -> str | None:
-        return next((self._words[spelling] for spelling in _spellings(tool) if spelling in self._words), None)
+        return next((self._words[spelling] for spelling in spellings(tool) if spelling in self._words), None)
 
 
-def _spellings(tool: Tool) -> tuple[str, ...]:
+def spellings(tool: Tool) -> tuple[str, ...]:
+    """Every way in which a word of the operator may mean the tool."""
     bundle = slug_of(tool.bundle)
     version = slug_of(tool.version)
     action = action_of(tool)
     names = (tool.slug,) if action is None else (tool.slug, str(action), action.whole)
-    spellings = ((name, f"{bundle}/{name}", f"{name}@{version}", f"{bundle}/{name}@{version}") for name in names)
-    return (*chain.from_iterable(spellings), f"{bundle}/*")
+    found = ((name, f"{bundle}/{name}", f"{name}@{version}", f"{bundle}/{name}@{version}") for name in names)
+    return (*chain.from_iterable(found), f"{bundle}/*")

@@ -1,5 +1,6 @@
 """`crib token`: made and printed once, listed without the secret, taken back."""
 
+import getpass
 import json
 import re
 from pathlib import Path
@@ -40,7 +41,8 @@ def test_a_token_is_printed_alone_and_works(here):
 
 def test_a_token_for_some_days_says_when_it_ends(here):
     made = json.loads(here("token", "create", "x", "--scope", "manage", "--days", "30", "--json").out)
-    assert set(made) == {"id", "name", "scopes", "createdAt", "expiresAt", "token"}
+    assert set(made) == {"id", "name", "scopes", "limits", "madeBy", "createdAt", "expiresAt", "token"}
+    assert (made["limits"], made["madeBy"]) == (None, getpass.getuser())
     token = check(made["token"])
     assert token.expires_at - token.created_at == 30 * 86_400
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", made["expiresAt"])
@@ -52,7 +54,7 @@ def test_the_list_never_shows_a_token_again(here):
     token_id = TOKEN.fullmatch(text)[1]
     table, listed = here("token", "list").out, here("token", "list", "--json").out
     heading, row = table.splitlines()
-    assert heading.split() == ["ID", "NAME", "SCOPES", "CREATED", "EXPIRES"]
+    assert heading.split() == ["ID", "NAME", "SCOPES", "LIMITS", "CREATED", "EXPIRES"]
     assert row.split()[:3] == [token_id, "x", "read"]
     assert row.endswith("never")
     assert [one["id"] for one in json.loads(listed)] == [token_id]
@@ -101,3 +103,36 @@ def test_outside_a_project_there_is_nothing_to_keep_a_token_in(cli, tmp_path, mo
     ended = cli("token", "create", "x", "--scope", "read")
     assert (ended.code, ended.err) == (2, "crib: there is no project to store it in; make one with: crib init\n")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_token_can_be_limited_to_tools_bundles_tags_and_a_mode(here):
+    words = ("--tools", "read_file, shell", "--bundles", "builtin", "--tags", "files", "--mode", "text")
+    ended = here("token", "create", "x", "--scope", "invoke", *words, "--json")
+    limits = {"tools": ["read-file", "shell"], "bundles": ["builtin"], "tags": ["files"], "mode": "text"}
+    made = json.loads(ended.out)
+    assert made["limits"] == limits
+    assert check(made["token"]).view.to_json() == limits
+    assert "tools: read-file, shell; bundles: builtin; tags: files; mode: text" in " ".join(
+        here("token", "list").out.split()
+    )
+
+
+def test_a_limit_that_names_nothing_makes_no_token(here):
+    ended = here("token", "create", "x", "--scope", "invoke", "--tools", " , ")
+    assert (ended.code, ended.err) == (
+        2,
+        "crib: --tools names nothing; write what the token sees, or leave the option out\n",
+    )
+    assert json.loads(here("token", "list", "--json").out) == []
+
+
+def test_a_limited_token_may_not_manage(here):
+    ended = here("token", "create", "x", "--scope", "manage", "--tools", "shell")
+    assert ended.code != 0
+    assert "a token that is limited to tools may not manage them" in ended.err
+
+
+def test_limits_that_show_no_tool_are_told(here):
+    ended = here("token", "create", "x", "--scope", "invoke", "--tools", "nothing-of-the-kind")
+    assert "the token sees no tool that is there now" in ended.err
+    assert TOKEN.fullmatch(ended.out.strip())

@@ -240,3 +240,15 @@ def test_a_subscription_ends_with_the_connection_and_does_not_hold_it_up(start):
     code, out = program.end()
     [last] = [json.loads(line) for line in out.splitlines()]
     assert (code, last["id"], last["result"]["resultType"]) == (0, 1, "complete")
+
+
+def test_a_client_on_stdio_sees_the_tools_of_the_settings_alone(start, project):
+    settings = project / "toolcrib.toml"
+    settings.write_text(settings.read_text() + '[mcp]\ntools = ["add"]\n')
+    program = start()
+    program.open()
+    assert [each["name"] for each in program.ask("tools/list")["result"]["tools"]] == ["add"]
+    refused = program.ask("tools/call", {"name": "read_line", "arguments": {}})
+    unknown = program.ask("tools/call", {"name": "read_lime", "arguments": {}})
+    assert refused["error"]["code"] == unknown["error"]["code"]
+    assert refused["error"]["message"].replace("read_line", "read_lime") == unknown["error"]["message"]

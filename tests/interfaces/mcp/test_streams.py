@@ -9,6 +9,7 @@ import pytest
 from tests.interfaces.mcp.conftest import META, McpClient, Stream, meta
 
 from toolcrib import Context, prompt, resource, tool
+from toolcrib.features.access.view import make_view
 from toolcrib.interfaces.http.app import make_app
 from toolcrib.interfaces.http.server_state import Service
 from toolcrib.interfaces.http.settings import ServerSettings
@@ -135,3 +136,20 @@ async def test_what_waits_for_an_answer_and_what_listens_ends_with_the_server(cl
         last = await stream.next()
     assert (last["id"], last["result"]["_meta"][f"{META}subscriptionId"]) == ("s1", "s1")
     assert [line["error"] for line in crib.journal.read() if line["event"] == "call"] == ["CANCELLED"]
+
+
+async def test_a_limited_client_hears_only_of_changes_of_tools_that_it_sees(client_of, tmp_path):
+    client = client_of(first, project=tmp_path)
+    view = make_view(tools=["first", "third"])
+    limited = McpClient(client.app, token=client.crib.tokens.create("agent", ("read",), view=view)[1])
+    async with (
+        listening(client, "all", toolsListChanged=True) as everything,
+        listening(limited, toolsListChanged=True) as stream,
+    ):
+        await everything.next()
+        await stream.next()
+        client.crib.add(tool(name="second")(lambda: "second"))
+        await everything.next()
+        assert stream.is_quiet
+        client.crib.add(tool(name="third")(lambda: "third"))
+        assert (await stream.next())["method"] == "notifications/tools/list_changed"

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Protocol
 import click
 
 from toolcrib.core.client_protocol import ProjectCrib
+from toolcrib.features.access.view import make_view
 from toolcrib.infra.secrets.lookup import IN_PROJECT
 from toolcrib.infra.secrets.secret import MAX_BYTES
 from toolcrib.model.call import Scope
+from toolcrib.model.session import MODES
 from toolcrib.toolkit.cli import (
     ExitCode,
     WrongUseError,
@@ -36,6 +38,8 @@ MAX_DAYS = 3_650
 
 class AccessCrib(ProjectCrib, Protocol):
     """What these commands use of a crib."""
+
+    caller: str
 
     @property
     def secrets(self) -> Secrets:
@@ -132,19 +136,39 @@ def token() -> None:
 @click.option(
     "--days", type=click.IntRange(1, MAX_DAYS), help="How long it is valid; without this, until it is revoked."
 )
+@click.option("--tools", help="Only these tools, with commas between them: name, bundle/name, bundle/*.")
+@click.option("--bundles", help="Only tools of these bundles.")
+@click.option("--tags", help="Only tools with one of these tags.")
+@click.option("--mode", type=click.Choice(sorted(MODES)), help="Only tools of this mode; its calls are made in it.")
 @project_option
 @json_option
 @pass_opener
 def token_create(
-    opener: Opener[AccessCrib], name: str, scopes: tuple[str, ...], *, days: int | None, as_json: bool
+    opener: Opener[AccessCrib],
+    name: str,
+    scopes: tuple[str, ...],
+    *,
+    days: int | None,
+    tools: str | None,
+    bundles: str | None,
+    tags: str | None,
+    mode: str | None,
+    as_json: bool,
 ) -> int:
     """Create a token and print it, once.
 
-    NAME says who has it. Only a hash of the token is stored: it cannot be printed again.
+    NAME says who has it: of two tokens with one name, neither decides about calls of the other. Only a hash of the token is
+    stored: it cannot be printed again. Each limit narrows what the token sees, in every interface.
     """
+    view = make_view(
+        tools=_words("--tools", tools), bundles=_words("--bundles", bundles), tags=_words("--tags", tags), mode=mode
+    )
     with opener.open_local() as crib:
         require_project(crib.settings)
-        made, text = crib.tokens.create(name, scopes, seconds=None if days is None else days * DAY_SECONDS)
+        seconds = None if days is None else days * DAY_SECONDS
+        made, text = crib.tokens.create(name, scopes, seconds=seconds, view=view, made_by=crib.caller)
+        if view is not None and not any(view.shows(tool) for tool in crib.tools):
+            complain("the token sees no tool that is there now; see their names with: crib list")
     if as_json:
         say_json({**_to_json(made), "token": text})
         return ExitCode.DONE
@@ -164,7 +188,7 @@ def token_list(opener: Opener[AccessCrib], *, as_json: bool) -> int:
     if as_json:
         say_json([_to_json(one) for one in found])
     elif found:
-        say_table(("id", "name", "scopes", "created", "expires"), [_row(one) for one in found])
+        say_table(("id", "name", "scopes", "limits", "created", "expires"), [_row(one) for one in found])
     else:
         say("there are no tokens; make one with: crib token create NAME --scope read")
     return ExitCode.DONE
@@ -201,12 +225,32 @@ def _read_secret(name: str) -> str:
 
 def _row(one: Token) -> tuple[str, ...]:
     expires = "never" if one.expires_at is None else _spell(one.expires_at)
-    return one.id, one.name, ", ".join(sorted(one.scopes)), _spell(one.created_at), expires
+    return one.id, one.name, ", ".join(sorted(one.scopes)), _limits(one), _spell(one.created_at), expires
+
+
+def _limits(one: Token) -> str:
+    limits = {} if one.view is None else one.view.to_json()
+    shown = (f"{kind}: {', '.join(words) if isinstance(words, list) else words}" for kind, words in limits.items())
+    return "; ".join(shown) or "none"
+
+
+def _words(option: str, text: str | None) -> list[str] | None:
+    words = None if text is None else [word.strip() for word in text.split(",") if word.strip()]
+    if words is not None and not words:
+        # A variable of the shell that is not set must not make a token without limits, nor one that is good for nothing.
+        raise WrongUseError(f"{option} names nothing; write what the token sees, or leave the option out")
+    return words
 
 
 def _to_json(one: Token) -> dict[str, object]:
     expires = None if one.expires_at is None else _spell(one.expires_at)
-    facts = {"id": one.id, "name": one.name, "scopes": sorted(one.scopes)}
+    facts: dict[str, object] = {
+        "id": one.id,
+        "name": one.name,
+        "scopes": sorted(one.scopes),
+        "madeBy": one.made_by or None,
+    }
+    facts["limits"] = None if one.view is None else one.view.to_json()
     return {**facts, "createdAt": _spell(one.created_at), "expiresAt": expires}
 
 

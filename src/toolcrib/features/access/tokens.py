@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING
 
 import orjson
 
+from toolcrib.features.access.view import read_view
 from toolcrib.model.call import Scope
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from toolcrib.features.access.view import ToolView
     from toolcrib.model.protocols import Store
 
 logger = logging.getLogger("toolcrib.tokens")
@@ -38,13 +40,18 @@ _ID = re.compile(r"[0-9a-f]{16}")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Token:
-    """An access token; times are seconds since 1970, and without `expires_at` it is valid until revoked."""
+    """An access token; times are seconds since 1970, and without `expires_at` it is valid until revoked.
+
+    `name` says who has it, and `made_by` who made it. With a `view` it sees only some tools.
+    """
 
     id: str
     name: str
     scopes: frozenset[Scope]
     created_at: float
     expires_at: float | None = None
+    view: ToolView | None = None
+    made_by: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -67,15 +74,25 @@ class Tokens:
         # Keeps a concurrent lookup from caching a token that was just revoked.
         self._revoked: set[str] = set()
 
-    def create(self, name: str, scopes: Iterable[str], *, seconds: float | None = None) -> tuple[Token, str]:
-        """Create a token; returns it with its secret text, which is not stored."""
+    def create(
+        self,
+        name: str,
+        scopes: Iterable[str],
+        *,
+        seconds: float | None = None,
+        view: ToolView | None = None,
+        made_by: str = "",
+    ) -> tuple[Token, str]:
+        """Create a token; returns it with its secret text, which is not stored. With a `view` it sees only some tools."""
         now = self._clock()
         token = Token(
             id=os.urandom(8).hex(),
             name=_checked_name(name),
-            scopes=_checked_scopes(scopes),
+            scopes=_checked_scopes(scopes, view),
             created_at=now,
             expires_at=None if seconds is None else now + _checked_seconds(seconds),
+            view=view,
+            made_by=made_by,
         )
         secret = secrets.token_urlsafe(SECRET_BYTES)
         if not self._store.create(_key(token.id), _write(token, _digest(secret))):
@@ -153,6 +170,8 @@ def _write(token: Token, digest: bytes) -> bytes:
         "scopes": sorted(token.scopes),
         "createdAt": token.created_at,
         "expiresAt": token.expires_at,
+        "limits": None if token.view is None else token.view.to_json(),
+        "madeBy": token.made_by,
         "sha256": digest.hex(),
     }
     return orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
@@ -165,12 +184,15 @@ def _parse(token_id: str, document: bytes) -> tuple[Token, bytes]:
     digest = bytes.fromhex(found["sha256"])
     if found["id"] != token_id or len(digest) != hashlib.sha256().digest_size:
         raise ValueError
+    view = read_view(found.get("limits"))
     token = Token(
         id=token_id,
         name=_checked_name(found["name"]),
-        scopes=_checked_scopes(found["scopes"]),
+        scopes=_checked_scopes(found["scopes"], view),
         created_at=float(found["createdAt"]),
         expires_at=None if expires_at is None else float(expires_at),
+        view=view,
+        made_by=str(found.get("madeBy", "")),
     )
     return token, digest
 
@@ -181,10 +203,12 @@ def _checked_name(name: object) -> str:
     return name
 
 
-def _checked_scopes(scopes: Iterable[object]) -> frozenset[Scope]:
+def _checked_scopes(scopes: Iterable[object], view: ToolView | None) -> frozenset[Scope]:
     words = frozenset(map(str, scopes))
     if not words or not words <= set(Scope):
         raise _refusal(f"a token is good for some of {', '.join(Scope)}; name at least one, and no other")
+    if view is not None and Scope.MANAGE in words:
+        raise _refusal("a token that is limited to tools may not manage them; leave out the scope manage or the limits")
     return frozenset(map(Scope, words))
 
 

@@ -27,4 +27,5 @@ def _for_approvals(resources: Resources) -> dict[str, object]:
         "hide": data.secrets.masking.hide_in,
         "seconds": approvals.seconds,
         "max_pending": approvals.pending,
+        "find": resources.get("find"),
     }

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 from toolcrib.core.describe import HIDDEN, hide_secrets
+from toolcrib.lib.view import current_view
 from toolcrib.model.approval import Approval, State
 from toolcrib.model.errors import Kind, ToolError
 
@@ -57,6 +58,7 @@ class Approvals:
     """The approvals of a project; many processes may share them.
 
     `hide` masks the values of stored secrets. At most `max_pending` approvals wait at once, of one caller a tenth of them.
+    `find` gives the tool of an address, if the current caller may see it; approvals of other tools are not shown to it.
     """
 
     def __init__(
@@ -67,6 +69,7 @@ class Approvals:
         hide: Callable[[object], object],
         seconds: float,
         max_pending: int,
+        find: Callable[[str], object | None] = lambda _: None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         # Functions, because store and key of a project are made when they are first needed.
@@ -75,6 +78,7 @@ class Approvals:
         self._hide = hide
         self._seconds = seconds
         self._max_pending = max_pending
+        self._find_tool = find
         self._clock = clock
         self._swept = 0.0
 
@@ -131,14 +135,13 @@ class Approvals:
 
     def list(self, state: State | None = State.PENDING) -> Found:
         """The approvals in a state, or all that are stored; the oldest first."""
-        found = [approval for approval in map(self._read, self._ids()) if approval is not None]
-        chosen = [approval for approval in found if state is None or approval.state is state]
+        chosen = [found for found in self._all() if (state is None or found.state is state) and self._is_shown(found)]
         return sorted(chosen, key=lambda approval: (approval.created_at, approval.id))
 
     def show(self, approval_id: str) -> Approval:
         """One of them; raises NOT_FOUND."""
         approval = self._read(approval_id) if ID.fullmatch(approval_id) else None
-        if approval is None:
+        if approval is None or not self._is_shown(approval):
             raise ToolError(
                 Kind.NOT_FOUND, f"there is no approval {approval_id[:80]!r}; see: crib approvals list --all"
             )
@@ -201,6 +204,12 @@ class Approvals:
             approval = decided
         raise ToolError(Kind.CONFLICT, f"the approval {approval.id} is {approval.state} already")
 
+    def _all(self) -> Found:
+        return [approval for approval in map(self._read, self._ids()) if approval is not None]
+
+    def _is_shown(self, approval: Approval) -> bool:
+        return current_view() is None or self._find_tool(approval.tool) is not None
+
     def _of_digest(self, digest: str) -> Found:
         part = slice(STAMP_LETTERS, STAMP_LETTERS + DIGEST_LETTERS)
         ids = [found for found in self._ids() if found[part] == digest[:DIGEST_LETTERS]]
@@ -241,7 +250,7 @@ class Approvals:
         return approval.expires_at < self._clock()
 
     def _refuse_too_many(self, caller: str) -> None:
-        pending = self.list()
+        pending = [approval for approval in self._all() if approval.state is State.PENDING]
         own = sum(approval.caller == caller for approval in pending)
         if len(pending) >= self._max_pending or own >= max(1, self._max_pending // 10):
             whose = "of this caller " if len(pending) < self._max_pending else ""

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 from toolcrib.features.bundles.editor import Editor
 from toolcrib.features.bundles.index_rows import SlugFiles
 from toolcrib.features.bundles.index_sync import IndexSync
-from toolcrib.features.bundles.lookup import Lookup
+from toolcrib.features.bundles.lookup import Lookup, no_such_tool
 from toolcrib.features.bundles.other_sources import ALL_ON, Overlay, Sources, source_id, tool_word
-from toolcrib.features.bundles.pages import Cursors, Listing
+from toolcrib.features.bundles.pages import Cursors, Listing, is_shown
 from toolcrib.features.bundles.stored_documents import SPACE, Documents, check_bundle_id, seconds_of
 from toolcrib.lib.http_syntax import parse_hosts, parse_url
 from toolcrib.lib.names import is_uuid7
+from toolcrib.lib.view import current_view
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Http
 
@@ -81,7 +82,7 @@ class Bundles:
         )
         # Public: other listings of the same tools sign their page tokens with the same key.
         self.cursors = Cursors(key)
-        listing = Listing(
+        self._listing = listing = Listing(
             index=index,
             lookup=self._lookup,
             syncing=self._syncing,
@@ -110,7 +111,17 @@ class Bundles:
     def bundle(self, bundle_id: str) -> Bundle:
         """Read one bundle from its document."""
         bundle_id = check_bundle_id(bundle_id)
-        return self._lookup.other(bundle_id) or self._lookup.stored(bundle_id)
+        if current_view() is None:
+            return self._lookup.other(bundle_id) or self._lookup.stored(bundle_id)
+        try:
+            bundle = self._lookup.other(bundle_id) or self._lookup.stored(bundle_id)
+            self._lookup.look(patience=0)
+            if not bundle.soft_deleted_at and self._listing.shows_bundle(bundle):
+                return bundle
+        except ToolError:
+            # Of a broken bundle the caller learns as little as of one that it may not see.
+            pass
+        raise ToolError(Kind.NOT_FOUND, f"there is no bundle {bundle_id}")
 
     def delete_bundle(self, bundle_id: str, *, if_match: str = "") -> Bundle:
         """Soft-delete an empty bundle; until it is removed for good, writing it again restores it."""
@@ -120,7 +131,13 @@ class Bundles:
 
     def tool(self, bundle_id: str, slug: str, version: str) -> Kept:
         """Read one tool from its document."""
-        return self._with_remarks(self._lookup.tool(check_bundle_id(bundle_id), slug, version, self._metrics()))
+        bundle_id = check_bundle_id(bundle_id)
+        if current_view() is not None:
+            self.bundle(bundle_id)
+        kept = self._lookup.tool(bundle_id, slug, version, self._metrics())
+        if not is_shown(kept):
+            raise no_such_tool(bundle_id, slug, version)
+        return self._with_remarks(kept)
 
     def put_tool(
         self, bundle_id: str, slug: str, version: str, document: Mapping[str, object], *, if_match: str = ""

@@ -14,6 +14,7 @@ from toolcrib.features.bundles.index_rows import is_on, row_of
 from toolcrib.features.bundles.other_sources import ALL_ON, kept_of
 from toolcrib.features.bundles.stored_documents import check_slot, read_slot, slot_of
 from toolcrib.lib.names import FUNCTION_NAME, HASH_LETTERS, function_name, slug_of
+from toolcrib.lib.view import current_view
 from toolcrib.model.bundle import Kept
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Entry, Function, Http, Registered, slug_problem, version_problem
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from toolcrib.features.bundles.stored_documents import Documents, StoredTool
     from toolcrib.infra.search.index import Index
     from toolcrib.infra.search.tokens import Row
+    from toolcrib.lib.view import View
     from toolcrib.model.bundle import Bundle
     from toolcrib.model.tool import Run, Tool
 
@@ -110,7 +112,7 @@ class Lookup:
             stored_tool = self.documents.tool(slot, bundle, self.name_of(bundle))
             kept = None if stored_tool is None else self.kept(stored_tool, bundle)
         if kept is None:
-            raise ToolError(Kind.NOT_FOUND, f"there is no tool {slug}@{version} in the bundle {bundle_id}")
+            raise no_such_tool(bundle_id, slug, version)
         return counted(kept, counts)
 
     def listed(self, slot: str, counts: Mapping[str, Count]) -> Kept | None:
@@ -167,18 +169,25 @@ class Lookup:
         """The stored tool that a call means; `bundle` is a slug or an id. At most 100 ms behind.
 
         Of several bundles the first by slug wins, disabled ones last; of several versions the newest. A broken document keeps
-        its name: no other tool is called instead.
+        its name: no other tool is called instead. A tool that the current caller may not see keeps none.
         """
-        wanted = (name, bundle, version)
+        view = current_view()
+        wanted = (name, bundle, version) if view is None else (name, bundle, version, view)
         known = self._known.get(wanted)
         if known is not None and self._counts(known):
             return known.entry
         boards = self.overlay.look()
         for slot in self.syncing.read(lambda: self._slots(name, bundle, version), self._look_for_call):
+            if view is not None and not self._is_shown(slot, view):
+                continue
             entry = self._stored_entry(wanted, slot, self.syncing.roster, boards)
             if entry is not None:
                 return entry
         return None
+
+    def _is_shown(self, slot: str, view: View) -> bool:
+        stored_tool = self._quick(slot, self.syncing.roster)
+        return stored_tool is not None and stored_tool.tool is not None and view.shows(stored_tool.tool)
 
     def _look_for_call(self) -> bool:
         # The names of other sources' bundles are loaded once.
@@ -298,6 +307,11 @@ class Lookup:
         snapshot = self.sources.snapshot
         entry = snapshot.entries.get(slot)
         return None if entry is None else kept_of(entry, bundle, snapshot.boards.get(bundle.id, ALL_ON))
+
+
+def no_such_tool(bundle_id: str, slug: str, version: str) -> ToolError:
+    """The refusal of a version of a tool that is not there."""
+    return ToolError(Kind.NOT_FOUND, f"there is no tool {slug}@{version} in the bundle {bundle_id}")
 
 
 def counted(kept: Kept, counts: Mapping[str, Count]) -> Kept:

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from toolcrib.features.bundles.stored_documents import check_bundle_id
 from toolcrib.infra.search.tokens import Hit, Tier
+from toolcrib.lib.names import slug_of
+from toolcrib.lib.view import current_view
 from toolcrib.model.bundle import Found, Page
 from toolcrib.model.errors import Kind, ToolError
 
@@ -35,6 +37,8 @@ PAGE_SIZE = 25
 MAX_PAGE_SIZE = 256
 MAX_TEXT = 1_000
 MAX_ANSWERS = 100
+# Of so many hits the first that a limited caller may see are its answers.
+MAX_LOOKED_THROUGH = 5_000
 # A token refers to the remaining hits by short digests, because their ids would not fit.
 DIGEST_BYTES = 8
 MAX_TOKEN = 12_000
@@ -77,8 +81,27 @@ class Listing:
             and (wanted is None or id_ in wanted)
             and (include_disabled or bundle.enabled)
             and not bundle.soft_deleted_at
+            and self.shows_bundle(bundle)
         )
         return self._page(query, found, size)
+
+    def shows_bundle(self, bundle: Bundle) -> bool:
+        """Whether the current caller may see the bundle: a limited one sees those that hold a tool it sees."""
+        view = current_view()
+        if view is None:
+            return True
+        if view.bundles is not None and slug_of(self.lookup.name_of(bundle)) not in view.bundles:
+            return False
+
+        def rows_behind(last: Row | None) -> list[Row]:
+            after = "" if last is None else last.id
+            page = partial(
+                self.index.page, after=after, limit=MAX_PAGE_SIZE, bundles=[bundle.id], include_disabled=True
+            )
+            return self.syncing.read(page)
+
+        rows = _batches(rows_behind, MAX_PAGE_SIZE)
+        return any(self._usable(row.id, {}, include_disabled=True) is not None for row in rows)
 
     def tools(
         self,
@@ -160,10 +183,15 @@ class Listing:
         query = ["ask", question, include_disabled]
         size = check_page_size(page_size)
         is_complete = self.lookup.look(patience)
-        ask = partial(self.index.ask, question, limit=MAX_ANSWERS, include_disabled=include_disabled)
+        most = MAX_ANSWERS if current_view() is None else MAX_LOOKED_THROUGH
+        ask = partial(self.index.ask, question, limit=most, include_disabled=include_disabled)
         answer = partial(self._read, ask, is_complete=is_complete)
         hits = self._rest(self.cursors.read(query, page_token), answer) if page_token else answer()
         counts = self.metrics()
+        if current_view() is not None:
+            # A token names the hits that are left, and must not name one that the caller may not see.
+            usable = (hit for hit in hits if self._usable(hit.id, counts, include_disabled=include_disabled))
+            hits = [*islice(usable, MAX_ANSWERS)]
         items: list[Found] = []
         for number, hit in enumerate(hits):
             kept = self._usable(hit.id, counts, include_disabled=include_disabled)
@@ -201,9 +229,9 @@ class Listing:
         return str(self.cursors.read(query, page_token)) if page_token else ""
 
     def _usable(self, slot: str, counts: Mapping[str, Count], *, include_disabled: bool) -> Kept | None:
-        """The tool of a row; None if it is gone, or if it is unusable in this process and only usable ones are wanted."""
+        """The tool of a row; None if it is gone, not for the current caller, or unusable here where usable ones are wanted."""
         kept = self.lookup.listed(slot, counts)
-        return kept if kept is not None and (include_disabled or kept.usable) else None
+        return kept if kept is not None and (include_disabled or kept.usable) and is_shown(kept) else None
 
     def _page(
         self, query: object, found: Iterable[tuple[object, T]], size: int, *, is_complete: bool = True
@@ -212,6 +240,12 @@ class Listing:
         pairs = [*islice(found, size + 1)]
         token = self.cursors.write(query, pairs[size - 1][0]) if len(pairs) > size else ""
         return Page(items=tuple(item for _, item in pairs[:size]), next_token=token, indexing=not is_complete)
+
+
+def is_shown(kept: Kept) -> bool:
+    """Whether the current caller may see the tool; of a broken one that is not known."""
+    view = current_view()
+    return view is None or (kept.tool is not None and view.shows(kept.tool))
 
 
 def _batches(behind: Callable[[T | None], list[T]], limit: int) -> Iterator[T]:

@@ -8,6 +8,7 @@ from toolcrib.core.describe import offered_tools, without_failing
 from toolcrib.lib.export_schemas.definitions import export_tools
 from toolcrib.lib.export_schemas.targets import Provider
 from toolcrib.lib.presentation import write_prompt
+from toolcrib.lib.view import current_view
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from toolcrib.lib.export_schemas.targets import Export
     from toolcrib.lib.presentation import Prompt
     from toolcrib.model.tool import Entry, Tool
+
+# Lists of offered tools that are remembered, one for each mode and each view of callers.
+MAX_KEPT = 256
 
 
 class Exports:
@@ -37,10 +41,13 @@ class Exports:
 
         They are looked up again only when `made_of`, which names the contents of the catalog, is another one.
         """
-        known, tools = self._offered.get(mode, (None, ()))
+        kind = mode, current_view()
+        known, tools = self._offered.get(kind, (None, ()))
         if known != made_of:
             tools = offered_tools(entries(), find, mode)
-            self._offered[mode] = made_of, tools
+            if len(self._offered) >= MAX_KEPT:
+                self._offered.clear()
+            self._offered[kind] = made_of, tools
         return without_failing(tools, self._examples.failing())
 
     def prompt(

@@ -19,6 +19,7 @@ from toolcrib.features.requests.document.reader import read_request
 from toolcrib.features.requests.document.writer import set_field, write_request
 from toolcrib.features.requests.queues.records import unknown
 from toolcrib.features.requests.workspace import find_package
+from toolcrib.lib.view import current_view
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.toolrequest import Submitted
 
@@ -100,12 +101,15 @@ class Requests:
         return self._file(self._read(text, strict=strict, numbered=False, place=place))
 
     def list(self, status: Status | None = None, *, limit: int = MAX_LISTED) -> Filings:
-        """The requests in the order in which they were filed; of many the newest."""
+        """The requests in the order in which they were filed; of many the newest. A caller with limits sees none."""
+        if current_view() is not None:
+            return []
         return self._queue().requests(status, limit=max(1, min(limit, MAX_LISTED)))
 
     def show(self, request_id: str) -> Filed:
         """One request; raises NOT_FOUND."""
-        filed = self._queue().get(request_id) if 0 < len(request_id) <= MAX_ID else None
+        is_shown = current_view() is None and 0 < len(request_id) <= MAX_ID
+        filed = self._queue().get(request_id) if is_shown else None
         if filed is None:
             raise unknown(request_id)
         return filed
@@ -164,6 +168,8 @@ class Requests:
 
     def experiments(self) -> Experiments:
         """Everything that waits or waited for a tool."""
+        if current_view() is not None:
+            return []
         return self._queue().experiments()
 
     def remarks(self) -> Remarks:
@@ -184,6 +190,9 @@ class Requests:
         return read_request(text, place=place, strict=is_strict, numbered=numbered)
 
     def _file(self, request: ToolRequest) -> Submitted:
+        if current_view() is not None:
+            # What is missing to it may exist, and the answer would tell.
+            raise ToolError(Kind.BLOCKED, "a caller that is limited to some tools may not request others")
         queue = self._queue()
         # A request that is filed already may be the one that the tool was built for.
         if not request.id or queue.get(request.id) is None:

@@ -7,10 +7,12 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
-from toolcrib.interfaces.http.guards import Callers, Gate, HostCheck, HostRules, Rates
+from toolcrib.features.access.view import NOTHING, view_from_settings
+from toolcrib.interfaces.http.guards import Callers, Gate, HostCheck, HostRules, Rates, local_caller
 from toolcrib.interfaces.http.routes import PathCheck, make_router, make_routes, registered_tables
 from toolcrib.interfaces.http.server_state import HttpHost, ProblemFinder, Service, SessionStore
 from toolcrib.interfaces.http.settings import ServerSettings
+from toolcrib.lib.view import VIEW
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.toolkit.http.concurrency import Threads
 from toolcrib.toolkit.http.messages import ID, PROBLEM, REQUEST, Answer, Request, respond, to_bytes
@@ -61,7 +63,8 @@ def make_app(
         settings.hosts,
         settings.origins,
     )
-    gate = Gate(Callers(crib.tokens, open_to_loopback=open_to_loopback), Rates(settings.calls_per_minute))
+    local = local_caller(view_from_settings(settings)) if open_to_loopback else None
+    gate = Gate(Callers(crib.tokens, local), Rates(settings.calls_per_minute))
     host = HttpHost(
         crib=crib,
         threads=threads,
@@ -107,6 +110,8 @@ class App:
         request.always = (*GUARDS, (b"x-request-id", request.id.encode()))
         if b"origin" in request.fields:
             request.always += self._rules.cross_headers(request)
+        # Nothing is shown before the caller is known; what it may see is set with it.
+        view = VIEW.set(NOTHING)
         try:
             await self._layers(scope, receive, send)
         except Exception as problem:
@@ -114,6 +119,7 @@ class App:
                 raise
             await respond(request, _refuse(problem, request), send)
         finally:
+            VIEW.reset(view)
             # The request holds its scope: without this, each of them would wait for the garbage collector.
             del scope[REQUEST]
 

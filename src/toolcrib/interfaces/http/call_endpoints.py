@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from toolcrib.interfaces.http.server_state import UNKNOWN
 from toolcrib.lib.presentation import to_platform
+from toolcrib.lib.view import call_mode
 from toolcrib.model.call import Call, Consent, Scope
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.result import Decision
@@ -150,7 +151,7 @@ class CallEndpoints:
             bundle=bundle,
             version=version,
             session=None if session_id is None else self._session(session_id, request.caller),
-            mode=text_of(body, "mode"),
+            mode=call_mode(text_of(body, "mode")),
             confirmation=text_of(body, "confirmation"),
             id=request.call_id,
             consent=Consent.EITHER,

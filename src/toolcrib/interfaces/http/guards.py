@@ -8,9 +8,10 @@ import ipaddress
 import math
 import re
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from toolcrib.features.access.sign_in import CSRF_HEADER, csrf_of, session_in
+from toolcrib.lib.view import VIEW
 from toolcrib.model.call import Scope
 from toolcrib.model.errors import Kind
 from toolcrib.toolkit.http.messages import CALLER, REQUEST
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from starlette.types import Scope as AsgiScope
 
     from toolcrib.features.access.tokens import Token, Tokens
+    from toolcrib.lib.view import View
     from toolcrib.toolkit.http.messages import Header, Request
 
 
@@ -157,29 +159,43 @@ PASSED_ON = frozenset(
 PASSED_ON_BEGINS = b"x-forwarded-"
 
 
+class Caller(NamedTuple):
+    """Who makes a request: an id, what it may do, which tools it sees, and who has its token."""
+
+    id: str
+    scopes: frozenset[Scope]
+    view: View | None = None
+    holder: str = ""
+
+
+def local_caller(view: View | None) -> Caller:
+    """A client on this machine without a token; one that sees only some tools may not manage them."""
+    return Caller(LOCAL, LOCAL_SCOPES if view is None else LOCAL_SCOPES - {Scope.MANAGE}, view)
+
+
 class Callers:
-    """Find the caller of a request by its token; where that is allowed, a loopback client is the local user."""
+    """Find the caller of a request by its token; `local` is that of a loopback client without one, where that is allowed."""
 
-    def __init__(self, tokens: Tokens, *, open_to_loopback: bool) -> None:
+    def __init__(self, tokens: Tokens, local: Caller | None) -> None:
         self._tokens = tokens
-        self._is_open = open_to_loopback
+        self._local = local
 
-    def identify(self, request: Request, needed: Scope) -> tuple[str, frozenset[Scope]]:
-        """The id of the caller; raises if there is none, or if it lacks the scope."""
-        caller, scopes = self._find(request)
-        if needed in scopes:
-            return caller, scopes
+    def identify(self, request: Request, needed: Scope) -> Caller:
+        """The caller; raises if there is none, or if it lacks the scope."""
+        caller = self._find(request)
+        if needed in caller.scopes:
+            return caller
         who = "the token" if b"authorization" in request.fields else "a client without a token"
         message = f"{who} may not {needed}; make a token that may: crib token create NAME --scope {needed}"
         challenge = b'Bearer error="insufficient_scope", scope="%b"' % str(needed).encode()
         raise Refusal(403, Kind.AUTH, message, headers=((b"www-authenticate", challenge),))
 
-    def _find(self, request: Request) -> tuple[str, frozenset[Scope]]:
+    def _find(self, request: Request) -> Caller:
         if b"authorization" not in request.fields:
             if (token := self._signed_in(request)) is not None:
-                return token.id, token.scopes
-            if self._is_open and _is_from_here(request):
-                return LOCAL, LOCAL_SCOPES
+                return Caller(token.id, token.scopes, token.view, token.name)
+            if self._local is not None and _is_from_here(request):
+                return self._local
             raise _unknown("send a token as Authorization: Bearer …; make one with: crib token create", b"Bearer")
         scheme, _, text = request.header(b"authorization").partition(" ")
         token = None
@@ -187,7 +203,7 @@ class Callers:
             token = self._tokens.check(text)
         if token is None:
             raise _unknown("the token is unknown, revoked or expired", b'Bearer error="invalid_token"')
-        return token.id, token.scopes
+        return Caller(token.id, token.scopes, token.view, token.name)
 
     def _signed_in(self, request: Request) -> Token | None:
         """The token of a person who is signed in to the web page; raises if a change does not come from the page itself."""
@@ -209,7 +225,8 @@ class Gate:
 
     def admit(self, request: Request, needed: Scope) -> None:
         """Admit the request of a known caller; raises for any other."""
-        request.caller, request.scopes = self._callers.identify(request, needed)
+        request.caller, request.scopes, view, request.holder = self._callers.identify(request, needed)
+        VIEW.set(view)
         request.scope[CALLER] = request.caller
         self._rates.admit(request.caller)
 

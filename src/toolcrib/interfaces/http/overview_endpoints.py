@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextvars import Context
 from typing import TYPE_CHECKING
 
 from toolcrib.core.describe import all_facts_of, found_facts, listed
@@ -12,6 +13,7 @@ from toolcrib.features.requests.endpoint_handlers import QueueThreads
 from toolcrib.features.requests.settings import QueueSettings
 from toolcrib.lib import __version__
 from toolcrib.lib.document_format import SCHEMA_VERSION
+from toolcrib.lib.view import current_view
 from toolcrib.model.call import Scope
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.toolkit.http.contract import (
@@ -85,7 +87,8 @@ class OverviewEndpoints:
 
     async def health(self, request: Request) -> Answer:
         """GET /crib/health: readiness, versions and problems."""
-        problems = await self._problems.read()
+        # Problems name files and tools, so a caller that sees only some of them is told of none.
+        problems = await self._problems.read() if current_view() is None else []
         return answer_json(
             {
                 "ready": self._service.ready,
@@ -100,7 +103,8 @@ class OverviewEndpoints:
     async def _queue_problem(self) -> str | None:
         """What is wrong with the queue's server; concurrent requests share one query."""
         if self._asked is None or self._asked.done():
-            self._asked = asyncio.ensure_future(self._ask_queue())
+            # Its answer is for every caller, whatever the one sees that asks first.
+            self._asked = asyncio.create_task(self._ask_queue(), context=Context())
         done, _ = await asyncio.wait({self._asked}, timeout=QUEUE_SECONDS)
         return (
             self._asked.result() or None if done else f"the queue of requests did not answer within {QUEUE_SECONDS} s"

@@ -9,7 +9,8 @@ from functools import cached_property
 from html import escape
 from typing import TYPE_CHECKING, cast
 
-from toolcrib.interfaces.http.server_state import CONTENT_TYPE
+from toolcrib.interfaces.http.server_state import CONTENT_TYPE, OTHERS, UNKNOWN
+from toolcrib.lib.view import current_view
 from toolcrib.model.call import Scope
 from toolcrib.model.errors import Kind
 from toolcrib.toolkit.http.contract import SWITCH, Reply, closed
@@ -17,7 +18,7 @@ from toolcrib.toolkit.http.endpoint import Endpoint, EndpointTable, describe_api
 from toolcrib.toolkit.http.messages import Answer, answer_json, to_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from toolcrib.interfaces.http.server_state import HttpHost, Service
     from toolcrib.toolkit.http.messages import Request
@@ -155,8 +156,16 @@ PAGE_POLICY = (
 class PageEndpoints:
     """The OpenAPI document, the docs page, metrics, liveness and readiness."""
 
-    def __init__(self, service: Service, tables: tuple[EndpointTable, ...], *, needs_token: bool) -> None:
+    def __init__(
+        self,
+        service: Service,
+        tables: tuple[EndpointTable, ...],
+        find: Callable[[str], object | None],
+        *,
+        needs_token: bool,
+    ) -> None:
         self._service = service
+        self._find = find
         self._tables = tables
         self._needs_token = needs_token
 
@@ -170,7 +179,8 @@ class PageEndpoints:
 
     async def metrics(self, request: Request) -> Answer:
         """GET /metrics."""
-        return Answer(body=self._service.metrics_text().encode(), content_type=CONTENT_TYPE.encode())
+        text = self._service.metrics_text() if current_view() is None else self._service.metrics_text(self._is_shown)
+        return Answer(body=text.encode(), content_type=CONTENT_TYPE.encode())
 
     async def alive(self, request: Request) -> Answer:
         """GET /healthz: liveness."""
@@ -179,6 +189,9 @@ class PageEndpoints:
     async def ready(self, request: Request) -> Answer:
         """GET /readyz: readiness; 503 while the server shuts down."""
         return answer_json({"ready": self._service.ready}, status=200 if self._service.ready else 503)
+
+    def _is_shown(self, label: str) -> bool:
+        return label in {OTHERS, UNKNOWN} or self._find(label) is not None
 
     @cached_property
     def _document(self) -> bytes:
@@ -190,7 +203,7 @@ class PageEndpoints:
 
 
 def _page_endpoints(host: HttpHost) -> PageEndpoints:
-    return PageEndpoints(host.service, host.tables, needs_token=host.needs_token)
+    return PageEndpoints(host.service, host.tables, host.crib.find, needs_token=host.needs_token)
 
 
 PAGE_ENDPOINTS = EndpointTable(

@@ -9,6 +9,7 @@ import platform
 import time
 from bisect import bisect_left
 from collections import Counter
+from contextvars import Context
 from dataclasses import dataclass
 from ipaddress import IPv6Address, ip_address
 from pathlib import Path
@@ -93,8 +94,8 @@ class Service:
         for exchange in tuple(self.exchanges):
             exchange.look(now)
 
-    def metrics_text(self) -> str:
-        """All metrics, in the text format of Prometheus."""
+    def metrics_text(self, shows: Callable[[str], bool] = lambda _: True) -> str:
+        """All metrics, in the text format of Prometheus, but for calls of tools that `shows` does not show."""
         admission, connections = self.admission, self.connections
         return self.metrics.text(
             gauges={
@@ -108,6 +109,7 @@ class Service:
                 "toolcrib_calls_refused_total": admission.refused,
                 "toolcrib_http_connections_refused_total": connections.refused,
             },
+            shows=shows,
         )
 
 
@@ -199,8 +201,11 @@ class HttpMetrics:
         """Count a malformed request."""
         self._malformed[status] = self._malformed.get(status, 0) + 1
 
-    def text(self, gauges: Mapping[str, float], counters: Mapping[str, float]) -> str:
-        """All metrics, with further gauges and counters."""
+    def text(
+        self, gauges: Mapping[str, float], counters: Mapping[str, float], shows: Callable[[str], bool] = lambda _: True
+    ) -> str:
+        """All metrics, with further gauges and counters; of calls, those of tools that `shows` shows."""
+        calls = [(*key, count) for key, count in sorted(self._calls.items()) if shows(key[0])]
         lines: list[str] = []
         for name, value in gauges.items():
             lines += _family(name, "gauge", [("", value)])
@@ -214,7 +219,7 @@ class HttpMetrics:
         lines += _family(
             "toolcrib_calls_total",
             "counter",
-            [(_labels(tool=tool, outcome=outcome), count) for (tool, outcome), count in sorted(self._calls.items())],
+            [(_labels(tool=tool, outcome=outcome), count) for tool, outcome, count in calls],
         )
         lines += _family(
             "toolcrib_http_malformed_total",
@@ -350,7 +355,8 @@ class ProblemFinder:
         if (self._task is not None and not self._task.done()) or now < self._due_at:
             return
         self._started_at = now
-        self._task = asyncio.create_task(self._look())
+        # Its result is for every caller, so it is not limited to what the one sees that happens to ask.
+        self._task = asyncio.create_task(self._look(), context=Context())
 
     async def read(self) -> list[str] | None:
         """The messages of all problems; None if the first search has not finished within a moment."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Protocol
 
+from toolcrib.features.access.view import ToolView, both, view_from_settings
 from toolcrib.interfaces.mcp.client_link import Peer
 from toolcrib.interfaces.mcp.header_values import check_arguments, check_standard
 from toolcrib.interfaces.mcp.messages import (
@@ -19,6 +20,7 @@ from toolcrib.interfaces.mcp.messages import (
     write_result,
 )
 from toolcrib.interfaces.mcp.server import McpServer, RequestCancelledError, log_level_of
+from toolcrib.interfaces.mcp.settings import McpSettings
 from toolcrib.interfaces.mcp.versions import (
     ASSUMED,
     STATELESS,
@@ -28,6 +30,7 @@ from toolcrib.interfaces.mcp.versions import (
     initialize,
     is_stateless_request,
 )
+from toolcrib.lib.view import VIEW, current_view
 from toolcrib.model.call import Scope
 from toolcrib.model.errors import Kind
 from toolcrib.toolkit.http.messages import JSON, Answer, until_gone
@@ -138,6 +141,8 @@ class McpEndpoints:
             stream_seconds=self._stream_seconds,
         )
         self._ending = host.ending
+        # What clients without a token see, beside what every such client of the server does.
+        self._local_view = view_from_settings(host.crib.settings.table(McpSettings))
         self._closing: asyncio.Task[None] | None = None
 
     async def post(self, http: HttpRequest) -> Answer:
@@ -145,6 +150,7 @@ class McpEndpoints:
         if self._closing is None:
             self._closing = asyncio.create_task(self._close_at_the_end())
         _check_type(http)
+        self._limit(http)
         message = None
         is_stateless = False
         try:
@@ -161,6 +167,7 @@ class McpEndpoints:
 
     async def listen(self, http: HttpRequest) -> Answer:
         """GET /mcp: the stream on which a session of the older wire hears of changes."""
+        self._limit(http)
         try:
             session = self._session(http)
             if b"text/event-stream" not in http.fields.get(b"accept", b""):
@@ -255,6 +262,12 @@ class McpEndpoints:
         wire, capabilities, result = initialize(request.params)
         token = self._server.sessions.open(wire, capabilities, _caller(http))
         return Answer(body=write_result(request.id, result), headers=((SESSION_HEADER, token.encode()),))
+
+    def _limit(self, http: HttpRequest) -> None:
+        """Limit a client without a token to what this interface shows such clients."""
+        if http.caller == LOCAL and self._local_view is not None:
+            view = current_view()
+            VIEW.set(both(view if isinstance(view, ToolView) else None, self._local_view))
 
     # --- who asks ------------------------------------------------------------------------------------------------------
 

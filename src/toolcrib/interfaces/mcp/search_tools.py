@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from toolcrib.interfaces.mcp.tool_results import structured
 from toolcrib.lib.names import function_name
+from toolcrib.lib.view import current_view
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from toolcrib.model.tool import Tool
 
 SEARCH, DESCRIBE, CALL, REQUEST, WATCH = "search_tools", "describe_tool", "call_tool", "request_tool", "watch_request"
+UNLIMITED = frozenset({SEARCH, DESCRIBE})
 MAX_FOUND = 50
 DEFAULT_FOUND = 10
 MAX_WATCH_SECONDS = 300
@@ -107,8 +109,8 @@ class SearchTools:
             self._handlers |= {REQUEST: self._request, WATCH: self._watch}
 
     def has(self, name: str) -> bool:
-        """Whether the name is one of these tools."""
-        return name in self._handlers
+        """Whether the name is one of these tools; a caller that sees only some tools may not request others."""
+        return name in self._handlers and (name in UNLIMITED or current_view() is None)
 
     async def perform(self, name: str, arguments: Params) -> Params:
         """The result of a call; raises ToolError for one that cannot be carried out."""

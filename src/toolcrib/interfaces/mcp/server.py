@@ -26,6 +26,7 @@ from toolcrib.interfaces.mcp.subscriptions import LISTS, Changes, Listener, is_u
 from toolcrib.interfaces.mcp.tool_list import ToolList, read_cursor, write_cursor
 from toolcrib.interfaces.mcp.tool_results import to_wire
 from toolcrib.interfaces.mcp.versions import FRESH_MS, LOG_LEVEL_KEY, SUBSCRIPTION_KEY, complete, discover
+from toolcrib.lib.view import call_mode
 from toolcrib.model.call import LOG_LEVELS, Call, Consent, plain_call
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.result import Result
@@ -246,11 +247,24 @@ class McpServer:
         if served is None or not served.may_ask:
             if "requestState" in request.params:
                 raise ProtocolError(Code.INVALID_PARAMS, "requestState: this tool asked nothing")
-            result = await self._perform(plain_call(name, arguments, peer.caller, consent=Consent.PERSON), served)
+            mode = call_mode(None)
+            call = (
+                plain_call(name, arguments, peer.caller, consent=Consent.PERSON)
+                if mode is None
+                else Call(name=name, arguments=arguments, caller=peer.caller, consent=Consent.PERSON, mode=mode)
+            )
+            result = await self._perform(call, served)
             return to_wire(result, served, peer.wire)
 
         async def work(link: ClientLink) -> Params:
-            call = Call(name=name, arguments=arguments, caller=peer.caller, consent=Consent.PERSON, client=link)
+            call = Call(
+                name=name,
+                arguments=arguments,
+                caller=peer.caller,
+                consent=Consent.PERSON,
+                mode=call_mode(None),
+                client=link,
+            )
             result = await self._perform(call, served)
             _refuse_undeclared(result, link, peer)
             return to_wire(result, served, peer.wire)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from toolcrib.infra.settings import Table, read_positive, read_words, setting
+from toolcrib.features.access.settings import read_mode
+from toolcrib.infra.settings import Table, read_positive, read_word_set, read_words, setting
 
 
 class McpSettings(Table, name="mcp"):
@@ -13,4 +14,28 @@ class McpSettings(Table, name="mcp"):
     )
     always: tuple[str, ...] = setting(
         default=(), read=read_words, opens=False, summary="tools that a client is shown in any case, by name"
+    )
+    tools: frozenset[str] = setting(
+        default=frozenset(),
+        read=read_word_set,
+        opens=False,
+        summary="the only tools that an MCP client without a token sees: `name`, `bundle/name` or `bundle/*`; all if absent",
+    )
+    bundles: frozenset[str] = setting(
+        default=frozenset(),
+        read=read_word_set,
+        opens=False,
+        summary="the only bundles whose tools an MCP client without a token sees; all if absent",
+    )
+    tags: frozenset[str] = setting(
+        default=frozenset(),
+        read=read_word_set,
+        opens=False,
+        summary="the tags of which a tool must have one for an MCP client without a token to see it; none if absent",
+    )
+    mode: str = setting(
+        default="",
+        read=read_mode,
+        opens=False,
+        summary="the mode whose tools an MCP client without a token sees, and makes its calls in; any if absent",
     )

@@ -11,6 +11,7 @@ from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from toolcrib.features.access.view import view_from_settings
 from toolcrib.interfaces.mcp.client_link import Peer
 from toolcrib.interfaces.mcp.messages import (
     Code,
@@ -25,6 +26,7 @@ from toolcrib.interfaces.mcp.messages import (
 )
 from toolcrib.interfaces.mcp.seals import known_capabilities
 from toolcrib.interfaces.mcp.server import McpServer, RequestCancelledError, log_level_of
+from toolcrib.interfaces.mcp.settings import McpSettings
 from toolcrib.interfaces.mcp.stdio_opening import MAX_LINE, PIECE, write_all
 from toolcrib.interfaces.mcp.versions import (
     ONLY_STATELESS,
@@ -33,6 +35,7 @@ from toolcrib.interfaces.mcp.versions import (
     initialize,
     is_stateless_request,
 )
+from toolcrib.lib.view import seen_through
 from toolcrib.model.errors import Kind
 
 if TYPE_CHECKING:
@@ -70,6 +73,7 @@ class Connection:
     def __init__(self, crib: Crib, opening: Opening) -> None:
         self._server = McpServer(crib)
         self._caller = f"mcp:{crib.caller}"
+        self._view = view_from_settings(crib.settings.table(McpSettings))
         self._opening = opening
         self._lines = Lines(self._receive)
         self._writer = Writer(opening.target, self._lose)
@@ -119,10 +123,12 @@ class Connection:
         except UnreadableError as problem:
             self._writer.answer(write_error(problem.id, problem))
             return
-        if isinstance(message, Request):
-            self._begin(message)
-        else:
-            self._take(message)
+        # Set for each message: it comes from the thread that reads, which sees everything.
+        with seen_through(self._view):
+            if isinstance(message, Request):
+                self._begin(message)
+            else:
+                self._take(message)
 
     def _begin(self, request: Request) -> None:
         if len(self._tasks) >= MAX_RUNNING:

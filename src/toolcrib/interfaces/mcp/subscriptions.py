@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
+from contextvars import Context
 from typing import TYPE_CHECKING
 
 from toolcrib.interfaces.mcp.messages import Code, ProtocolError, write_notification
 from toolcrib.interfaces.mcp.versions import SUBSCRIPTION_KEY
+from toolcrib.lib.view import current_view, seen_through
 from toolcrib.model.errors import Kind
 
 if TYPE_CHECKING:
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from toolcrib.crib import Crib
     from toolcrib.interfaces.mcp.client_link import Outlet
     from toolcrib.interfaces.mcp.messages import Id, Params
+    from toolcrib.lib.view import View
 
 logger = logging.getLogger("toolcrib.mcp")
 
@@ -44,6 +47,10 @@ class Listener:
         self.caller = caller
         self.lists = lists
         self.uris = uris
+        # What the client sees; a change of other tools is none to it.
+        self.view = current_view()
+        self.visible: object = None
+        self.has_news = True
         self._outlet = outlet
         self._meta: Params = {} if subscription is None else {"_meta": {SUBSCRIPTION_KEY: subscription}}
 
@@ -89,7 +96,8 @@ class Changes:
                 lambda uri: loop.call_soon_threadsafe(self._tell_resource, uri)  # type: ignore[arg-type]  # it returns a handle
             )
             self._seen = loop.create_future()
-            self._watching = asyncio.create_task(self._watch(self._seen))
+            # It looks for every client, whatever the first one sees.
+            self._watching = asyncio.create_task(self._watch(self._seen), context=Context())
         if self._seen is not None:
             # What changes from here on is a change; what was there before is not.
             try:
@@ -97,6 +105,8 @@ class Changes:
             except asyncio.CancelledError:
                 self.remove(listener)
                 raise
+        if listener.view is not None:
+            listener.visible = await asyncio.to_thread(self._visible, listener.view)
 
     def remove(self, listener: Listener) -> None:
         """Tell this client of nothing more."""
@@ -130,6 +140,7 @@ class Changes:
                 logger.exception("the catalogue could not be looked at for changes")
                 continue
             if now != tools:
+                await asyncio.to_thread(self._look_for_limited)
                 self._tell_lists("toolsListChanged", "resourcesListChanged")
             elif published_now != published:
                 self._tell_lists("resourcesListChanged")
@@ -140,9 +151,23 @@ class Changes:
     def _look(self) -> tuple[object, int]:
         return self._crib.generation, self._crib.publications.generation
 
+    def _look_for_limited(self) -> None:
+        """Find out which of the clients that see only some tools see others than before."""
+        known: dict[View, object] = {}
+        for listener in tuple(self._listeners):
+            if listener.view is not None:
+                if listener.view not in known:
+                    known[listener.view] = self._visible(listener.view)
+                listener.has_news = listener.visible != known[listener.view]
+                listener.visible = known[listener.view]
+
+    def _visible(self, view: View) -> object:
+        with seen_through(view):
+            return sorted((tool.name, tool.content_hash) for tool in self._crib.offered())
+
     def _tell_lists(self, *names: str) -> None:
         for listener in tuple(self._listeners):
-            for name in names:
+            for name in names if listener.has_news or "toolsListChanged" not in names else ():
                 listener.tell_list(name)
 
     def _tell_resource(self, uri: str) -> None:

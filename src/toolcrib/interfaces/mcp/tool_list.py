@@ -7,6 +7,7 @@ import base64
 import binascii
 import logging
 import time
+from collections import OrderedDict
 from typing import TYPE_CHECKING
 
 import orjson
@@ -16,18 +17,22 @@ from toolcrib.interfaces.mcp.search_tools import definitions
 from toolcrib.interfaces.mcp.settings import McpSettings
 from toolcrib.interfaces.mcp.tool_definitions import ServedTool, serve_tool
 from toolcrib.interfaces.mcp.versions import FRESH_MS, complete
+from toolcrib.lib.view import current_view
 from toolcrib.model.errors import ToolError
 
 if TYPE_CHECKING:
     from toolcrib.crib import Crib
     from toolcrib.interfaces.mcp.messages import Params, Request
     from toolcrib.interfaces.mcp.versions import Wire
+    from toolcrib.lib.view import View
     from toolcrib.model.tool import Tool
 
 logger = logging.getLogger("toolcrib.mcp")
 
 PAGE = 1_000
 TOOLS_KEPT = 50_000
+# Views of callers whose lists are prepared.
+VIEWS_KEPT = 64
 MAX_CURSOR = 64
 # How long a prepared list is given out before files are looked at for changes.
 LOOK_SECONDS = 0.1
@@ -35,8 +40,19 @@ LOOK_SECONDS = 0.1
 Kind = tuple[bool, bool]
 
 
+class Listed:
+    """What callers with one view are shown: the tools, whether they search for more, and the pages prepared so far."""
+
+    def __init__(self, generation: object, tools: list[ServedTool], *, is_searched: bool) -> None:
+        self.generation = generation
+        self.tools = tools
+        self.is_searched = is_searched
+        self.pages: dict[Kind, list[orjson.Fragment]] = {}
+        self.looked = time.monotonic()
+
+
 class ToolList:
-    """The tools of a crib as clients see them."""
+    """The tools of a crib as clients see them, for each view of callers apart."""
 
     def __init__(self, crib: Crib) -> None:
         self._crib = crib
@@ -44,11 +60,8 @@ class ToolList:
         self._always = frozenset(crib.settings.table(McpSettings).always)
         self._asks = crib.settings["requests"].missing
         self._served: dict[Tool, ServedTool] = {}
-        self._generation: object = None
-        self._looked = 0.0
-        self._pages: dict[Kind, list[orjson.Fragment]] = {}
+        self._listed: OrderedDict[View | None, Listed] = OrderedDict()
         self._preparing = asyncio.Lock()
-        self.is_searched = False
 
     def find(self, name: str) -> ServedTool | None:
         """What is known of the tool that a name means; None if it means none that can be called."""
@@ -78,42 +91,44 @@ class ToolList:
     async def page(self, wire: Wire, params: Params) -> orjson.Fragment:
         """A page of the list, as it goes over the wire."""
         number = read_cursor(params)
-        pages = await self._current(wire)
+        pages = await self._pages(await self._current(), wire)
         if number >= len(pages):
             raise _bad_cursor()
         return pages[number]
 
     async def is_large(self) -> bool:
         """Whether there are more tools than are listed, so that clients search."""
-        await self._look()
-        return self.is_searched
+        return (await self._current()).is_searched
 
-    async def _current(self, wire: Wire) -> list[orjson.Fragment]:
-        await self._look()
+    async def _pages(self, listed: Listed, wire: Wire) -> list[orjson.Fragment]:
         kind = (wire.has_structure, wire.has_any_structure)
-        pages = self._pages.get(kind)
+        pages = listed.pages.get(kind)
         if pages is None:
             async with self._preparing:
-                pages = self._pages.get(kind)
+                pages = listed.pages.get(kind)
                 if pages is None:
-                    pages = self._pages[kind] = await asyncio.to_thread(self._prepare, wire)
+                    pages = listed.pages[kind] = await asyncio.to_thread(self._prepare, listed, wire)
         return pages
 
-    async def _look(self) -> None:
-        """Forget what was prepared if any tool has changed since."""
-        now = time.monotonic()
-        if now - self._looked < LOOK_SECONDS and self._generation is not None:
-            return
+    async def _current(self) -> Listed:
+        """What the current caller is shown, made anew if any tool has changed since."""
+        view = current_view()
+        listed = self._listed.get(view)
+        if listed is not None and time.monotonic() - listed.looked < LOOK_SECONDS:
+            return listed
         generation = self._crib.generation
-        self._looked = now
-        if generation != self._generation:
-            self._pages.clear()
-            async with self._preparing:
-                self._offered = await asyncio.to_thread(self._offer)
-            self._generation = generation
-            self._pages.clear()
+        if listed is not None and listed.generation == generation:
+            listed.looked = time.monotonic()
+            return listed
+        async with self._preparing:
+            listed = await asyncio.to_thread(self._offer, generation)
+        self._listed[view] = listed
+        self._listed.move_to_end(view)
+        if len(self._listed) > VIEWS_KEPT:
+            self._listed.popitem(last=False)
+        return listed
 
-    def _offer(self) -> list[ServedTool]:
+    def _offer(self, generation: object) -> Listed:
         """The tools that are listed, by name."""
         found: list[ServedTool] = []
         for tool in self._crib.offered():
@@ -121,18 +136,18 @@ class ToolList:
                 found.append(self.serve(tool))
             except ToolError as problem:
                 logger.warning("%s is not offered to MCP clients: %s", tool.name, problem.message)
-        self.is_searched = len(found) > self._limit
-        if self.is_searched:
+        is_searched = len(found) > self._limit
+        if is_searched:
             found = [served for served in found if served.tool.name in self._always or served.name in self._always]
-        return sorted(found, key=lambda served: served.name)
+        return Listed(generation, sorted(found, key=lambda served: served.name), is_searched=is_searched)
 
-    def _prepare(self, wire: Wire) -> list[orjson.Fragment]:
-        listed = [served.definition(wire) for served in self._offered]
-        if self.is_searched:
-            own = definitions(requests=self._asks)
+    def _prepare(self, listed: Listed, wire: Wire) -> list[orjson.Fragment]:
+        shown = [served.definition(wire) for served in listed.tools]
+        if listed.is_searched:
+            own = definitions(requests=self._asks and current_view() is None)
             names = {definition["name"] for definition in own}
-            listed = [*own, *(definition for definition in listed if definition["name"] not in names)]
-        pages = [listed[start : start + PAGE] for start in range(0, len(listed), PAGE)] or [[]]
+            shown = [*own, *(definition for definition in shown if definition["name"] not in names)]
+        pages = [shown[start : start + PAGE] for start in range(0, len(shown), PAGE)] or [[]]
         return [_write_page(page, number, len(pages), wire) for number, page in enumerate(pages)]
 
 

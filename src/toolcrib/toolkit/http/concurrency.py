@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from functools import partial
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
@@ -115,4 +116,5 @@ class Threads:
 
 
 async def _run(executor: ThreadPoolExecutor, work: Callable[[], T]) -> T:
-    return await asyncio.get_running_loop().run_in_executor(executor, work)
+    # In the context of the request, which says what its caller may see.
+    return await asyncio.get_running_loop().run_in_executor(executor, copy_context().run, work)
