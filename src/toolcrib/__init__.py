@@ -17,11 +17,10 @@ if TYPE_CHECKING:
     from toolcrib.model.bundle import Bundle
     from toolcrib.model.call import Call, Context
     from toolcrib.model.errors import Kind, SettingsError, ToolError
-    from toolcrib.model.limits import Cost, Limits, RetryPolicy
     from toolcrib.model.protocols import Rule
     from toolcrib.model.result import ALLOW, Intent, Result, Verdict, confirm, deny
     from toolcrib.model.session import Session
-    from toolcrib.model.tool import Tool
+    from toolcrib.model.tool import Cost, Limits, RetryPolicy, Tool
 
 __all__ = [
     "ALLOW",
@@ -62,14 +61,14 @@ _HOMES = {
     "Bundle": "toolcrib.model.bundle",
     "Call": "toolcrib.model.call",
     "Context": "toolcrib.model.call",
-    "Cost": "toolcrib.model.limits",
+    "Cost": "toolcrib.model.tool",
     "Crib": "toolcrib.crib",
     "Intent": "toolcrib.model.result",
     "Kind": "toolcrib.model.errors",
-    "Limits": "toolcrib.model.limits",
+    "Limits": "toolcrib.model.tool",
     "PromptArgument": "toolcrib.features.publications.definitions",
     "Result": "toolcrib.model.result",
-    "RetryPolicy": "toolcrib.model.limits",
+    "RetryPolicy": "toolcrib.model.tool",
     "Rule": "toolcrib.model.protocols",
     "RuleEngine": "toolcrib.core.rules",
     "SafetyRule": "toolcrib.features.safety_rules.operator_patterns",

@@ -27,7 +27,7 @@ def main(words: Sequence[str] | None = None) -> int:
         # A client waits for its first answer, which needs nothing of the rest.
         opening = load("toolcrib.interfaces.mcp.stdio_opening:open_stdio")()
     # Loaded only now, so that nothing is collected meanwhile.
-    return int(load("toolcrib.interfaces.cli.entry:main")(words, opening))
+    return int(load("toolcrib.interfaces.cli:main")(words, opening))
 
 
 def _serves_stdio(words: Sequence[str]) -> bool:

@@ -10,20 +10,18 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolcrib.core.call_state import Policy
-from toolcrib.core.catalog import Catalog
+from toolcrib.core.call_state import AccessSettings, CallsSettings, Policy
+from toolcrib.core.catalog import Catalog, CatalogSettings
 from toolcrib.core.execution import never_waits, refuse_inside_a_loop, run_alone
 from toolcrib.core.pipeline import Pipeline
 from toolcrib.core.plugins import Plugins
-from toolcrib.core.resources import Resources
+from toolcrib.core.resources import ModulesSettings, Resources
 from toolcrib.core.rules import RuleEngine
-from toolcrib.core.settings import AccessSettings, CallsSettings, CatalogSettings, ModulesSettings
 from toolcrib.core.sources import SWITCHES, SYSTEM_BUNDLE, StoredSwitches
 from toolcrib.infra.settings import HOST_PROGRAM, Settings, load_settings
 from toolcrib.lib.view import current_view
 from toolcrib.model.call import Call, plain_call
 from toolcrib.model.errors import SettingsError, ToolError
-from toolcrib.model.session import Session
 from toolcrib.model.tool import Script
 
 if TYPE_CHECKING:
@@ -56,7 +54,7 @@ if TYPE_CHECKING:
     from toolcrib.lib.presentation import Prompt
     from toolcrib.model.protocols import Journal, Rule, Store
     from toolcrib.model.result import Explanation, Intent, Result
-    from toolcrib.model.session import Send
+    from toolcrib.model.session import Send, Session
     from toolcrib.model.tool import Entry, Tool
 
     T = TypeVar("T")
@@ -257,7 +255,8 @@ class Crib:
         It keeps to the registry that is in force now. `send` hands messages of tools to the client, `on_intent` is called with what
         tools ask the host to do; the other bounds are those of a `Session`.
         """
-        return Session(
+        return self._resources.make(  # type: ignore[no-any-return]  # so it is registered
+            "session",
             id=os.urandom(12).hex(),
             mode=mode,
             state=state,

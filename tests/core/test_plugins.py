@@ -20,7 +20,7 @@ EXAMPLE = SOURCE.parents[1] / "examples/plugin"
 # What a plug-in of ours may name besides modules of its own feature: the layers below features.
 BELOW = ("toolcrib.toolkit.", "toolcrib.core.", "toolcrib.infra.", "toolcrib.lib.", "toolcrib.model.")
 # The only files that load a part by a text.
-LOADERS = ("__init__.py", "__main__.py", "core/plugins.py", "interfaces/cli/entry.py")
+LOADERS = ("__init__.py", "__main__.py", "core/plugins.py", "interfaces/cli/__init__.py")
 
 
 def registered_by(reference: str) -> Plugins:

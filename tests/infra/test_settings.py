@@ -9,8 +9,8 @@ from typing import cast
 import pytest
 
 from toolcrib import Crib, SettingsError
+from toolcrib.core.call_state import AccessSettings, CallsSettings
 from toolcrib.core.plugins import Plugins
-from toolcrib.core.settings import AccessSettings, CallsSettings
 from toolcrib.features.safety_rules.settings import CustomRule, RulesSettings
 from toolcrib.infra.sandbox.settings import SandboxSettings
 from toolcrib.infra.settings import (

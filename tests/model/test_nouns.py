@@ -11,9 +11,8 @@ import pytest
 
 from toolcrib import Bundle, Call, Cost, Intent, Kind, Limits, Result, RetryPolicy, SettingsError, Tool, ToolError
 from toolcrib.model.call import plain_call
-from toolcrib.model.limits import Backoff
 from toolcrib.model.result import succeed
-from toolcrib.model.tool import Function, Script
+from toolcrib.model.tool import Backoff, Function, Script
 
 
 def nothing() -> None:
@@ -132,7 +131,7 @@ def test_the_content_hash_does_not_change_with_where_a_tool_lies(tmp_path):
 
 FIXED = """
 from pathlib import Path
-from toolcrib.model.limits import Cost, Limits, RetryPolicy
+from toolcrib.model.tool import Cost, Limits, RetryPolicy
 from toolcrib.model.tool import Behaviour, Script, SideEffects, Tool
 
 tool = Tool(

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolcrib import Kind, Session, ToolError
-from toolcrib.model.session import MAX_EMPTY, Step
+from toolcrib.model.session import Step
 
 PATIENCE = 10
 
@@ -55,7 +55,7 @@ def test_what_was_called_late_in_a_turn_is_remembered_for_that_turn():
     step = Step(tool="t", mark=b"m")
     turn = session.admit(step)
     session.next_turn()
-    for _ in range(MAX_EMPTY):
+    for _ in range(Session.MAX_EMPTY):
         session.note_empty("t", turn)
     assert not session.finds_nothing("t")
     assert session.admit(step) is not None
@@ -108,7 +108,7 @@ def test_a_session_admits_what_a_plain_list_of_its_calls_would(acts, max_calls, 
                 and below(max_turn, turn)
                 and (not act.is_retrieval or below(max_retrievals, [step for step in turn if step.is_retrieval]))
                 and (not act.mark or below(max_repeats, [step for step in turn if step.mark == act.mark]))
-                and (not act.mark or empty.count(act.tool) < MAX_EMPTY)
+                and (not act.mark or empty.count(act.tool) < Session.MAX_EMPTY)
             )
             admitted = session.admit(act)
             assert (admitted is not None) is expected

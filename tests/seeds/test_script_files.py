@@ -8,8 +8,7 @@ from toolcrib import Cost, RetryPolicy
 from toolcrib.features.scripts.format import ScriptFile
 from toolcrib.lib.schema import compile_schema
 from toolcrib.lib.yaml import read_yaml
-from toolcrib.model.limits import Backoff
-from toolcrib.model.tool import Convention
+from toolcrib.model.tool import Backoff, Convention
 
 FIXTURES = Path(__file__).parent / "fixtures"
 TOOLS = FIXTURES / "ai_tools"

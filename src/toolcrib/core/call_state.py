@@ -8,13 +8,13 @@ from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Protocol
 
+from toolcrib.infra.settings import Table, read_positive, read_word_set, setting
 from toolcrib.lib.schema import check_schema, compile_schema, fill_defaults
 from toolcrib.lib.schema_structure import bound_integers, holds_text
 from toolcrib.lib.view import current_view, seen_through
 from toolcrib.model.call import Call, Context
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.model.limits import ONCE, REPEAT_IDEMPOTENT
-from toolcrib.model.tool import Function, Http
+from toolcrib.model.tool import ONCE, REPEAT_IDEMPOTENT, Function, Http
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -23,11 +23,10 @@ if TYPE_CHECKING:
     from toolcrib.lib.schema import Validator
     from toolcrib.lib.view import View
     from toolcrib.model.call import ClientLink, Question
-    from toolcrib.model.limits import RetryPolicy
     from toolcrib.model.protocols import Bound, Line, Rule, Runner
     from toolcrib.model.result import Outcome, Result, Verdict
     from toolcrib.model.session import Step, Turn
-    from toolcrib.model.tool import Entry, Tool
+    from toolcrib.model.tool import Entry, RetryPolicy, Tool
 
     Perform = Callable[[Call], Awaitable[Result]]
     Record = Callable[[Line], None]
@@ -181,6 +180,52 @@ RESULT_BYTES = 256_000
 # What runs in processes of its own may use its whole limit; ending them and reporting it takes a moment more.
 ROOM_SECONDS = 0.5
 NET_HTTP = frozenset({"net.http"})
+
+
+def _read_variables(name: str, value: object) -> frozenset[str]:
+    words = read_word_set(name, value)
+    for word in sorted(words):
+        tool, _, variable = word.partition(":")
+        if not tool or not variable.isidentifier() or not variable.isascii():
+            raise ValueError(f"{name}: {word!r:.80} is no grant of a variable; write 'tool:NAME' or '*:NAME'")
+    return words
+
+
+class AccessSettings(Table, name="access"):
+    """What tools may use."""
+
+    grants: frozenset[str] = setting(
+        default=frozenset({"fs.*"}),
+        read=read_word_set,
+        adds=True,
+        summary="capabilities that tools may use, each by name, as everything below a dot (`net.*`), or all of them (`*`)",
+    )
+    variables: frozenset[str] = setting(
+        default=frozenset(),
+        read=_read_variables,
+        summary="variables of the host that tools may see, each as `tool:NAME`, or `*:NAME` for every tool",
+    )
+
+
+class CallsSettings(Table, name="calls"):
+    """How calls are bounded."""
+
+    timeout_ms: int = setting(
+        default=30_000,
+        read=read_positive,
+        opens=False,
+        summary="how long a call may take whose tool says nothing about it",
+    )
+    result_bytes: int = setting(
+        default=256_000,
+        read=read_positive,
+        opens=False,
+        summary="how large a value may be before it is kept aside to be read in pieces",
+    )
+    confirmation_seconds: int = setting(
+        default=300, read=read_positive, opens=False, summary="how long a confirmation can be used"
+    )
+    max_steps: int = setting(default=20, read=read_positive, opens=False, summary="how many calls a session may make")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

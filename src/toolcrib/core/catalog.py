@@ -7,6 +7,7 @@ from itertools import chain, takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
 from toolcrib.core.sources import Index, LateSource, Rank, Switches, ToolList
+from toolcrib.infra.settings import Table, read_word_set, read_words, setting
 from toolcrib.lib.names import action_of, did_you_mean, read_address, slug_of
 from toolcrib.lib.view import current_view
 from toolcrib.model.errors import Kind, ToolError
@@ -22,6 +23,23 @@ if TYPE_CHECKING:
 
     # What to ask whether something changed, and what it said last.
     Generations = tuple[tuple[Callable[[], object], object], ...]
+
+
+class CatalogSettings(Table, name="catalog"):
+    """Where tools are found, and which of them are disabled."""
+
+    folders: tuple[str, ...] = setting(
+        default=("tools",),
+        read=read_words,
+        opens=False,
+        summary="folders whose files are tools, from the project folder; of equal names the earlier folder is meant",
+    )
+    disabled: frozenset[str] = setting(
+        default=frozenset(),
+        read=read_word_set,
+        opens=False,
+        summary="tools that are disabled, by name, `bundle/name`, either with `@version`, or `bundle/*`",
+    )
 
 
 class Wanted(NamedTuple):

@@ -8,20 +8,18 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from toolcrib.core.settings import CallsSettings
+from toolcrib.core.call_state import CallsSettings
 from toolcrib.lib.export_schemas.definitions import to_openai
 from toolcrib.lib.names import function_name, slug_of
 from toolcrib.lib.view import current_view
-from toolcrib.model.session import MODES
-from toolcrib.model.tool import Chained, Handler
+from toolcrib.model.tool import MODES, Chained, Handler
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from toolcrib.infra.settings import Settings
     from toolcrib.model.bundle import Found
-    from toolcrib.model.limits import RetryPolicy
-    from toolcrib.model.tool import Entry, Tool
+    from toolcrib.model.tool import Entry, RetryPolicy, Tool
 
 
 Facts = dict[str, Any]  # JSON, of whichever shape the key has

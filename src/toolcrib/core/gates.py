@@ -15,8 +15,7 @@ from toolcrib.lib.schema_problems import explain_problems
 from toolcrib.model.call import MAX_DEPTH, Consent
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.result import ALLOW, Decision, Verdict, confirm, deny
-from toolcrib.model.session import MAX_EMPTY, MODES, Step
-from toolcrib.model.tool import Behaviour
+from toolcrib.model.tool import MODES, Behaviour
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from toolcrib.core.call_state import Case, Plan, Policy
     from toolcrib.core.expiring_documents import Confirmations
     from toolcrib.model.protocols import ApprovalStore
-    from toolcrib.model.session import Session
+    from toolcrib.model.session import Session, Step
 
 
 class Rules:
@@ -324,25 +323,22 @@ class Loop:
         session = case.call.session
         if session is None or not _looks_for_loops(case, session):
             return ALLOW
-        step = step_of(case, plan)
+        step = step_of(session, case, plan)
         if session.repeats(step.mark):
             times = "once" if session.max_repeats == 1 else f"{session.max_repeats} times"
             reason = f"{plan.name} was called {times} in this turn with the very same arguments"
             return _refuse_loop(reason, "max_repeats")
         if session.finds_nothing(step.tool):
-            return _refuse_loop(f"{plan.name} found nothing {MAX_EMPTY} times in this turn", "empty")
+            return _refuse_loop(f"{plan.name} found nothing {session.MAX_EMPTY} times in this turn", "empty")
         return ALLOW
 
 
-def step_of(case: Case, plan: Plan) -> Step:
+def step_of(session: Session, case: Case, plan: Plan) -> Step:
     """The call as its session counts it, once its arguments are checked and have their defaults."""
     if case.step is None:
-        session = case.call.session
-        is_marked = session is not None and _looks_for_loops(case, session)
-        mark = _mark(plan.address, case.arguments) if is_marked else b""
-        case.step = Step(
-            tool=plan.address, is_retrieval=_is_retrieval(plan), mark=mark, capabilities=plan.tool.requires
-        )
+        mark = _mark(plan.address, case.arguments) if _looks_for_loops(case, session) else b""
+        is_retrieval = _is_retrieval(plan)
+        case.step = session.step(plan.address, is_retrieval=is_retrieval, mark=mark, capabilities=plan.tool.requires)
     return case.step
 
 
@@ -351,7 +347,7 @@ def take_place(case: Case, plan: Plan) -> bool:
     session = case.call.session
     if session is None:
         return True
-    case.turn = session.admit(step_of(case, plan))
+    case.turn = session.admit(step_of(session, case, plan))
     return case.turn is not None
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolcrib.core.plugins import Plugins
+from toolcrib.core.resources import ModulesSettings
 from toolcrib.core.rules import RuleEngine
-from toolcrib.core.settings import ModulesSettings
 from toolcrib.model.errors import Kind, SettingsError, ToolError
 from toolcrib.model.protocols import Rule
 from toolcrib.model.tool import Function, Tool

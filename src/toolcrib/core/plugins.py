@@ -83,6 +83,7 @@ FEATURES: Mapping[str, tuple[str, ...]] = {
             "resources:host_commands",
             "resources:confirmations",
             "resources:kept_results",
+            "resources:session",
             "resources:expiring",
             "resources:latencies",
             "resources:costs",

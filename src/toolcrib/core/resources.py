@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from toolcrib.core.call_counts import Metrics
+from toolcrib.core.call_state import AccessSettings
+from toolcrib.core.catalog import CatalogSettings
 from toolcrib.core.execution import SecretsMask
 from toolcrib.core.file_source import DocumentSource, FileSource, PackageSource
 from toolcrib.core.journal import FileJournal, MemoryJournal, read_lines
-from toolcrib.core.settings import AccessSettings, CatalogSettings, ModulesSettings
 from toolcrib.core.sources import BUILTIN_BUNDLE, SYSTEM_BUNDLE, LateSource, Rank, ToolList, folder_rank
 from toolcrib.infra.files import make_folder
-from toolcrib.infra.settings import FILE_NAME
+from toolcrib.infra.settings import FILE_NAME, Table, read_words, setting
 from toolcrib.lib.schema import check_parameters, check_schema
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Tool
@@ -31,10 +32,7 @@ if TYPE_CHECKING:
     from toolcrib.model.tool import Entry
 
 
-DATA_FOLDER = ".toolcrib"
 SECRETS_FILE = "secrets.json"
-PROJECT_SCRIPTS = ".ai/tools"
-USER_SCRIPTS = "~/.ai/tools"
 # What Node and Python find from a project's scripts and handlers upwards, and run for them.
 INSTALLED = ("node_modules", "package.json", ".venv", "venv")
 # The sources behind all files: rank, bundles, and whether they are listed. A call of a file never loads what makes them.
@@ -43,6 +41,21 @@ LATE: Mapping[str, tuple[float, tuple[str, ...], bool]] = {
     "builtins": (Rank.BUILTINS, (BUILTIN_BUNDLE,), True),
     "system": (Rank.SYSTEM, (SYSTEM_BUNDLE,), True),
 }
+
+
+class ModulesSettings(Table, name="modules"):
+    """Python modules of the host program; they run in its process."""
+
+    tools: tuple[str, ...] = setting(
+        default=(),
+        read=read_words,
+        summary="Python modules of the host program that hold tools; one that fails to load is reported",
+    )
+    rules: tuple[str, ...] = setting(
+        default=(),
+        read=read_words,
+        summary="Python modules that hold rules; one that fails to load keeps the crib from starting",
+    )
 
 
 @runtime_checkable

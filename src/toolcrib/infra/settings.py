@@ -212,7 +212,11 @@ def read_text(name: str, value: object) -> str:
     return value
 
 
+# What lies in a project, by its usual name, and what a user has outside of all projects.
 FILE_NAME = "toolcrib.toml"
+DATA_FOLDER = ".toolcrib"
+PROJECT_SCRIPTS = ".ai/tools"
+USER_SCRIPTS = "~/.ai/tools"
 ENVIRONMENT_PREFIX = "TOOLCRIB_"
 # What tools are given; a tool that runs `crib` hands it on, and it sets nothing.
 GIVEN_TO_TOOLS = frozenset({"TOOLCRIB_WORKSPACE", "TOOLCRIB_CHANNEL"})
@@ -238,7 +242,7 @@ class ProjectSettings(Table, name="project"):
     """The project itself."""
 
     data_dir: Path = setting(
-        default=Path(".toolcrib"),
+        default=Path(DATA_FOLDER),
         read=read_path,
         summary="the folder of Toolcrib's own data, from the project folder; another one must lie outside the workspace",
     )
@@ -361,6 +365,11 @@ def find_project(
             raise SettingsError(f"{file} belongs to another user; {cure(folder, here)}")
         return folder
     return here
+
+
+def is_project(folder: Path) -> bool:
+    """Whether the folder holds settings, tools, or data of ours."""
+    return any((folder / name).exists() for name in (FILE_NAME, "tools", PROJECT_SCRIPTS, DATA_FOLDER))
 
 
 def _refuse_inside_another(folder: Path, cure: Callable[[Path, Path], str], tables: Tables) -> None:

@@ -11,8 +11,7 @@ import orjson
 from toolcrib.lib.hidden_text import show_hidden
 from toolcrib.lib.names import function_name
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.model.session import MODES
-from toolcrib.model.tool import Behaviour
+from toolcrib.model.tool import MODES, Behaviour
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.tool import MODES
 
 if TYPE_CHECKING:
     import asyncio
@@ -16,10 +17,6 @@ if TYPE_CHECKING:
     from toolcrib.model.result import Intent
 
     Send = Callable[[object], Awaitable[None]]
-
-MODES = frozenset({"text", "voice"})
-# So often a tool may find nothing before the next call in the same turn is taken for a loop.
-MAX_EMPTY = 2
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -61,6 +58,9 @@ class Session:
     `on_intent` is called with what tools ask the host to do, in their order.
     Calls may share it side by side, in several threads too.
     """
+
+    # So often a tool may find nothing before the next call in the same turn is taken for a loop.
+    MAX_EMPTY = 2
 
     def __init__(
         self,
@@ -150,7 +150,13 @@ class Session:
 
     def finds_nothing(self, tool: str) -> bool:
         """Whether the tool has come back empty in this turn so often that it will again."""
-        return _is_reached(MAX_EMPTY, self._turn.empty.get(tool, 0))
+        return _is_reached(self.MAX_EMPTY, self._turn.empty.get(tool, 0))
+
+    def step(
+        self, tool: str, *, is_retrieval: bool = False, mark: bytes = b"", capabilities: frozenset[str] = frozenset()
+    ) -> Step:
+        """A call as the session counts it."""
+        return Step(tool=tool, is_retrieval=is_retrieval, mark=mark, capabilities=capabilities)
 
     def admit(self, step: Step) -> Turn | None:
         """Count a call and say in which turn; None if there was no room. Of two calls at once one gets the last place."""

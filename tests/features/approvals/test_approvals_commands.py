@@ -5,7 +5,7 @@ import json
 import pytest
 
 from toolcrib import Call, Crib, tool
-from toolcrib.interfaces.cli.entry import main
+from toolcrib.interfaces.cli import main
 from toolcrib.model.call import Consent
 
 

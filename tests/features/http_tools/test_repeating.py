@@ -7,8 +7,7 @@ import pytest
 
 from toolcrib import Kind, RetryPolicy
 from toolcrib.features.http_tools.response import MAX_WAIT_SECONDS, Repeating
-from toolcrib.model.limits import Backoff
-from toolcrib.model.tool import HttpCall
+from toolcrib.model.tool import Backoff, HttpCall
 
 
 async def cut(reader, writer):

@@ -7,7 +7,7 @@ import pytest
 from toolcrib import tool
 from toolcrib.adapters import Anthropic, Gemini, OpenAIChat
 from toolcrib.features.model_texts.lint import BUILTINS, skeleton
-from toolcrib.interfaces.cli.entry import main
+from toolcrib.interfaces.cli import main
 
 
 def tool_of(name="weather", description="Tell the weather of a city.", **more):

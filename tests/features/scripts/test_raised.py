@@ -21,7 +21,7 @@ def fail(bench):
 
 @pytest.fixture
 def retry():
-    from toolcrib.model.limits import Limits
+    from toolcrib.model.tool import Limits
 
     return Limits(retry=RetryPolicy(max_attempts=3, initial_delay=0))
 

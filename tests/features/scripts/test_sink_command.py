@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from toolcrib.features.scripts.commands import sink_command
-from toolcrib.interfaces.cli.entry import CribOpener
+from toolcrib.interfaces.cli import CribOpener
 from toolcrib.toolkit.cli import ExitCode, WrongUseError
 
 FIXTURE = Path(__file__).parents[2] / "seeds" / "fixtures" / "ai_tools" / "sinks" / "file_sink.py"

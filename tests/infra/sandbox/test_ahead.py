@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from toolcrib.infra.sandbox.child import system
+from toolcrib.infra.sandbox import system
 from toolcrib.infra.sandbox.jobs import PythonFile
 
 WHO = "import os\ndef main(): return [os.getpid(), os.getppid()]"

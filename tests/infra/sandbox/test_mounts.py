@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from toolcrib.infra.channel import Frames
-from toolcrib.infra.sandbox.child import system
+from toolcrib.infra.sandbox import system
 from toolcrib.infra.sandbox.child.protected_paths import Mounts
 from toolcrib.infra.sandbox.jobs import Program, PythonFile, encode
 

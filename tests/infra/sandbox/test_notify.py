@@ -22,7 +22,8 @@ STARTS = {notifications.pick(notifications.EXECVE), notifications.pick(notificat
 TRUE = os.path.realpath("/bin/true")
 INSTALL = """
 import sys
-from toolcrib.infra.sandbox.child import notifications, system
+from toolcrib.infra.sandbox import system
+from toolcrib.infra.sandbox.child import notifications
 calls, way_out = eval(sys.argv.pop(1)), int(sys.argv.pop(1))
 system.prctl(system.NO_NEW_PRIVS, 1)
 notifications.install(calls, way_out, sys.argv.pop(1).encode())

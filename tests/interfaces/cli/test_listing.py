@@ -16,8 +16,7 @@ from toolcrib.core.describe import HIDDEN, hide_secrets, is_secret
 from toolcrib.interfaces.cli import commands
 from toolcrib.interfaces.cli.local_crib import LocalCrib
 from toolcrib.interfaces.cli.project_commands import check_tools
-from toolcrib.model.limits import Backoff
-from toolcrib.model.tool import Chained, Origin
+from toolcrib.model.tool import Backoff, Chained, Origin
 
 CONFIG = {
     "command": "deploy",

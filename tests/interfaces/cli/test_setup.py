@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from toolcrib import __version__
-from toolcrib.interfaces.cli.open_crib import name_caller
+from toolcrib.interfaces.cli import name_caller
 
 
 @pytest.mark.spec("S4-31")

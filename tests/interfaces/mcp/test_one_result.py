@@ -12,7 +12,7 @@ from tests.interfaces.mcp.formats import ARGUMENTS, NAMES, RESULT, write_project
 from tests.interfaces.mcp.test_stdio import Program
 
 from toolcrib import Crib
-from toolcrib.interfaces.cli.entry import main
+from toolcrib.interfaces.cli import main
 from toolcrib.interfaces.http.app import make_app
 
 WORDS = [f"{name}={value}" for name, value in ARGUMENTS.items()]

@@ -13,9 +13,8 @@ from toolcrib.infra.sandbox.host import kill_time
 from toolcrib.infra.sandbox.jobs import CLEAN_ENVIRONMENT, PROGRAMS, READ, WRITE, Program, build_policy
 from toolcrib.lib.http_syntax import parse_url
 from toolcrib.model.errors import Kind, SettingsError, ToolError
-from toolcrib.model.limits import Limits
 from toolcrib.model.result import Outcome
-from toolcrib.model.tool import Behaviour, Function, SideEffects, Tool
+from toolcrib.model.tool import Behaviour, Function, Limits, SideEffects, Tool
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

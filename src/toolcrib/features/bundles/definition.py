@@ -11,8 +11,7 @@ from toolcrib.lib.document_format import SCHEMA_VERSION, remark_on
 from toolcrib.lib.names import is_uuid7
 from toolcrib.lib.schema_problems import schema_problems
 from toolcrib.model.bundle import Owner
-from toolcrib.model.limits import ONCE, Limits
-from toolcrib.model.tool import MAX_NAME, Http, Origin, SideEffects, Tool, slug_problem, version_problem
+from toolcrib.model.tool import MAX_NAME, ONCE, Http, Limits, Origin, SideEffects, Tool, slug_problem, version_problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection

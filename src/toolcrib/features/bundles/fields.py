@@ -16,8 +16,18 @@ from toolcrib.features.http_tools.request_template import check_http
 from toolcrib.lib.documents import check_plain
 from toolcrib.lib.names import near_misses
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.model.limits import MAX_ATTEMPTS, RETRY_KEYS, Backoff, RetryPolicy
-from toolcrib.model.tool import MAX_NAME, Encoding, ErrorMode, Http, HttpCall, Registered
+from toolcrib.model.tool import (
+    MAX_ATTEMPTS,
+    MAX_NAME,
+    RETRY_KEYS,
+    Backoff,
+    Encoding,
+    ErrorMode,
+    Http,
+    HttpCall,
+    Registered,
+    RetryPolicy,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection

@@ -22,7 +22,7 @@ from toolcrib.lib.names import did_you_mean
 from toolcrib.model.call import Call
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.result import Result
-from toolcrib.model.session import MODES
+from toolcrib.model.tool import MODES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable

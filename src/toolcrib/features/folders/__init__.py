@@ -5,8 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from toolcrib.core.resources import INSTALLED, PROJECT_SCRIPTS
+from toolcrib.core.resources import INSTALLED
 from toolcrib.core.sources import LateSource, Rank
+from toolcrib.infra.settings import PROJECT_SCRIPTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -15,8 +15,7 @@ from toolcrib.lib.positions import SHOWN
 from toolcrib.lib.schema import compile_schema, fill_defaults
 from toolcrib.lib.schema_problems import explain_problems
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.model.limits import Limits
-from toolcrib.model.tool import Behaviour, Handler, Origin, SideEffects, Tool
+from toolcrib.model.tool import Behaviour, Handler, Limits, Origin, SideEffects, Tool
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping

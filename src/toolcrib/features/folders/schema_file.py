@@ -17,8 +17,7 @@ from toolcrib.lib.schema import compile_schema
 from toolcrib.lib.schema_problems import misfitting_choices, misfitting_defaults, schema_problems
 from toolcrib.lib.schema_structure import Graph
 from toolcrib.model.errors import ToolError
-from toolcrib.model.session import MODES
-from toolcrib.model.tool import MAX_NAME, Behaviour, SideEffects, check_slug
+from toolcrib.model.tool import MAX_NAME, MODES, Behaviour, SideEffects, check_slug
 
 if TYPE_CHECKING:
     from enum import StrEnum

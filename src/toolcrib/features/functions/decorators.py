@@ -9,8 +9,7 @@ from toolcrib.model.errors import Kind, ToolError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from toolcrib.model.limits import Cost, RetryPolicy
-    from toolcrib.model.tool import Behaviour, SideEffects
+    from toolcrib.model.tool import Behaviour, Cost, RetryPolicy, SideEffects
 
     F = TypeVar("F", bound=Callable[..., object])
 

@@ -19,16 +19,14 @@ from toolcrib.lib.docstring import read_docstring
 from toolcrib.lib.schema import check_parameters, check_schema
 from toolcrib.model.call import Context
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.model.limits import Limits
-from toolcrib.model.session import MODES
-from toolcrib.model.tool import Behaviour, Function, Origin, SideEffects, Tool
+from toolcrib.model.tool import MODES, Behaviour, Function, Limits, Origin, SideEffects, Tool
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from types import ModuleType
 
     from toolcrib.features.functions.decorators import Options
-    from toolcrib.model.limits import Cost
+    from toolcrib.model.tool import Cost
 
 
 if typing.TYPE_CHECKING:

@@ -14,8 +14,7 @@ from toolcrib.infra.egress.messages import UTF_8, codec_of, decode_text, text_of
 from toolcrib.infra.secrets.secret import MASK
 from toolcrib.lib.documents import MAX_DEPTH, read_json
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.model.limits import REPEAT_IDEMPOTENT
-from toolcrib.model.tool import Encoding
+from toolcrib.model.tool import REPEAT_IDEMPOTENT, Encoding
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from toolcrib.features.http_tools.extraction import Extract
     from toolcrib.infra.egress.messages import Request, Response
     from toolcrib.infra.secrets.secret import VariableMasking
-    from toolcrib.model.limits import RetryPolicy
+    from toolcrib.model.tool import RetryPolicy
 
 HEAD_LETTERS = 500
 SERVER_ERRORS = range(500, 600)

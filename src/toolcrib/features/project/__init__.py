@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from toolcrib.model.limits import MEGABYTE
+from toolcrib.model.tool import MEGABYTE
 
 if TYPE_CHECKING:
     from toolcrib.core.plugins import Plugins
@@ -35,6 +35,7 @@ def register(plugins: Plugins) -> None:
         given=lambda resources: {"root": resources.data.path},
     )
     plugins.add_resource("confirmations", "toolcrib.core.expiring_documents:Confirmations", given=_for_confirmations)
+    plugins.add_resource("session", "toolcrib.model.session:Session", given=lambda _: {})
     plugins.add_resource("kept_results", "toolcrib.core.expiring_documents:KeptResults", given=_for_expiring)
     plugins.add_resource("expiring", "toolcrib.core.expiring_documents:Expiring", given=_for_expiring)
     plugins.add_resource("host_commands", "toolcrib.infra.programs.executables:Commands", given=_for_commands)
@@ -43,10 +44,10 @@ def register(plugins: Plugins) -> None:
     plugins.add_check("toolcrib.features.project.workspace:check_private_addresses")
     plugins.add_settings("project", "toolcrib.infra.settings:ProjectSettings")
     plugins.add_settings("workspace", "toolcrib.infra.settings:WorkspaceSettings")
-    plugins.add_settings("catalog", "toolcrib.core.settings:CatalogSettings")
-    plugins.add_settings("modules", "toolcrib.core.settings:ModulesSettings")
-    plugins.add_settings("access", "toolcrib.core.settings:AccessSettings")
-    plugins.add_settings("calls", "toolcrib.core.settings:CallsSettings")
+    plugins.add_settings("catalog", "toolcrib.core.catalog:CatalogSettings")
+    plugins.add_settings("modules", "toolcrib.core.resources:ModulesSettings")
+    plugins.add_settings("access", "toolcrib.core.call_state:AccessSettings")
+    plugins.add_settings("calls", "toolcrib.core.call_state:CallsSettings")
     plugins.add_settings("sandbox", "toolcrib.infra.sandbox.settings:SandboxSettings")
     plugins.add_settings("egress", "toolcrib.infra.egress.settings:EgressSettings")
     plugins.add_settings("secrets", "toolcrib.infra.secrets.settings:SecretsSettings")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolcrib.model.errors import Kind, SettingsError, ToolError
-from toolcrib.model.limits import MEGABYTE
+from toolcrib.model.tool import MEGABYTE
 
 if TYPE_CHECKING:
     from toolcrib.core.plugins import Plugins

@@ -23,7 +23,7 @@ from toolcrib.lib.documents import read_json
 from toolcrib.lib.hidden_text import drop_hidden
 from toolcrib.lib.http_syntax import HostList, HostPattern, parse_url
 from toolcrib.model.errors import Kind, SettingsError, ToolError
-from toolcrib.model.limits import RetryPolicy
+from toolcrib.model.tool import RetryPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolcrib.core.file_source import FileSource
-from toolcrib.core.resources import INSTALLED, PROJECT_SCRIPTS, USER_SCRIPTS, LazyFormat
+from toolcrib.core.resources import INSTALLED, LazyFormat
 from toolcrib.core.sources import Rank, ToolList
+from toolcrib.infra.settings import PROJECT_SCRIPTS, USER_SCRIPTS
 from toolcrib.lib import __version__
 
 if TYPE_CHECKING:

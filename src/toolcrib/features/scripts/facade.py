@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from toolcrib.core.call_state import missing_grants
-from toolcrib.core.settings import AccessSettings
+from toolcrib.core.call_state import AccessSettings, missing_grants
 from toolcrib.features.scripts.chain import LIBRARY, SINK, resolve
 from toolcrib.features.scripts.sink import open_sink
 from toolcrib.infra.sandbox.environments import prepare

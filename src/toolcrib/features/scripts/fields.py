@@ -13,8 +13,7 @@ from toolcrib.lib.http_syntax import parse_hosts
 from toolcrib.lib.names import is_capability
 from toolcrib.lib.positions import SHOWN
 from toolcrib.model.errors import ToolError
-from toolcrib.model.limits import MAX_ATTEMPTS, RETRY_KEYS, Backoff, Cost, Limits, RetryPolicy
-from toolcrib.model.tool import MAX_NAME
+from toolcrib.model.tool import MAX_ATTEMPTS, MAX_NAME, RETRY_KEYS, Backoff, Cost, Limits, RetryPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

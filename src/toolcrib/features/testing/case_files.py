@@ -21,8 +21,7 @@ from toolcrib.lib.schema import compile_schema, fill_defaults
 from toolcrib.lib.schema_problems import explain_problems
 from toolcrib.lib.yaml import read_yaml
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.model.session import MODES
-from toolcrib.model.tool import Handler
+from toolcrib.model.tool import MODES, Handler
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping

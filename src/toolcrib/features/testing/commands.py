@@ -17,7 +17,7 @@ from toolcrib.features.testing.case_files import find_cases, from_root, read_fil
 from toolcrib.features.testing.cases import CaseResult, TriedCrib, try_cases
 from toolcrib.lib.names import read_address, slug_of
 from toolcrib.model.errors import ToolError
-from toolcrib.model.session import MODES
+from toolcrib.model.tool import MODES
 from toolcrib.toolkit.cli import (
     ExitCode,
     WrongUseError,

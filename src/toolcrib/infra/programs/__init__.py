@@ -23,8 +23,8 @@ from toolcrib.lib.documents import read_json
 from toolcrib.lib.names import is_foreign
 from toolcrib.lib.protected_names import judge
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.model.limits import MEGABYTE
 from toolcrib.model.result import Outcome
+from toolcrib.model.tool import MEGABYTE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Mapping

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from toolcrib.infra.files import read_small
 from toolcrib.infra.sandbox import child
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.model.limits import MEGABYTE
+from toolcrib.model.tool import MEGABYTE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

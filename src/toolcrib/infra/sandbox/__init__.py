@@ -6,10 +6,10 @@
 In the host: `host` is the entry, over `jobs` (what runs, and its policy), `launchers` and `attempt` (one call); `probe` finds out
 what this machine guarantees; `interpreters` and `environments` find and create other Pythons.
 
-In `child`, which starts without the rest of Toolcrib and imports only the standard library and itself: `launcher`; `supervisor`
+In `child`, which starts without the rest of Toolcrib and imports only the standard library, itself and `system`: `launcher`; `supervisor`
 over `resource_limits` and `protected_paths`; `worker` with its `confinement` over `isolation` and `seccomp`, and what it runs
 (`python_file`, `handler_context`, `script_channel`); `notifications`, `observer` and `broker` for system calls that the
-supervisor answers; `escape_attempts`, which the probe runs; and `system`.
+supervisor answers; and `escape_attempts`, which the probe runs. Both sides use `system`, for system calls and signals.
 """
 
 from __future__ import annotations

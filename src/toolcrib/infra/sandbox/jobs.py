@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from toolcrib.infra.channel import frame
 from toolcrib.infra.sandbox import DISK_MB, MEMORY_MB, PROCESSES
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.model.limits import MEGABYTE
+from toolcrib.model.tool import MEGABYTE
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolcrib.infra.channel import ORDER_BYTES
-from toolcrib.infra.sandbox.child import system
+from toolcrib.infra.sandbox import system
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:

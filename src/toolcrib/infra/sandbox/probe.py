@@ -21,8 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolcrib.infra.sandbox import child
-from toolcrib.infra.sandbox.child import system
+from toolcrib.infra.sandbox import system
 from toolcrib.infra.sandbox.jobs import (
     CLEAN_ENVIRONMENT,
     LIBRARIES,
@@ -38,7 +37,7 @@ from toolcrib.infra.sandbox.jobs import (
     python_runtime,
 )
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.model.limits import MEGABYTE
+from toolcrib.model.tool import MEGABYTE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
@@ -364,7 +363,7 @@ def _read_fact(path: str) -> str:
 # The jobs of the probe: each tries what is forbidden, against files and sockets made for it.
 
 # Its source is run as a job.
-_ATTEMPTS = Path(child.__file__).with_name("escape_attempts.py")
+_ATTEMPTS = Path(__file__).with_name("child") / "escape_attempts.py"
 _SECONDS = 20.0
 _SHORT_SECONDS = 0.3
 _BOUNDS = frozenset({"mem", "pids", "disk", "time", "reap"})

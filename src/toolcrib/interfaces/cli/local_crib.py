@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from toolcrib.core.describe import all_facts_of, found_facts, listed
 from toolcrib.features.bundles.definition import tool_to_wire
-from toolcrib.interfaces.cli.open_crib import LocalCalls
+from toolcrib.interfaces.cli import LocalCalls
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from toolcrib.core.catalog import CatalogSettings
 from toolcrib.core.describe import NOT_BUILT, place_of, shadow_of, unbuilt_facts
-from toolcrib.core.resources import DATA_FOLDER
-from toolcrib.core.settings import CatalogSettings
 from toolcrib.features.scripts.observation import observe_tool
-from toolcrib.infra.settings import BY_DEFAULT, FILE_NAME, WorkspaceSettings
+from toolcrib.infra.settings import BY_DEFAULT, DATA_FOLDER, FILE_NAME, WorkspaceSettings
 from toolcrib.interfaces.cli.call_command import perform
 from toolcrib.lib import __version__
 from toolcrib.lib.names import read_address

@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from toolcrib.core.settings import CallsSettings
+from toolcrib.core.call_state import CallsSettings
 from toolcrib.model.call import Scope
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.model.session import MODES
+from toolcrib.model.tool import MODES
 from toolcrib.toolkit.http.bodies import read_body, text_of
 from toolcrib.toolkit.http.contract import NOTHING, OPTIONAL_WHOLE, TEXT, TIME, WHOLE, Body, Reply, closed, in_path
 from toolcrib.toolkit.http.endpoint import Endpoint, EndpointTable

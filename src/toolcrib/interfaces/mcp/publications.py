@@ -15,7 +15,7 @@ from toolcrib.interfaces.mcp.versions import FRESH_MS
 from toolcrib.lib.hidden_text import show_hidden
 from toolcrib.lib.names import function_name
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.model.session import MODES
+from toolcrib.model.tool import MODES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from toolcrib.lib.documents import read_json
 from toolcrib.lib.names import did_you_mean
 from toolcrib.model.errors import ToolError
-from toolcrib.model.session import MODES
+from toolcrib.model.tool import MODES
 from toolcrib.toolkit.cli import WrongUseError
 
 if TYPE_CHECKING:

@@ -3,8 +3,7 @@
 import pytest
 
 from toolcrib import RetryPolicy
-from toolcrib.model.limits import Backoff
-from toolcrib.model.tool import Encoding, ErrorMode, Http, HttpCall
+from toolcrib.model.tool import Backoff, Encoding, ErrorMode, Http, HttpCall
 
 URL = "https://api.example.com/now?q=${city}"
 

@@ -5,8 +5,7 @@ import pytest
 from toolcrib import Kind, ToolError
 from toolcrib.features.bundles.format import read_tool
 from toolcrib.lib.names import is_uuid7
-from toolcrib.model.limits import ONCE
-from toolcrib.model.tool import Http, Registered, SideEffects
+from toolcrib.model.tool import ONCE, Http, Registered, SideEffects
 
 OTHER_BUNDLE = "018faf50-b7b6-7a01-9a05-a22a6e0af102"
 VERSION_4 = "9b2b6f1c-8d0e-4c3a-9f0e-6d6f1f0a1b2c"

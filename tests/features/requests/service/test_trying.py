@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from toolcrib import Crib, Kind, Tool, ToolError
-from toolcrib.core.settings import AccessSettings
+from toolcrib.core.call_state import AccessSettings
 from toolcrib.features.requests.gate.calls import write_probe
 from toolcrib.features.requests.gate.contract import TrialTerms
 from toolcrib.features.requests.trial_crib import AUTHORITY

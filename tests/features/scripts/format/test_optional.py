@@ -3,7 +3,7 @@
 import pytest
 
 from toolcrib import Cost, Limits, RetryPolicy
-from toolcrib.model.limits import Backoff
+from toolcrib.model.tool import Backoff
 
 RETRY = """
 retry_policy:

@@ -18,7 +18,7 @@ import os
 import stat
 import struct
 
-from toolcrib.infra.sandbox.child import system
+from toolcrib.infra.sandbox import system
 from toolcrib.infra.sandbox.child.notifications import (
     DONE,
     GO_ON,

@@ -10,7 +10,8 @@ import signal
 import stat
 import struct
 
-from toolcrib.infra.sandbox.child import broker, isolation, notifications, resource_limits, seccomp, system
+from toolcrib.infra.sandbox import system
+from toolcrib.infra.sandbox.child import broker, isolation, notifications, resource_limits, seccomp
 from toolcrib.infra.sandbox.child.observer import observed_calls
 
 TYPE_CHECKING = False  # see system

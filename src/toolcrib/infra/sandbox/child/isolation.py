@@ -9,7 +9,7 @@ import socket
 import stat
 import struct
 
-from toolcrib.infra.sandbox.child import system
+from toolcrib.infra.sandbox import system
 
 TYPE_CHECKING = False  # see system
 

@@ -10,11 +10,12 @@ import socket
 import sys
 
 from toolcrib.infra.channel import ORDER_BYTES
-from toolcrib.infra.sandbox.child import confinement, system
+from toolcrib.infra.sandbox import system
+from toolcrib.infra.sandbox.child import confinement
 from toolcrib.infra.sandbox.child.python_file import preload
 from toolcrib.infra.sandbox.child.supervisor import SpareSupervisor, receive, supervise, tell
-from toolcrib.infra.sandbox.child.system import Events, ProcessTree
 from toolcrib.infra.sandbox.child.worker import work
+from toolcrib.infra.sandbox.system import Events, ProcessTree
 
 TYPE_CHECKING = False  # see system
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ import socket
 import struct
 import sys
 
-from toolcrib.infra.sandbox.child import system
+from toolcrib.infra.sandbox import system
 
 TYPE_CHECKING = False  # see system
 

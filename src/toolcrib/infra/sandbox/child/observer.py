@@ -8,7 +8,8 @@ import os
 import socket
 import struct
 
-from toolcrib.infra.sandbox.child import seccomp, system
+from toolcrib.infra.sandbox import system
+from toolcrib.infra.sandbox.child import seccomp
 from toolcrib.infra.sandbox.child.notifications import (
     EXECVE,
     EXECVEAT,

@@ -15,7 +15,7 @@ import signal
 import stat
 import time
 
-from toolcrib.infra.sandbox.child import system
+from toolcrib.infra.sandbox import system
 
 TYPE_CHECKING = False  # see system
 

@@ -14,7 +14,7 @@ import resource
 import stat
 import time
 
-from toolcrib.infra.sandbox.child import system
+from toolcrib.infra.sandbox import system
 
 TYPE_CHECKING = False  # see system
 

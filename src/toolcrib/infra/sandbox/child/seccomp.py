@@ -7,7 +7,7 @@ import functools
 import os
 import struct
 
-from toolcrib.infra.sandbox.child import system
+from toolcrib.infra.sandbox import system
 
 TYPE_CHECKING = False  # see system
 if TYPE_CHECKING:

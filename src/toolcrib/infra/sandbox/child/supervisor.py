@@ -9,10 +9,11 @@ import socket
 import time
 
 from toolcrib.infra.channel import Frames, frame
-from toolcrib.infra.sandbox.child import broker, confinement, notifications, python_file, resource_limits, system
+from toolcrib.infra.sandbox import system
+from toolcrib.infra.sandbox.child import broker, confinement, notifications, python_file, resource_limits
 from toolcrib.infra.sandbox.child.observer import Observer
 from toolcrib.infra.sandbox.child.protected_paths import Mounts, Placeholders
-from toolcrib.infra.sandbox.child.system import Events, ProcessTree
+from toolcrib.infra.sandbox.system import Events, ProcessTree
 
 TYPE_CHECKING = False  # see system
 

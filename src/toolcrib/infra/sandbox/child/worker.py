@@ -10,7 +10,8 @@ import socket
 import struct
 
 from toolcrib.infra.channel import frame
-from toolcrib.infra.sandbox.child import python_file, seccomp, system
+from toolcrib.infra.sandbox import system
+from toolcrib.infra.sandbox.child import python_file, seccomp
 from toolcrib.infra.sandbox.child.confinement import Confinement, ConfinementError
 from toolcrib.infra.sandbox.child.seccomp import SingleStart
 from toolcrib.infra.sandbox.child.supervisor import tell

@@ -1,4 +1,4 @@
-"""System calls, signals, cgroups, and the process tree of a call, for the launcher, supervisors and workers."""
+"""System calls, signals, cgroups, and the process tree of a call, for the host's side of the sandbox and for what runs in its children."""
 
 # ruff: noqa: PTH102, PTH106, PTH110, PTH123, PTH208 - pathlib would take a third of the start
 from __future__ import annotations
