@@ -17,9 +17,8 @@ from toolcrib.core.pipeline import Pipeline
 from toolcrib.core.plugins import Plugins
 from toolcrib.core.resources import ModulesSettings, Resources
 from toolcrib.core.rules import RuleEngine
-from toolcrib.core.sources import SWITCHES, SYSTEM_BUNDLE, StoredSwitches
+from toolcrib.core.sources import SWITCHES, SYSTEM_BUNDLE, StoredSwitches, current_view
 from toolcrib.infra.settings import HOST_PROGRAM, Settings, load_settings
-from toolcrib.lib.view import current_view
 from toolcrib.model.call import Call, plain_call
 from toolcrib.model.errors import SettingsError, ToolError
 from toolcrib.model.tool import Script

@@ -8,10 +8,10 @@ from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Protocol
 
+from toolcrib.core.sources import current_view, seen_through
 from toolcrib.infra.settings import Table, read_positive, read_word_set, setting
 from toolcrib.lib.schema import check_schema, compile_schema, fill_defaults
 from toolcrib.lib.schema_structure import bound_integers, holds_text
-from toolcrib.lib.view import current_view, seen_through
 from toolcrib.model.call import Call, Context
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import ONCE, REPEAT_IDEMPOTENT, Function, Http
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping
 
     from toolcrib.core.execution import Deadlines, Watch
+    from toolcrib.core.sources import View
     from toolcrib.lib.schema import Validator
-    from toolcrib.lib.view import View
     from toolcrib.model.call import ClientLink, Question
     from toolcrib.model.protocols import Bound, Line, Rule, Runner
     from toolcrib.model.result import Outcome, Result, Verdict

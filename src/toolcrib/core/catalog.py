@@ -6,10 +6,9 @@ import threading
 from itertools import chain, takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
-from toolcrib.core.sources import Index, LateSource, Rank, Switches, ToolList
+from toolcrib.core.sources import Index, LateSource, Rank, Switches, ToolList, current_view
 from toolcrib.infra.settings import Table, read_word_set, read_words, setting
 from toolcrib.lib.names import action_of, did_you_mean, read_address, slug_of
-from toolcrib.lib.view import current_view
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Broken, Entry
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from toolcrib.core.call_state import CallsSettings
+from toolcrib.core.sources import current_view
 from toolcrib.lib.export_schemas.definitions import to_openai
 from toolcrib.lib.names import function_name, slug_of
-from toolcrib.lib.view import current_view
 from toolcrib.model.tool import MODES, Chained, Handler
 
 if TYPE_CHECKING:

@@ -1,12 +1,14 @@
-"""Sources of tools: their order, the index of names that they share, those in memory, and which tools are disabled."""
+"""Sources of tools: their order, the index of names that they share, those in memory, which tools are disabled, and which the caller sees."""
 
 from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
+from contextlib import contextmanager
+from contextvars import ContextVar
 from itertools import chain
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from toolcrib.lib.names import action_of, did_you_mean, function_name, slug_of
 from toolcrib.model.errors import Kind, ToolError
@@ -369,3 +371,42 @@ def spellings(tool: Tool) -> tuple[str, ...]:
     names = (tool.slug,) if action is None else (tool.slug, str(action), action.whole)
     found = ((name, f"{bundle}/{name}", f"{name}@{version}", f"{bundle}/{name}@{version}") for name in names)
     return (*chain.from_iterable(found), f"{bundle}/*")
+
+
+# Which tools the current caller may see: interfaces set it, and what finds or shows tools honours it. It is ambient and no
+# parameter, so that an endpoint that knows nothing of it is limited too.
+
+
+class View(Protocol):
+    """What a limited caller sees; what it does not show is treated as if it did not exist."""
+
+    @property
+    def bundles(self) -> frozenset[str] | None:
+        """The only bundles whose tools are shown; None where they are not limited."""
+
+    def shows(self, tool: Tool) -> bool:
+        """Whether the tool may be seen and called."""
+
+    def mode_of(self, asked: str | None) -> str | None:
+        """The mode of a call that asks for one or for none; raises ToolError for one that is not this caller's."""
+
+
+# The view of the current caller; None for one that may see everything.
+VIEW: ContextVar[View | None] = ContextVar("view", default=None)
+current_view = VIEW.get
+
+
+def call_mode(asked: str | None) -> str | None:
+    """The mode of a call of the current caller, which may have only one."""
+    view = current_view()
+    return asked if view is None else view.mode_of(asked)
+
+
+@contextmanager
+def seen_through(view: View | None) -> Iterator[None]:
+    """Limit what is found and shown within a `with` block, and in tasks that are begun in it."""
+    token = VIEW.set(view)
+    try:
+        yield
+    finally:
+        VIEW.reset(token)

@@ -13,7 +13,7 @@ from toolcrib.features.access.view import make_view
 from toolcrib.infra.secrets.lookup import IN_PROJECT
 from toolcrib.infra.secrets.secret import MAX_BYTES
 from toolcrib.model.call import Scope
-from toolcrib.model.session import MODES
+from toolcrib.model.tool import MODES
 from toolcrib.toolkit.cli import (
     ExitCode,
     WrongUseError,

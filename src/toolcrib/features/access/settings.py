@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from toolcrib.infra.settings import read_text
-from toolcrib.model.session import MODES
+from toolcrib.model.tool import MODES
 
 
 def read_mode(name: str, value: object) -> str:

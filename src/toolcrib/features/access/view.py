@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from toolcrib.core.sources import HOST, spellings
 from toolcrib.lib.names import slug_of
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.model.session import MODES
+from toolcrib.model.tool import MODES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 from toolcrib.core.describe import HIDDEN, hide_secrets
-from toolcrib.lib.view import current_view
+from toolcrib.core.sources import current_view
 from toolcrib.model.approval import Approval, State
 from toolcrib.model.errors import Kind, ToolError
 

@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from toolcrib.core.sources import current_view
 from toolcrib.features.bundles.editor import Editor
 from toolcrib.features.bundles.index_rows import SlugFiles
 from toolcrib.features.bundles.index_sync import IndexSync
@@ -15,7 +16,6 @@ from toolcrib.features.bundles.pages import Cursors, Listing, is_shown
 from toolcrib.features.bundles.stored_documents import SPACE, Documents, check_bundle_id, seconds_of
 from toolcrib.lib.http_syntax import parse_hosts, parse_url
 from toolcrib.lib.names import is_uuid7
-from toolcrib.lib.view import current_view
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Http
 

@@ -10,11 +10,11 @@ from time import monotonic
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
+from toolcrib.core.sources import current_view
 from toolcrib.features.bundles.index_rows import is_on, row_of
 from toolcrib.features.bundles.other_sources import ALL_ON, kept_of
 from toolcrib.features.bundles.stored_documents import check_slot, read_slot, slot_of
 from toolcrib.lib.names import FUNCTION_NAME, HASH_LETTERS, function_name, slug_of
-from toolcrib.lib.view import current_view
 from toolcrib.model.bundle import Kept
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Entry, Function, Http, Registered, slug_problem, version_problem
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from toolcrib.core.call_counts import Count
+    from toolcrib.core.sources import View
     from toolcrib.features.bundles.index_rows import Roster, SlugFiles
     from toolcrib.features.bundles.index_sync import IndexSync
     from toolcrib.features.bundles.other_sources import Overlay, Sources
     from toolcrib.features.bundles.stored_documents import Documents, StoredTool
     from toolcrib.infra.search.index import Index
     from toolcrib.infra.search.tokens import Row
-    from toolcrib.lib.view import View
     from toolcrib.model.bundle import Bundle
     from toolcrib.model.tool import Run, Tool
 

@@ -13,10 +13,10 @@ from functools import cached_property, partial
 from itertools import chain, islice
 from typing import TYPE_CHECKING, TypeVar
 
+from toolcrib.core.sources import current_view
 from toolcrib.features.bundles.stored_documents import check_bundle_id
 from toolcrib.infra.search.tokens import Hit, Tier
 from toolcrib.lib.names import slug_of
-from toolcrib.lib.view import current_view
 from toolcrib.model.bundle import Found, Page
 from toolcrib.model.errors import Kind, ToolError
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from toolcrib.core.describe import offered_tools, without_failing
+from toolcrib.core.sources import current_view
 from toolcrib.lib.export_schemas.definitions import export_tools
 from toolcrib.lib.export_schemas.targets import Provider
 from toolcrib.lib.presentation import write_prompt
-from toolcrib.lib.view import current_view
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:

@@ -7,12 +7,12 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
+from toolcrib.core.sources import VIEW
 from toolcrib.features.access.view import NOTHING, view_from_settings
 from toolcrib.interfaces.http.guards import Callers, Gate, HostCheck, HostRules, Rates, local_caller
 from toolcrib.interfaces.http.routes import PathCheck, make_router, make_routes, registered_tables
 from toolcrib.interfaces.http.server_state import HttpHost, ProblemFinder, Service, SessionStore
 from toolcrib.interfaces.http.settings import ServerSettings
-from toolcrib.lib.view import VIEW
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.toolkit.http.concurrency import Threads
 from toolcrib.toolkit.http.messages import ID, PROBLEM, REQUEST, Answer, Request, respond, to_bytes

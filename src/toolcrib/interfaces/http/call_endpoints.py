@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from toolcrib.core.sources import call_mode
 from toolcrib.interfaces.http.server_state import UNKNOWN
 from toolcrib.lib.presentation import to_platform
-from toolcrib.lib.view import call_mode
 from toolcrib.model.call import Call, Consent, Scope
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.result import Decision

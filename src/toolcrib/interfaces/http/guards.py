@@ -10,8 +10,8 @@ import re
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
+from toolcrib.core.sources import VIEW
 from toolcrib.features.access.sign_in import CSRF_HEADER, csrf_of, session_in
-from toolcrib.lib.view import VIEW
 from toolcrib.model.call import Scope
 from toolcrib.model.errors import Kind
 from toolcrib.toolkit.http.messages import CALLER, REQUEST
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Send
     from starlette.types import Scope as AsgiScope
 
+    from toolcrib.core.sources import View
     from toolcrib.features.access.tokens import Token, Tokens
-    from toolcrib.lib.view import View
     from toolcrib.toolkit.http.messages import Header, Request
 
 

@@ -8,12 +8,12 @@ from contextvars import Context
 from typing import TYPE_CHECKING
 
 from toolcrib.core.describe import all_facts_of, found_facts, listed
+from toolcrib.core.sources import current_view
 from toolcrib.features.bundles.endpoints import INDEX_SECONDS
 from toolcrib.features.requests.endpoint_handlers import QueueThreads
 from toolcrib.features.requests.settings import QueueSettings
 from toolcrib.lib import __version__
 from toolcrib.lib.document_format import SCHEMA_VERSION
-from toolcrib.lib.view import current_view
 from toolcrib.model.call import Scope
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.toolkit.http.contract import (

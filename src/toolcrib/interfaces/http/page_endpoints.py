@@ -9,8 +9,8 @@ from functools import cached_property
 from html import escape
 from typing import TYPE_CHECKING, cast
 
+from toolcrib.core.sources import current_view
 from toolcrib.interfaces.http.server_state import CONTENT_TYPE, OTHERS, UNKNOWN
-from toolcrib.lib.view import current_view
 from toolcrib.model.call import Scope
 from toolcrib.model.errors import Kind
 from toolcrib.toolkit.http.contract import SWITCH, Reply, closed

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Protocol
 
+from toolcrib.core.sources import VIEW, current_view
 from toolcrib.features.access.view import ToolView, both, view_from_settings
 from toolcrib.interfaces.mcp.client_link import Peer
 from toolcrib.interfaces.mcp.header_values import check_arguments, check_standard
@@ -30,7 +31,6 @@ from toolcrib.interfaces.mcp.versions import (
     initialize,
     is_stateless_request,
 )
-from toolcrib.lib.view import VIEW, current_view
 from toolcrib.model.call import Scope
 from toolcrib.model.errors import Kind
 from toolcrib.toolkit.http.messages import JSON, Answer, until_gone

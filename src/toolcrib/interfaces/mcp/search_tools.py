@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from toolcrib.core.sources import current_view
 from toolcrib.interfaces.mcp.tool_results import structured
 from toolcrib.lib.names import function_name
-from toolcrib.lib.view import current_view
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from toolcrib.core.sources import call_mode
 from toolcrib.interfaces.mcp.client_link import (
     ClientContext,
     OpenQuestions,
@@ -26,7 +27,6 @@ from toolcrib.interfaces.mcp.subscriptions import LISTS, Changes, Listener, is_u
 from toolcrib.interfaces.mcp.tool_list import ToolList, read_cursor, write_cursor
 from toolcrib.interfaces.mcp.tool_results import to_wire
 from toolcrib.interfaces.mcp.versions import FRESH_MS, LOG_LEVEL_KEY, SUBSCRIPTION_KEY, complete, discover
-from toolcrib.lib.view import call_mode
 from toolcrib.model.call import LOG_LEVELS, Call, Consent, plain_call
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.result import Result

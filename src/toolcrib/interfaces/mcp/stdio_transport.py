@@ -11,6 +11,7 @@ from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from toolcrib.core.sources import seen_through
 from toolcrib.features.access.view import view_from_settings
 from toolcrib.interfaces.mcp.client_link import Peer
 from toolcrib.interfaces.mcp.messages import (
@@ -35,7 +36,6 @@ from toolcrib.interfaces.mcp.versions import (
     initialize,
     is_stateless_request,
 )
-from toolcrib.lib.view import seen_through
 from toolcrib.model.errors import Kind
 
 if TYPE_CHECKING:

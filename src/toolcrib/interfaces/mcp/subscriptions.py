@@ -8,18 +8,18 @@ from collections import Counter
 from contextvars import Context
 from typing import TYPE_CHECKING
 
+from toolcrib.core.sources import current_view, seen_through
 from toolcrib.interfaces.mcp.messages import Code, ProtocolError, write_notification
 from toolcrib.interfaces.mcp.versions import SUBSCRIPTION_KEY
-from toolcrib.lib.view import current_view, seen_through
 from toolcrib.model.errors import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from toolcrib.core.sources import View
     from toolcrib.crib import Crib
     from toolcrib.interfaces.mcp.client_link import Outlet
     from toolcrib.interfaces.mcp.messages import Id, Params
-    from toolcrib.lib.view import View
 
 logger = logging.getLogger("toolcrib.mcp")
 

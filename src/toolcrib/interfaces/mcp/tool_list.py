@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING
 
 import orjson
 
+from toolcrib.core.sources import current_view
 from toolcrib.interfaces.mcp.messages import Code, ProtocolError
 from toolcrib.interfaces.mcp.search_tools import definitions
 from toolcrib.interfaces.mcp.settings import McpSettings
 from toolcrib.interfaces.mcp.tool_definitions import ServedTool, serve_tool
 from toolcrib.interfaces.mcp.versions import FRESH_MS, complete
-from toolcrib.lib.view import current_view
 from toolcrib.model.errors import ToolError
 
 if TYPE_CHECKING:
+    from toolcrib.core.sources import View
     from toolcrib.crib import Crib
     from toolcrib.interfaces.mcp.messages import Params, Request
     from toolcrib.interfaces.mcp.versions import Wire
-    from toolcrib.lib.view import View
     from toolcrib.model.tool import Tool
 
 logger = logging.getLogger("toolcrib.mcp")
