@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import os
 import signal
 import sys
@@ -14,6 +15,7 @@ import hypothesis
 import pytest
 
 import warm_python
+from soaks import examples
 from toolcrib import Crib
 from toolcrib.__main__ import main
 
@@ -21,7 +23,11 @@ pytest_plugins = ["child_processes"]
 
 # A slow or busy machine is no defect of the code: no property fails by the time that it took.
 hypothesis.settings.register_profile(
-    "suite", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow], print_blob=True
+    "suite",
+    deadline=None,
+    max_examples=examples(100),
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+    print_blob=True,
 )
 
 
@@ -36,6 +42,11 @@ def pytest_configure() -> None:
     sys.dont_write_bytecode = False
     # Thousands of items are made and none goes away: there is nothing to collect.
     gc.disable()
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than there are cores: a fifth of the time a test waits, for the disk or for a process to end."""
+    return len(os.sched_getaffinity(0)) + 1
 
 
 def pytest_collection_finish() -> None:
@@ -93,6 +104,17 @@ async def crib_of() -> AsyncIterator[Callable[..., Crib]]:
     yield make
     for crib in opened:
         await crib.close()
+
+
+@pytest.fixture(scope="session")
+def _folder_numbers() -> Iterator[int]:
+    return itertools.count()
+
+
+@pytest.fixture
+def tmp_path(tmp_path_factory: pytest.TempPathFactory, _folder_numbers: Iterator[int]) -> Path:
+    """A folder for one test; pytest's own also moves a link to the latest one, which waits for the disk at every test."""
+    return tmp_path_factory.mktemp(f"t{next(_folder_numbers)}", numbered=False)
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """The house keeps its own rules: who may open connections, start processes, and what a fresh install brings."""
 
 import ast
+import functools
 import re
 import subprocess
 import sys
@@ -26,8 +27,13 @@ UNSAFE = {"eval", "exec", "compile", "__import__"}
 OURS = {("platform", "system")}
 
 
+@functools.cache
+def parsed(file: Path) -> ast.Module:
+    return ast.parse(file.read_text(encoding="utf-8"))
+
+
 def called_names(file: Path):
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+    for node in ast.walk(parsed(file)):
         if isinstance(node, ast.Call) and any(keyword.arg == "sock" for keyword in node.keywords):
             continue  # it wraps a connection that was handed over, and opens none
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
@@ -37,11 +43,13 @@ def called_names(file: Path):
             yield "", node.func.id, node.lineno
 
 
+@functools.cache
 def all_called_names():
-    for file in FILES:
-        place = file.relative_to(SOURCE).as_posix()
-        for owner, name, line in called_names(file):
-            yield place, owner, name, line
+    return [
+        (file.relative_to(SOURCE).as_posix(), owner, name, line)
+        for file in FILES
+        for owner, name, line in called_names(file)
+    ]
 
 
 def test_only_egress_and_sandbox_open_connections_and_starts_processes():
@@ -85,7 +93,7 @@ def test_every_exception_to_a_lint_rule_has_its_reason_beside_it():
 
 
 def test_every_module_says_what_it_is_for():
-    assert [file for file in FILES if not ast.get_docstring(ast.parse(file.read_text()))] == []
+    assert [file for file in FILES if not ast.get_docstring(parsed(file))] == []
 
 
 def test_no_tracked_file_names_a_registry_or_a_path_of_a_machine():

@@ -181,14 +181,6 @@ def test_the_tests_that_are_shown_pass(shell):
     assert "2 passed" in shell._run(words, stderr=subprocess.STDOUT)
 
 
-def test_the_tour_ends_well(root):
-    done = run_python(
-        [sys.executable, root / "examples" / "demo.py"], capture_output=True, text=True, timeout=60, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.endswith("# Every step did what it should.\n")
-
-
 def test_what_is_shown_and_what_is_printed_must_agree():
     assert matches("a\nb\n", "a\nb\n")
     assert matches("a …c\n", "a b c\n")

@@ -3,10 +3,10 @@
 import textwrap
 
 
-def test_every_generated_page_is_fresh_and_a_second_run_writes_the_same(generate, generated):
+def test_every_generated_page_is_fresh_and_every_run_writes_the_same(generated):
+    # What lies there was written by another run, in another process.
     stale = [page.name for page, text in generated.items() if page.read_text(encoding="utf-8") != text]
     assert stale == [], "run: make docs"
-    assert generate.pages() == generated
 
 
 def test_every_row_that_a_test_proves_has_a_text_and_every_text_a_test(generate, marks):

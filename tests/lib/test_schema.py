@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from soaks import examples
 from toolcrib import Kind, ToolError
 from toolcrib.lib.schema import (
     accepts,
@@ -228,7 +229,7 @@ class TestWhichSchemasAreLetIn:
             max_leaves=12,
         )
     )
-    @settings(max_examples=150)
+    @settings(max_examples=examples(150))
     def test_whatever_stands_in_a_file_passes_or_is_refused(self, schema):
         try:
             check_schema(schema, "file")
@@ -402,7 +403,7 @@ class TestWhatIsWrongWithAValue:
     )
 
     @given(SCHEMAS, JSON)
-    @settings(max_examples=300)
+    @settings(max_examples=examples(300))
     def test_there_is_an_explanation_exactly_when_the_value_does_not_fit(self, schema, value):
         validator = compile_schema(schema)
         assert bool(explain_problems(validator, value, schema)) is not validator.is_valid(value)

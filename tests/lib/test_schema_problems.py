@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from soaks import examples
 from toolcrib import ToolError
 from toolcrib.lib.schema import check_schema
 from toolcrib.lib.schema_problems import misfitting_choices, misfitting_defaults, schema_problems
@@ -137,7 +138,7 @@ SCHEMAS = st.recursive(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(schema=st.dictionaries(WORDS, SCHEMAS, max_size=4))
 def test_a_schema_has_problems_exactly_if_it_is_not_let_in(schema):
     try:

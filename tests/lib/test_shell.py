@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from soaks import examples
 from toolcrib import Kind, ToolError
 from toolcrib.lib.shell.reader import MAX_COMMANDS, MAX_DEPTH, MAX_LENGTH, read_line
 from toolcrib.lib.shell.words import GLOB, UNKNOWN
@@ -373,7 +374,7 @@ def test_hostile_nesting_is_read_or_refused(line):
     assert outcome(line) in {"read", "refused"}
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(st.lists(st.text(st.characters(blacklist_categories=["Cs", "Cc"]), max_size=12), min_size=1, max_size=5))
 def test_quoted_words_are_read_back_exactly(words):
     (first, *_) = read_commands(shlex.join(["echo", *words]))
@@ -442,7 +443,7 @@ def test_words_are_what_bash_hands_over(words):
         assert [word.text for word in command.words[2:]] == ran.stdout.split("\0")[:-1]
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.text(st.sampled_from("ab \n\t'\"`$(){}[]<>|&;\\#!=*?~-é\0/:+@,.%^0"), max_size=60))
 def test_random_text_is_read_or_refused(text):
     assert outcome(text) in {"read", "refused"}
@@ -459,7 +460,7 @@ CODE_PARTS = st.sampled_from(
 TELL_ON_ME = 'command_not_found_handle() { [ "$1" = hit ] && : >told; return 0; }\nPATH=/nonexistent\n'
 
 
-@settings(max_examples=250)
+@settings(max_examples=examples(250))
 @given(parts=st.lists(CODE_PARTS, min_size=2, max_size=12))
 def test_a_command_that_bash_runs_is_found_or_the_line_is_refused(tmp_path_factory, parts):
     line = "".join(parts)

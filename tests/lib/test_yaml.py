@@ -11,6 +11,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from soaks import examples
 from toolcrib import Kind, ToolError
 from toolcrib.lib.yaml import MAX_ALIASES, MAX_DEPTH, read_yaml
 
@@ -233,14 +234,14 @@ class TestHostileDocuments:
 
 
 class TestWhatJSONCanSay:
-    @settings(max_examples=300)
+    @settings(max_examples=examples(300))
     @given(PLAIN)
     def test_comes_back_as_it_was(self, value):
         # JSON may write one character as two halves, which YAML does not know.
         text = HALVES.sub(lambda found: json.loads(f'"{found[0]}"'), json.dumps(value))
         assert read_yaml(text).value == value
 
-    @settings(max_examples=200)
+    @settings(max_examples=examples(200))
     @given(st.text(alphabet="ab:-#&*!|>'\"{}[],?%@` \t\n01.~<", max_size=60))
     def test_whatever_the_text_there_is_a_value_or_one_refusal(self, text):
         try:

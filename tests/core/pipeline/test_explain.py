@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from soaks import examples
 from toolcrib import Call, Crib, Kind, Session, confirm, deny, tool
 from toolcrib.model.result import Decision
 
@@ -151,7 +152,7 @@ calls = st.builds(
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(st.lists(calls, min_size=1, max_size=8), st.sampled_from([[], ["plain"], ["needy", "asking"]]), st.booleans())
 def test_what_explain_says_is_what_the_call_does(wishes, disabled, grant):
     crib = make_crib(disabled)
@@ -243,7 +244,7 @@ def half(n: float, by: float | None = 2.0) -> float:
     return n / (by or 1)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(
     st.sampled_from(["double", "half", "async_double"]),
     st.dictionaries(st.sampled_from(["n", "times", "by", "x", "self", ""]), odd_values, max_size=3),

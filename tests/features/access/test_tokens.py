@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from soaks import examples
 from toolcrib import ToolError
 from toolcrib.features.access import tokens as module
 from toolcrib.features.access.tokens import Tokens
@@ -165,7 +166,7 @@ def test_what_is_no_token_is_refused_without_looking(store, monkeypatch, text):
     assert Tokens(store).check(text) is None
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.text(max_size=80) | st.from_regex(r"crib_[0-9a-f]{16}_[A-Za-z0-9_-]{43}", fullmatch=True))
 def test_no_text_at_all_is_taken_for_a_token(text):
     assert Tokens(MemoryStore()).check(text) is None

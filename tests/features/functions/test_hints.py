@@ -30,6 +30,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from soaks import examples
 from toolcrib.features.functions.hints import HintError, HintReader
 from toolcrib.features.functions.values import NotJSON, as_default, to_json
 from toolcrib.lib.schema import check_schema, compile_schema
@@ -355,7 +356,7 @@ HINTS = st.recursive(st.sampled_from(LEAVES), lambda inner: inner.flatmap(_wrap)
 
 
 @given(HINTS.flatmap(lambda hinted: st.tuples(st.just(hinted[0]), hinted[1])))
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_the_json_of_any_hint_is_accepted_revived_and_written_back_the_same(case):
     hint, written = case
     schema, shape = read(hint)

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from soaks import examples
 from toolcrib import Kind, Tool, ToolError
 from toolcrib.features.python_files.format import PlainFile
 from toolcrib.lib.schema import check_parameters, check_schema
@@ -382,7 +383,7 @@ class TestHostileFiles:
             max_size=40,
         )
     )  # fmt: skip
-    @settings(max_examples=300)
+    @settings(max_examples=examples(300))
     def test_any_file_is_a_tool_or_is_refused(self, words):
         try:
             made = read("".join(words).encode())
@@ -395,7 +396,7 @@ class TestHostileFiles:
         assert message.startswith(str(PATH))
 
     @given(st.binary(max_size=60))
-    @settings(max_examples=200)
+    @settings(max_examples=examples(200))
     def test_any_bytes_are_refused_with_a_message(self, code):
         with pytest.raises(ToolError) as caught:
             PlainFile().read(PATH, code)

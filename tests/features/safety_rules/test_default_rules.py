@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from soaks import examples
 from toolcrib import Call, Kind, RuleEngine, SafetyRule, Tool
 from toolcrib.features.safety_rules.dangerous_commands import DangerousCommands
 from toolcrib.features.safety_rules.sensitive_files import SensitiveFiles
@@ -540,7 +541,7 @@ WRAPPERS = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(max_examples=250)
+@settings(max_examples=examples(250))
 @given(line=FORBIDDEN, wrappers=st.lists(WRAPPERS, max_size=4))
 def test_no_wrapping_lets_a_forbidden_command_through(line, wrappers):
     for wrap in wrappers:
@@ -548,7 +549,7 @@ def test_no_wrapping_lets_a_forbidden_command_through(line, wrappers):
     assert decide(Path("/srv"), line) is not ALLOW
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(
     st.text(st.sampled_from("rm dcat/etpswd.nv~ \n\t'\"`$(){}[]<>|&;\\#!=*?-é\0:+@,%^0\ud800"), max_size=60),
     st.sampled_from(["command", "path", "anything", "cwd"]),

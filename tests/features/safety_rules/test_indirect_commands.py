@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from soaks import examples
 from toolcrib import Call, RuleEngine, Tool
 from toolcrib.lib.shell.programs import READS, WRAPPERS
 from toolcrib.model.result import Decision
@@ -100,9 +101,8 @@ def test_the_table_is_large_enough_to_mean_something():
 
 
 @pytest.mark.spec("S4-18")
-@pytest.mark.parametrize(("how", "line"), LINES)
-def test_no_spelling_is_run_without_confirmation(how, line):
-    assert judge(line) is not Decision.ALLOW, how
+def test_no_spelling_is_run_without_confirmation():
+    assert [(how, line) for how, line in LINES if judge(line) is Decision.ALLOW] == []
 
 
 @pytest.mark.parametrize("line", ORDINARY)
@@ -124,11 +124,9 @@ def test_a_host_function_may_mean_something_else_by_a_command(line):
     assert judge(line, host_tool("shell.execute")) is Decision.CONFIRM
 
 
-@pytest.mark.parametrize("name", sorted(READS))
-def test_no_program_of_the_table_lets_a_command_in_its_words_through(name):
-    for code in ("$(pwn)", "`pwn`", "<(pwn)"):
-        assert judge(f"{name} {code}") is Decision.CONFIRM
-    assert judge(f"{name} x > ~/y") is Decision.CONFIRM
+def test_no_program_of_the_table_lets_a_command_in_its_words_through():
+    lines = [f"{name} {words}" for name in sorted(READS) for words in ("$(pwn)", "`pwn`", "<(pwn)", "x > ~/y")]
+    assert [line for line in lines if judge(line) is not Decision.CONFIRM] == []
 
 
 @pytest.mark.parametrize(
@@ -181,7 +179,7 @@ def programs(tmp_path_factory):
     return folder
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(around=st.lists(AROUND, min_size=1, max_size=4))
 def test_no_line_that_is_allowed_runs_a_program_that_is_in_no_table(programs, around):
     line = "pwn"

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from soaks import examples
 from toolcrib import Kind, SettingsError, ToolError
 from toolcrib.infra.files.jail import Jail
 from toolcrib.infra.files.safe_paths import (
@@ -754,7 +755,7 @@ class TestTheJailItself:
 PART = st.sampled_from(["..", ".", "", "src", "deep", "link", "up", "out", "abs", "file.txt", "notes.txt", "missing"])
 
 
-@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(200), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(parts=st.lists(PART, min_size=1, max_size=8))
 def test_both_ways_agree_and_neither_leads_out(root, outside, parts):
     if not (root / "link").is_symlink():

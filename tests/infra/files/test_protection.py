@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from soaks import examples
 from toolcrib import Kind, ToolError
 from toolcrib.infra.files.jail import Jail
 from toolcrib.infra.files.safe_paths import Protection
@@ -269,7 +270,7 @@ class TestOtherSpellings:
     def test_a_letter_and_its_accent_are_the_letter_with_the_accent(self, protect, root):
         refuse(protect("Größé"), root, unicodedata.normalize("NFD", "grösse\u0301"))
 
-    @settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @settings(max_examples=examples(200), suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(name=st.text(st.characters(exclude_characters="/\0", exclude_categories=["Cs"]), min_size=1, max_size=12))
     def test_every_case_and_form_of_a_name_is_the_same_name(self, root, name):
         if name in {".", ".."}:
@@ -332,7 +333,7 @@ class TestIdentity:
 PART = st.sampled_from(["..", ".", "tools", "Tools", "group", "src", "link", "up", "x.py", "new", SETTINGS, "package"])
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(300), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(parts=st.lists(PART, min_size=1, max_size=6))
 def test_no_path_whatever_changes_what_is_protected(jail, root, parts):
     if not (root / "link").is_symlink():

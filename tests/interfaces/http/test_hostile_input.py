@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from soaks import examples
 from toolcrib import tool
 
 DEEP = b'{"a":' * 200 + b"1" + b"}" * 200
@@ -192,7 +193,7 @@ async def test_no_made_up_token_is_taken_for_a_page(world, token):
         assert (await world.client.get(path, query=path.split("?")[1] + "pageToken=" + quote(token))).status == 400
 
 
-@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(100), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     raw=st.binary(max_size=60),
     method=st.sampled_from(["GET", "PUT", "PATCH", "POST", "DELETE", "HEAD", "OPTIONS"]),
@@ -208,7 +209,7 @@ async def test_no_path_of_any_bytes_reaches_the_last_border(world, raw, method, 
     assert reply.status < 500
 
 
-@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(100), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     body=st.recursive(
         st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=10),

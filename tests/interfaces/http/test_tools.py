@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from soaks import examples
 from toolcrib import ToolError
 from toolcrib.features.bundles.definition import COMPUTED as KNOWN
 from toolcrib.features.bundles.format import TIMES
@@ -421,7 +422,7 @@ KEYS = (*KNOWN, *TIMES, "tags", "preProcessors", "description", "isBuiltIn", "un
 
 
 @pytest.mark.spec("S1-82")
-@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(100), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(changes=st.dictionaries(st.sampled_from(sorted(KEYS)), ANYTHING, max_size=4))
 def test_what_was_accepted_can_be_used(world, changes):
     world.crib.bundles.put_bundle(world.bundle, world.bundle_body())

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from soaks import examples
 from toolcrib import ToolError
 from toolcrib.lib.export_schemas.definitions import export_tool
 from toolcrib.lib.export_schemas.targets import Provider
@@ -374,7 +375,7 @@ def accepted_roots(strategy):
     return strategy.filter(is_accepted)
 
 
-SETTINGS = settings(max_examples=300, suppress_health_check=list(HealthCheck))
+SETTINGS = settings(max_examples=examples(300), suppress_health_check=list(HealthCheck))
 
 
 def judge_alike(source, seed, export, count):

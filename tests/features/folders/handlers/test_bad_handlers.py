@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from soaks import examples
 from toolcrib import Kind, ToolError
 
 WORKS = "return { ok: true, data: 'fine' }"
@@ -536,7 +537,7 @@ async def test_any_plain_value_comes_back_as_it_went(folders):
     tool = folders.tool("echo", "export const execute = ({ args }) => ({ ok: true, data: args.value });")
     values = []
 
-    @settings(max_examples=100, suppress_health_check=list(HealthCheck), deadline=None, database=None)
+    @settings(max_examples=examples(100), suppress_health_check=list(HealthCheck), deadline=None, database=None)
     @given(JSON)
     def collect(value):
         values.append(value)

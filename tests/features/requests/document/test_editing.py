@@ -5,6 +5,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from soaks import examples
 from toolcrib import Kind, ToolError
 from toolcrib.features.requests.document.reader import read_request
 from toolcrib.features.requests.document.writer import set_field, with_id, write_request
@@ -135,7 +136,7 @@ def documents(draw):
     return (text.rstrip("\n") if draw(st.booleans()) else text).replace("\n", newline)
 
 
-@settings(max_examples=120)
+@settings(max_examples=examples(120))
 @given(documents(), st.sampled_from(FIELDS), st.sampled_from([NEW, "a: b", "yes", "", "two words", "ä"]))
 def test_exactly_one_field_changes_and_the_rest_is_kept_to_the_byte(text, name, value):
     before = read_yaml(text).value

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from soaks import examples
 from toolcrib import Kind, ToolError
 from toolcrib.features.requests.document.reader import read_request
 
@@ -146,7 +147,7 @@ def test_whatever_the_inputs_and_outputs_hold_there_is_a_request_or_one_refusal(
     outcome(json.dumps({"tool_request": {**basis, "inputs": entries, "outputs": entries}}))
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(
     st.text(max_size=100)
     | st.text(alphabet="tool_request:idname \n-{}[]\"'|>&*!#?%@`,", max_size=100).map("tool_request:\n  ".__add__)

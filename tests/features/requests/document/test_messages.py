@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from soaks import examples
 from toolcrib import Kind, ToolError
 from toolcrib.features.requests.document.reader import read_request
 from toolcrib.features.requests.document.writer import Message, read_message, readable_id
@@ -189,7 +190,7 @@ def test_the_id_of_a_message_is_found_even_if_the_rest_is_wrong(text, found):
     assert readable_id(text) == found
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.text(max_size=80) | st.text(alphabet='{}[]":,prd idrequest_tol\n01', max_size=80))
 def test_whatever_comes_there_is_a_message_or_one_refusal(text):
     readable_id(text)
@@ -200,7 +201,7 @@ def test_whatever_comes_there_is_a_message_or_one_refusal(text):
     assert isinstance(found, Message)
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=10),

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from soaks import examples
 from toolcrib import ToolError
 from toolcrib.features.requests.document.reader import read_request
 
@@ -237,7 +238,7 @@ class TestHostileCode:
             "example_usage: has 20001 characters, the limit is 20000; shorten it"
         ]
 
-    @settings(max_examples=150)
+    @settings(max_examples=examples(150))
     @given(
         st.lists(
             st.sampled_from(

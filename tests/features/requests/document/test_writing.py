@@ -7,6 +7,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from soaks import examples
 from toolcrib import Kind, ToolError
 from toolcrib.features.requests.document.reader import read_request
 from toolcrib.features.requests.document.writer import write_request
@@ -108,7 +109,7 @@ FIELDS = st.fixed_dictionaries(
 )  # fmt: skip
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(FIELDS)
 def test_what_is_written_reads_back_the_same(fields):
     try:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from soaks import examples
 from toolcrib import ToolError
 from toolcrib.features.scripts.format import ScriptFile
 from toolcrib.lib.documents import read_json, read_toml
@@ -67,7 +68,7 @@ class TestDocuments:
         assert first.startswith("15: config.args: must be a list")
         assert second.startswith("13: parameters[1].type: 'strong' is unknown")
 
-    @settings(max_examples=200)
+    @settings(max_examples=examples(200))
     @given(
         st.recursive(
             st.none() | st.integers(0, 9) | st.text(max_size=4),
@@ -137,7 +138,7 @@ NAMES = [
 ]
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(st.dictionaries(st.sampled_from(NAMES), VALUES), st.sampled_from(["script", "runtime", "library", 1]))
 def test_whatever_the_fields_hold_there_are_tools_or_one_refusal(fields, kind):
     whole = {"tool_id": "a-b", "category": "ops", "version": "1.0.0", "description": "D", "executor_id": "bash"}

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from soaks import examples
 from toolcrib.features.scripts.schemas import merge_schemas
 from toolcrib.lib.schema import check_parameters, compile_schema, fill_defaults
 
@@ -320,7 +321,7 @@ class TestBothOfThem:
             True,
         ]
 
-    @settings(max_examples=200)
+    @settings(max_examples=examples(200))
     @given(data=st.data())
     def test_together_they_accept_what_each_accepts(self, data):
         part = st.fixed_dictionaries(

@@ -9,6 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from soaks import examples
+
 HOST = b"Host: localhost\r\n"
 CHUNKED = b"Transfer-Encoding: chunked\r\n"
 
@@ -216,7 +218,7 @@ async def test_a_failing_application_is_a_500_and_the_server_goes_on(serving, ca
     assert "on purpose" in caplog.text
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(150), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(
         st.sampled_from(
