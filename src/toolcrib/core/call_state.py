@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from time import monotonic
@@ -18,6 +19,7 @@ from toolcrib.model.tool import ONCE, REPEAT_IDEMPOTENT, Function, Http
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping
+    from contextlib import AbstractContextManager
 
     from toolcrib.core.execution import Deadlines, Watch
     from toolcrib.core.sources import View
@@ -100,6 +102,7 @@ def make_context(
 ) -> Context:
     """The Context of a call; `perform` makes the calls of the tool, `record` keeps its lines."""
     call = case.call
+    link = None if call.client is None else PatientLink(call.client, case, deadlines)
     return Context(
         tool=plan.tool,
         call_id=case.id,
@@ -108,10 +111,10 @@ def make_context(
         deadline=deadline,
         seconds=min(plan.seconds, deadline - case.started),
         session=call.session,
-        call=partial(_call_from, perform, call, plan.tool, deadline, current_view()),
+        call=partial(_call_from, perform, call, plan.tool, deadline, current_view(), link),
         audit=partial(_audit, record, case, plan),
         room=room,
-        client=None if call.client is None else PatientLink(call.client, case, deadlines),
+        client=link,
     )
 
 
@@ -121,21 +124,49 @@ class PatientLink:
     def __init__(self, client: ClientLink, case: Case, deadlines: Deadlines) -> None:
         self.progress = client.progress
         self.log = client.log
+        self.can_ask = client.can_ask
         self._client = client
         self._case = case
         self._deadlines = deadlines
+        self._hold: Callable[[], AbstractContextManager[None]] = nullcontext
+        self._held = ExitStack()
+        self._open = 0
+        self._waited = self._since = self._left = 0.0
+
+    def waited(self) -> float:
+        """How long the client has been waited for, also by tools that this one called."""
+        return self._waited + (monotonic() - self._since if self._open else 0.0)
+
+    def hold_while_asking(self, hold: Callable[[], AbstractContextManager[None]]) -> None:
+        """Enter what `hold` makes while questions are open."""
+        self._hold = hold
 
     async def ask(self, question: Question) -> dict[str, object]:
         """The answer of the client."""
-        watch = self._case.watch
-        if watch is None:
-            return await self._client.ask(question)
-        left = watch.deadline - monotonic()
-        self._deadlines.move(watch, monotonic() + ASK_SECONDS)
+        # Of several questions at once, the first stops the clock of the tool and the last lets it go on.
+        if not self._open:
+            self._stop_clock()
+        self._open += 1
         try:
             return await self._client.ask(question)
         finally:
-            self._deadlines.move(watch, monotonic() + left)
+            self._open -= 1
+            if not self._open:
+                self._start_clock()
+
+    def _stop_clock(self) -> None:
+        self._held.enter_context(self._hold())
+        self._since, watch = monotonic(), self._case.watch
+        if watch is not None:
+            self._left = watch.deadline - self._since
+            self._deadlines.move(watch, self._since + ASK_SECONDS)
+
+    def _start_clock(self) -> None:
+        now, watch = monotonic(), self._case.watch
+        self._waited += now - self._since
+        if watch is not None:
+            self._deadlines.move(watch, now + self._left)
+        self._held.close()
 
 
 async def _call_from(
@@ -144,6 +175,7 @@ async def _call_from(
     tool: Tool,
     deadline: float,
     view: View | None,
+    link: PatientLink | None,
     name: str,
     arguments: Mapping[str, object] | None = None,
     /,
@@ -156,11 +188,12 @@ async def _call_from(
         caller=parent.caller,
         session=parent.session,
         mode=parent.mode,
-        deadline=deadline,
+        deadline=deadline if link is None else deadline + link.waited(),
         grants=tool.requires,
         parent=parent,
         consent=parent.consent,
-        client=parent.client,
+        # A question of the called tool is one that this tool waits for too.
+        client=link,
     )
     # A tool may call from a thread or a task that another caller began.
     with seen_through(view):

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Protocol, cast
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+    from contextlib import AbstractContextManager
 
     from toolcrib.model.result import Result
     from toolcrib.model.session import Session
@@ -166,6 +167,10 @@ class Question:
 class ClientLink(Protocol):
     """The way to the client of a call while it runs. An interface provides it; every method may be called by any thread."""
 
+    @property
+    def can_ask(self) -> bool:
+        """Whether there is any question that the client can answer."""
+
     def progress(self, progress: float, total: float | None, message: str) -> None:
         """Tell the client how far the call is, if it wants to know."""
 
@@ -174,6 +179,16 @@ class ClientLink(Protocol):
 
     async def ask(self, question: Question) -> dict[str, object]:
         """The client's answer; raises ToolError where the client cannot be asked, or does not answer."""
+
+
+class ToolLink(ClientLink, Protocol):
+    """The way to the client as a running tool has it; what runs the tool learns there how long it waits for answers."""
+
+    def waited(self) -> float:
+        """How many seconds the tool, or one that it called, has waited for the client so far."""
+
+    def hold_while_asking(self, hold: Callable[[], AbstractContextManager[None]]) -> None:
+        """Enter what `hold` makes for as long as questions are open; it may refuse them with a ToolError."""
 
 
 class ReachesClient:
@@ -260,7 +275,7 @@ class Context(ReachesClient):
     call: CallTool
     audit: Audit
     room: float = 0.0
-    client: ClientLink | None = None
+    client: ToolLink | None = None
 
     def _log_name(self) -> str:
         return self.tool.name

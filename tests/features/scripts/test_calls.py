@@ -15,7 +15,7 @@ from toolcrib.core.journal import MemoryJournal
 from toolcrib.core.pipeline import Pipeline
 from toolcrib.features.functions.runner import FunctionRunner
 from toolcrib.infra.programs import lent_slot, returned_value, to_outcome
-from toolcrib.infra.programs.host_access import CAPABILITY, MAX_AT_ONCE, serve_calls
+from toolcrib.infra.programs.child_channel import CAPABILITY, MAX_AT_ONCE, serve_calls
 from toolcrib.infra.sandbox.attempt import Lines
 from toolcrib.infra.sandbox.host import kill_time
 from toolcrib.infra.sandbox.jobs import PythonFile, WorkspacePolicy, build_policy, python_runtime
@@ -24,6 +24,13 @@ from toolcrib.model.tool import Entry, Function, Script
 
 PATIENCE = 30
 ANYTHING = {"type": "object"}
+CALLING = Tool(
+    name="calling",
+    description="Call tools",
+    parameters=ANYTHING,
+    run=Function(call=print, is_async=False),
+    requires=frozenset({CAPABILITY}),
+)
 
 
 class Runner:
@@ -268,7 +275,7 @@ async def talk():
         opened.callback(theirs.close)
         theirs.setblocking(False)
         context = Context(
-            tool=None,
+            tool=CALLING,
             call_id="1",
             caller="ada",
             mode="text",

@@ -108,9 +108,15 @@ async def test_node_is_told_how_much_memory_there_is(bench):
     assert await bench.value(hello(bench, code)) == "true"
 
 
-def test_only_a_script_that_may_call_tools_gets_the_means():
-    assert options(400_000_000, calls=False) == ["--max-old-space-size=300"]
-    assert options(400_000_000, calls=True)[1] == "--require"
+def test_a_script_gets_the_global_rye_and_a_handler_does_not():
+    assert options(400_000_000, rye=False) == ["--max-old-space-size=300"]
+    assert options(400_000_000, rye=True)[1] == "--require"
+
+
+async def test_a_script_that_may_not_call_tools_is_told_what_to_list(bench):
+    code = "rye.execute('x').catch((refusal) => console.log(refusal.type, refusal.message))"
+    expected = "CAPABILITY_MISSING calling x requires rye.execute; list it in requires"
+    assert await bench.value(hello(bench, code)) == expected
 
 
 @pytest.mark.spec("S3-61")

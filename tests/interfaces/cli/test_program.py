@@ -240,3 +240,16 @@ def test_the_demonstration_works_and_names_no_place_of_this_machine(tmp_path):
     assert done.stdout.endswith("# Every step did what it should.\n")
     assert str(tmp_path) not in done.stdout
     assert not list(tmp_path.iterdir())
+
+
+def test_a_terminal_shows_how_far_a_call_is_and_a_pipe_does_not(tmp_path):
+    (tmp_path / "tools").mkdir()
+    code = 'import rye\n\n\ndef slow() -> str:\n    """Be slow."""\n    rye.progress(1, 2, "half\\x1b[31m")\n    rye.log("info", "done")\n    return "end"\n'
+    (tmp_path / "tools" / "slow.py").write_text(code)
+    terminal = Terminal(tmp_path, "call", "slow")
+    assert terminal.end() == 0
+    assert "1/2 half\\x1b[31m" in terminal.seen
+    assert "\r\x1b[Kslow: info: done" in terminal.seen
+    assert terminal.seen.endswith("end\r\n")
+    piped = run(tmp_path, "call", "slow")
+    assert (piped.stdout, piped.stderr) == ("end\n", "")

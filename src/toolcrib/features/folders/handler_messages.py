@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from toolcrib.infra.programs import WORDS_OF_THE_PLATFORM, refuse_changed_files
+from toolcrib.infra.programs.child_channel import ClientRequests, is_asked, is_told
 from toolcrib.lib.documents import check_plain
 from toolcrib.lib.javascript_error import log_fields, name_class, tell_all
 from toolcrib.model.errors import Kind, ToolError
@@ -67,6 +68,7 @@ class HandlerService:
 
         self._tool = tool
         self._context = context
+        self._requests = ClientRequests(context)
         self._sending = asyncio.Lock()
         self._entries = self._bytes = 0
         self._complaints = 0
@@ -88,15 +90,32 @@ class HandlerService:
 
     async def answer(self, message: Mapping[str, object]) -> dict[str, object] | None:
         """Do what one message asks for; None where no answer is expected."""
+        value: object = None
         try:
-            await self._do(message)
+            if is_told(message):
+                self._requests.tell(message)
+            elif is_asked(message):
+                value = await self._requests.ask(message)
+            else:
+                await self._do(message)
         except ToolError as refusal:
-            return self._refuse(message, refusal.message)
+            return self._refuse(message, refusal)
         except Exception as problem:  # noqa: BLE001 - the client's connection and the journal may fail in any way
             self._complain("what its handler asked for failed", problem)
-            return self._refuse(message, f"it failed ({type(problem).__name__}) and may have been done in part")
+            reason = f"it failed ({type(problem).__name__}) and may have been done in part"
+            return self._refuse(message, ToolError(Kind.INTERNAL, reason))
         number = _number_of(message)
-        return None if number is None else {"ask": number, "ok": True}
+        if number is None:
+            return None
+        return {"ask": number, "ok": True, **({} if value is None else {"value": value})}
+
+    async def slow_down(self) -> None:
+        """Count one message; a handler that sends too many waits until the host reads on."""
+        await self._requests.slow_down()
+
+    def close(self) -> None:
+        """Tell the client what it has not heard yet."""
+        self._requests.close()
 
     async def _do(self, message: Mapping[str, object]) -> None:
         action = message.get("do")
@@ -138,12 +157,14 @@ class HandlerService:
         self._bytes += length
         self._context.audit(event, data)
 
-    def _refuse(self, message: Mapping[str, object], reason: str) -> dict[str, object] | None:
+    def _refuse(self, message: Mapping[str, object], refusal: ToolError) -> dict[str, object] | None:
         number = _number_of(message)
-        if number is not None:
-            return {"ask": number, "ok": False, "error": reason}
-        self._complain(f"refused what its handler asked for: {reason}")
-        return None
+        if number is None:
+            self._complain(f"refused what its handler asked for: {refusal.message}")
+            return None
+        # A question is refused as a call is; a message to the session has only ever had a text for that.
+        error: object = refusal.to_json() if is_asked(message) else refusal.message
+        return {"ask": number, "ok": False, "error": error}
 
     def _complain(self, text: str, problem: Exception | None = None) -> None:
         self._complaints += 1

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from toolcrib.features.folders.handler_messages import HandlerService
+    from toolcrib.infra.programs.child_channel import ChildClock
     from toolcrib.infra.programs.executables import Commands, Found
     from toolcrib.infra.sandbox.attempt import Lines, Talk
     from toolcrib.infra.sandbox.jobs import CompletedJob, WorkspacePolicy
@@ -82,7 +83,7 @@ def make_job(
     files = checked_files(run)
     packages = dict.fromkeys(place for folder in folders for place in commands.near(folder))
     return Program(
-        argv=(*found.argv, *node_runtime.options(workspace_policy.memory_bytes, calls=False), *words),
+        argv=(*found.argv, *node_runtime.options(workspace_policy.memory_bytes, rye=False), *words),
         cwd=folders[0],
         environment={
             **basic_variables(tool.requires, workspace_policy),
@@ -123,6 +124,7 @@ class Worker:
         self.timer: asyncio.TimerHandle | None = None
         self._number = 0
         self._patience: asyncio.TimerHandle | None = None
+        self._timer: asyncio.TimerHandle | None = None
         self._ids = deque[str](maxlen=CALLS_REMEMBERED)
         self._strays = 0
         self._is_heard = self._has_begun = False
@@ -187,7 +189,7 @@ class Worker:
 
     async def begin(self, deadline: float, seconds: float) -> None:
         """Wait until the handler is loaded; raises ToolError if it cannot be."""
-        timer = self._set_timer(deadline, seconds)
+        timer = self.loop.call_later(max(0.0, deadline - time.monotonic()), self._lose_patience, seconds)
         self._is_heard = True
         try:
             either: list[asyncio.Future[Any]] = [self._lines, self._running]
@@ -203,14 +205,14 @@ class Worker:
         self.is_ready = True
 
     async def call(
-        self, arguments: Mapping[str, object], service: HandlerService, deadline: float, seconds: float
+        self, arguments: Mapping[str, object], service: HandlerService, clock: ChildClock, seconds: float
     ) -> dict[str, object]:
         """Make one call; returns its result line. Raises ToolError if the process gives none."""
         self._number += 1
         self._ids.append(service.call_id)
         self._has_begun = False
         lines = self._lines.result()
-        timer = self._set_timer(deadline, seconds)
+        self._set_timer(clock, seconds)
         # A process that does not begin the call is blocked by what an earlier call left running.
         if self._number > 1:
             self._patience = self.loop.call_later(BEGINNING_SECONDS, self._give_up)
@@ -233,11 +235,13 @@ class Worker:
                 return said
             raise await self._early_end(seconds)
         finally:
-            timer.cancel()
+            if self._timer is not None:
+                self._timer.cancel()
             self._stop_patience()
             self._is_heard = False
             for task in sending:
                 task.cancel()
+            service.close()
 
     async def _listen(self, lines: Lines) -> None:
         """Keep the channel open while callers read and write, and log at the end what was sent outside a call."""
@@ -293,6 +297,7 @@ class Worker:
         self, said: dict[str, object], lines: Lines, service: HandlerService, sending: set[asyncio.Task[None]]
     ) -> None:
         """Serve one request of the handler; messages are sent in the background."""
+        await service.slow_down()
         if "ask" not in said:
             await service.answer(said)
             return
@@ -302,8 +307,15 @@ class Worker:
         sending.add(task)
         task.add_done_callback(sending.discard)
 
-    def _set_timer(self, deadline: float, seconds: float) -> asyncio.TimerHandle:
-        return self.loop.call_later(max(0.0, deadline - time.monotonic()), self._lose_patience, seconds)
+    def _set_timer(self, clock: ChildClock, seconds: float) -> None:
+        """End the process when the time of its call is up; while its client is asked, that time does not run."""
+        self._timer = self.loop.call_later(max(0.0, clock.left, LOOK_SECONDS), self._look_at, clock, seconds)
+
+    def _look_at(self, clock: ChildClock, seconds: float) -> None:
+        if clock.left > 0:
+            self._set_timer(clock, seconds)
+        else:
+            self._lose_patience(seconds)
 
     def _give_up(self) -> None:
         """End a process that did not answer in time; its answer may still be unread if this event loop was blocked."""

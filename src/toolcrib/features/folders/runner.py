@@ -24,10 +24,10 @@ from toolcrib.infra.programs import (
     PRINTED_TAIL,
     described_error,
     read_answer,
-    run_in_place,
     to_error,
     to_outcome,
 )
+from toolcrib.infra.programs.child_channel import ChildClock, is_told
 from toolcrib.infra.programs.executables import basic_variables
 from toolcrib.infra.programs.host_access import lead_out
 from toolcrib.infra.programs.observed_effects import EffectRecorder
@@ -173,7 +173,7 @@ class PythonHandler:
         await self._look_at_files(job)
         # The sandbox probe before the first job does not count against the timeout.
         deadline = kill_time(context.deadline, context.room) + time.monotonic() - asked
-        ended, begun = await self._until_its_end(job, service, deadline)
+        ended, begun = await self._until_its_end(job, service, context, deadline)
         meta: dict[str, object] = {"sandbox": self._sandbox.report_on(job)}
         said = to_outcome(ended, meta, lambda: _read(tool, job, ended, context.seconds))
         outcome = replace(said.value, meta=said.meta) if isinstance(said.value, Outcome) else said
@@ -201,10 +201,11 @@ class PythonHandler:
         refuse_changed(self._tool, self._run, self._sandbox.report_on(job)["layers"])
 
     async def _until_its_end(
-        self, job: PythonFile, service: HandlerService, deadline: float
+        self, job: PythonFile, service: HandlerService, context: Context, deadline: float
     ) -> tuple[CompletedJob, float]:
         """Run the job; returns how it ended and when it began."""
         begun, recorder = time.monotonic(), None
+        clock = ChildClock(context, self._sandbox, deadline)
 
         async def talk(lines: Lines) -> None:
             nonlocal begun
@@ -213,13 +214,12 @@ class PythonHandler:
 
         if self._observe:
             recorder = EffectRecorder()
-        ended = await run_in_place(
-            self._sandbox,
+        latest = deadline + clock.extra_seconds
+        ended = await clock.run(
             job,
-            deadline=deadline,
+            talk,
             max_result=MAX_RESULT_BYTES,
-            talk=talk,
-            proxy=lead_out(self._egress, self._run.hosts, deadline, recorder) if job.policy.network else None,
+            proxy=lead_out(self._egress, self._run.hosts, latest, recorder) if job.policy.network else None,
         )
         return ended if recorder is None else recorder.add_to(ended), begun
 
@@ -236,10 +236,18 @@ async def serve(service: HandlerService, lines: Lines) -> None:
         finally:
             slots.release()
 
-    async with asyncio.TaskGroup() as group:
-        while (message := await lines.read()) is not None:
-            await slots.acquire()
-            group.create_task(answer(message))
+    try:
+        async with asyncio.TaskGroup() as group:
+            while (message := await lines.read()) is not None:
+                await service.slow_down()
+                if is_told(message):
+                    # In the order in which the handler told it, so not in a task of its own.
+                    await service.answer(message)
+                    continue
+                await slots.acquire()
+                group.create_task(answer(message))
+    finally:
+        service.close()
     if lines.problem:
         # Messages were lost, so the call must not look like a success.
         reason = f"a handler said something that cannot be read: {lines.problem}; its process was killed"
@@ -325,7 +333,12 @@ class _NodeHandler:
             if not worker.is_ready:
                 await worker.begin(deadline, context.seconds)
             began = time.monotonic()
-            said = await worker.call(arguments, HandlerService(self._tool, context), deadline, context.seconds)
+            said = await worker.call(
+                arguments,
+                HandlerService(self._tool, context),
+                ChildClock(context, self._sandbox, deadline),
+                context.seconds,
+            )
             outcome = self._read(said, worker)
         except NotBegunError:
             raise

@@ -14,6 +14,7 @@ from toolcrib.infra.programs import (
     run_in_place,
     to_outcome,
 )
+from toolcrib.infra.programs.child_channel import ChildClock, serve_calls
 from toolcrib.infra.sandbox.host import kill_time
 from toolcrib.infra.sandbox.jobs import PythonFile, build_policy, python_runtime
 from toolcrib.model.errors import Kind, ToolError
@@ -94,10 +95,15 @@ class _BoundFile:
             imports=script.imports,
             project=self._workspace,
             files=package_files(script),
+            channel=context is not None and context.client is not None,
         )
         if script.files:
             await refuse_changed_package(self._tool, script, self._sandbox, job)
-        ended = await run_in_place(self._sandbox, job, deadline=strike, max_result=MAX_RESULT_BYTES)
+        if context is None or context.client is None:
+            ended = await run_in_place(self._sandbox, job, deadline=strike, max_result=MAX_RESULT_BYTES)
+        else:
+            clock = ChildClock(context, self._sandbox, strike)
+            ended = await clock.run(job, serve_calls(context), max_result=MAX_RESULT_BYTES)
         meta: dict[str, object] = {"sandbox": self._sandbox.report_on(job)}
         return to_outcome(ended, meta, lambda: self._value(job, ended, seconds))
 

@@ -145,7 +145,7 @@ class Programs:
         if has_network(order.tool.requires) and script is not None:
             has_packages = node_runtime.has_packages(self._commands.near(order.run.folder))
             refuse_without_proxy(order.tool.name, (script.code,), found.argv[0], has_packages=has_packages)
-        return node_runtime.options(self._workspace_policy.memory_bytes, calls=CALLS in order.tool.requires)
+        return node_runtime.options(self._workspace_policy.memory_bytes, rye=True)
 
     def _program(self, order: Order, slots: Slots, argv: list[str], found: Found | None, stdin: str | None) -> Program:
         folder, workspace, script = order.run.folder, self._workspace_policy.workspace, order.run.script

@@ -25,12 +25,12 @@ from toolcrib.infra.programs import (
     read_answer,
     refuse_changed_package,
     refuse_early_end,
-    run_in_place,
     tail_of,
     to_outcome,
 )
+from toolcrib.infra.programs.child_channel import ChildClock, serve_calls
 from toolcrib.infra.programs.executables import Commands, basic_variables
-from toolcrib.infra.programs.host_access import lead_out, serve_calls
+from toolcrib.infra.programs.host_access import lead_out
 from toolcrib.infra.programs.node_runtime import NAMES, explain
 from toolcrib.infra.programs.observed_effects import EffectRecorder
 from toolcrib.infra.sandbox.host import kill_time
@@ -111,6 +111,8 @@ class ProcessDriver:
         """Start the process, wait for its end, and read its output."""
         masking = VariableMasking(order.variable)
         work = self._work(replace(order, variable=masking.variable))
+        if context.client is not None and work.removal is None:
+            work = replace(work, job=replace(work.job, channel=True))
         ended = await self._until_its_end(work, order, context)
         meta: dict[str, object] = {"sandbox": self._sandbox.report_on(work.job)}
         outcome = to_outcome(ended, meta, lambda: _value(order, work.job, ended, context.seconds))
@@ -185,14 +187,13 @@ class ProcessDriver:
         if self._observe:
             recorder = EffectRecorder()
         deadline += await self._look_at_files(job, order)
-        ended = await run_in_place(
-            self._sandbox,
+        clock = ChildClock(context, self._sandbox, deadline)
+        ended = await clock.run(
             job,
-            deadline=deadline,
+            _talk(context, recorder) if job.channel else None,
             max_stdout=MAX_PRINTED_BYTES,
             max_result=MAX_RESULT_BYTES,
-            talk=_talk(context, recorder) if job.channel else None,
-            proxy=self._proxy(order, deadline, recorder) if job.policy.network else None,
+            proxy=self._proxy(order, deadline + clock.extra_seconds, recorder) if job.policy.network else None,
         )
         return ended if recorder is None else recorder.add_to(ended)
 
@@ -290,7 +291,7 @@ def _read(tool: Tool, text: str, promised: dict[str, object]) -> object:
 
 
 def _talk(context: Context, recorder: EffectRecorder | None) -> Talk:
-    """Serve the channel of a script that calls other tools."""
+    """Serve the channel of a script that calls other tools, or reaches the client of its call."""
     return serve_calls(context if recorder is None else recorder.record_calls(context))
 
 

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from toolcrib.model.tool import Script
 
 COMMONJS = Path(__file__).parent / "commonjs.cjs"
-CALLS = Path(child.__file__).parent / "rye.cjs"
-FILES = (COMMONJS, CALLS)
+RYE = Path(child.__file__).parent / "rye.cjs"
+FILES = (COMMONJS, RYE)
 NAMES = frozenset({"node", "nodejs"})
 # Node reads the system's OpenSSL configuration, and exits if it may not.
 ENVIRONMENT: Mapping[str, str] = {"OPENSSL_CONF": "/dev/null"}
@@ -48,10 +48,10 @@ def is_node(found: Found) -> bool:
     return found.program in NAMES
 
 
-def options(memory_bytes: int, *, calls: bool) -> list[str]:
-    """The options before the file; `calls` lets the script call other tools."""
+def options(memory_bytes: int, *, rye: bool) -> list[str]:
+    """The options before the file; `rye` gives a script the global of that name."""
     heap = f"--max-old-space-size={max(16, int(memory_bytes * HEAP_SHARE) // MEGABYTE)}"
-    return [heap, "--require", str(CALLS)] if calls else [heap]
+    return [heap, "--require", str(RYE)] if rye else [heap]
 
 
 def has_packages(near: Iterable[Path]) -> bool:

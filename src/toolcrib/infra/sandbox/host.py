@@ -9,6 +9,7 @@ import os
 import sys
 import threading
 import time
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,7 +24,7 @@ from toolcrib.infra.sandbox.probe import findings_at, profile_of, shared_folder
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Mapping
+    from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 
     from toolcrib.infra.sandbox.attempt import Proxy, Talk
     from toolcrib.infra.sandbox.jobs import CompletedJob, Job, SandboxPolicy
@@ -70,6 +71,7 @@ class Sandbox:
     ) -> None:
         self._require = tuple(require)
         self._slots = Slots(jobs, queue)
+        self.waiting = WaitingJobs(max(1, jobs // 2))
         self._launchers = Launchers()
         self._findings = findings_at(cache, None if runtime is None else shared_folder(runtime, workspace))
         self._workspace = workspace
@@ -131,13 +133,15 @@ class Sandbox:
         talk: Talk | None = None,
         proxy: Proxy | None = None,
         nested: bool = False,
+        extra_seconds: float = 0.0,
     ) -> CompletedJob:
         """Run a job until it ends or `deadline` (time.monotonic) passes; no process of it is left when this returns.
 
         That holds for cancellation too. The time of the probe before the very first job does not count against the
         deadline. Output beyond a stream's limit is dropped; a result beyond its limit ends the job. `talk` answers on
         the channel of a job that has one, `proxy` accepts the connections of a job with network; both run until the job
-        ends. A `nested` job was requested by a running one and shares its slot.
+        ends. A `nested` job was requested by a running one and shares its slot. With `extra_seconds` a job that has
+        begun may stay that much longer, for a caller that ends it earlier itself.
         """
         job = await self._guard(job)
         if job.policy.network and proxy is None:
@@ -160,12 +164,13 @@ class Sandbox:
         if not job.policy.unconfined:
             self._check(reports, profile)
             layers = reports[profile].layers if reports is not None and self._require else ()
-        message = encode(job, until, layers)
+        last = min(until + extra_seconds, time.monotonic() + _LONGEST_SECONDS)
+        message = encode(job, last, layers)
         limits = (max_stdout, max_stderr, max_result)
         place = contextlib.nullcontext() if nested else self._slots.take(until)
         async with place:
             with self._launchers.use(_OWN if interpreter is None else interpreter.program) as handle:
-                return await self._run(handle, _order_for(job), message, until, limits, talk, proxy)
+                return await self._run(handle, _order_for(job), message, last, limits, talk, proxy)
 
     async def _guard(self, job: Job) -> Job:
         """Complete the policy with the protected files and hook folders that exist now."""
@@ -355,6 +360,35 @@ class Slots:
         advice = min(max(1, math.ceil(seconds)), _LONGEST_ADVICE_SECONDS)
         message = f"{reason}; call again in {advice} s, or raise the setting sandbox.jobs"
         return ToolError(Kind.OVERLOADED, message, retryable=True, details={"retryAfter": advice})
+
+
+class WaitingJobs:
+    """Places for jobs that wait for the client of their call.
+
+    Such a job keeps its slot, so only some may wait, and one caller cannot take the last place from the others.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._most_of_a_caller = max(1, most - 1)
+        self._lock = threading.Lock()
+        self._callers: Counter[str] = Counter()
+
+    @contextlib.contextmanager
+    def hold(self, caller: str) -> Iterator[None]:
+        """Take a place within the block; raises OVERLOADED where none is free."""
+        with self._lock:
+            if self._callers.total() >= self._most or self._callers[caller] >= self._most_of_a_caller:
+                message = f"{self._callers.total()} jobs wait for an answer of their clients; ask again later"
+                raise ToolError(Kind.OVERLOADED, message, retryable=True)
+            self._callers[caller] += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._callers[caller] -= 1
+                if not self._callers[caller]:
+                    del self._callers[caller]
 
 
 def _grant(turn: asyncio.Future[None]) -> None:

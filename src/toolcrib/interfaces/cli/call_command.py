@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
-from toolcrib.model.call import Call
+from toolcrib.model.call import LOG_LEVELS, Call, cannot_ask
 from toolcrib.model.errors import Kind
 from toolcrib.toolkit.cli import (
     ExitCode,
@@ -16,8 +18,10 @@ from toolcrib.toolkit.cli import (
     code_of_error,
     complain,
     complain_about,
+    is_terminal,
     log_on_stderr,
     mention_problems,
+    on_one_line,
     say,
     say_json,
     say_text,
@@ -25,9 +29,10 @@ from toolcrib.toolkit.cli import (
 from toolcrib.toolkit.cli.options import CALL_OPTIONS, CONFIRM, GRANT, PROJECT, URL, read_arguments, read_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from toolcrib.core.client_protocol import CallingCrib, ProjectCrib
+    from toolcrib.model.call import ClientLink, Question
     from toolcrib.model.result import Result, Verdict
     from toolcrib.toolkit.cli.group import Opener
     from toolcrib.toolkit.cli.options import Line
@@ -87,7 +92,7 @@ def perform(line: Line, words: Sequence[str], opened: Callable[[frozenset[str]],
 
 def _attempt(crib: CallingCrib, line: Line, call: Call) -> Result:
     """Call; if the call needs confirmation and gets it, call again with the token of the first result."""
-    result = crib.call_sync(call)
+    result = _call(crib, call)
     if result.error is not None and code_of_error(result.error) is ExitCode.UNKNOWN_TOOL:
         mention_problems(crib)
     verdict = _refusal(crib, call, result, Kind.CONFIRMATION_REQUIRED)
@@ -97,7 +102,13 @@ def _attempt(crib: CallingCrib, line: Line, call: Call) -> Result:
     if not (line.has("--yes") or agrees(question)):
         return result
     token = str(result.error.details.get("confirmation"))
-    return crib.call_sync(replace(call, confirmation=token, deadline=_deadline(line)))
+    return _call(crib, replace(call, confirmation=token, deadline=_deadline(line)))
+
+
+def _call(crib: CallingCrib, call: Call) -> Result:
+    """Make the call; what the tool tells while it runs is shown on a terminal."""
+    with terminal_link() as link:
+        return crib.call_sync(call if link is None else replace(call, client=link))
 
 
 def _missing_capabilities(crib: CallingCrib, call: Call, result: Result) -> list[str]:
@@ -161,3 +172,62 @@ def _show(value: object) -> str:
 
 def _deadline(line: Line) -> float | None:
     return None if line.seconds is None else time.monotonic() + line.seconds
+
+
+# What a running tool tells the client of its call, for a person at a terminal.
+
+MAX_SHOWN_LETTERS = 500
+# The least urgent messages of the log that are shown.
+SHOWN = "info"
+# Go to the start of the line, and clear it.
+FROM_THE_START = "\r\x1b[K"
+
+
+class TerminalLink:
+    """Shows progress in one line that is written over, and messages of the log in lines of their own; nobody can be asked."""
+
+    can_ask = False
+
+    def __init__(self) -> None:
+        self._shows_progress = False
+
+    def progress(self, progress: float, total: float | None, message: str) -> None:
+        """Show how far the call is."""
+        figure = f"{progress:g}" if total is None else f"{progress:g}/{total:g}"
+        self._write(on_one_line(f"{figure} {message}")[:MAX_SHOWN_LETTERS])
+        self._shows_progress = True
+
+    def log(self, level: str, data: object, logger: str) -> None:
+        """Show a message of the log."""
+        if LOG_LEVELS.index(level) < LOG_LEVELS.index(SHOWN):
+            return
+        text = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False, default=str)
+        self._write(on_one_line(f"{logger}: {level}: {text}")[:MAX_SHOWN_LETTERS] + "\n")
+        self._shows_progress = False
+
+    async def ask(self, question: Question) -> dict[str, object]:
+        """Refuse: there is a person, but no form to ask it with."""
+        raise cannot_ask(question.method)
+
+    def clear(self) -> None:
+        """Remove the line of progress, so that the result stands alone."""
+        if self._shows_progress:
+            self._write("")
+            self._shows_progress = False
+
+    def _write(self, text: str) -> None:
+        sys.stderr.write(f"{FROM_THE_START}{text}" if self._shows_progress else text)
+        sys.stderr.flush()
+
+
+@contextmanager
+def terminal_link() -> Iterator[ClientLink | None]:
+    """A link for one call; None where nobody would see it."""
+    if not is_terminal(sys.stderr):
+        yield None
+        return
+    link = TerminalLink()
+    try:
+        yield link
+    finally:
+        link.clear()

@@ -75,6 +75,11 @@ class RequestLink:
         self._numbers = itertools.count(1)
         self.attach(request, outlet)
 
+    @property
+    def can_ask(self) -> bool:
+        """Whether the client has declared that it answers any question."""
+        return any(isinstance(self.peer.capabilities.get(name), dict) for name in CAPABILITIES.values())
+
     def attach(self, request: Request, outlet: Outlet) -> None:
         """Send to this request from now on."""
         token = request.meta.get("progressToken")

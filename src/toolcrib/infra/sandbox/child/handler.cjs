@@ -15,6 +15,9 @@ const MAX_TEXT = 4_000;
 const MAX_DETAILS_BYTES = 65_536;
 const HALF = "a string with a lone surrogate";
 const OLDEST = [20, 19];
+const LEVELS = {
+  debug: 0, info: 1, notice: 2, warning: 3, error: 4, critical: 5, alert: 6, emergency: 7,
+};
 
 const { parse, stringify } = JSON;
 const { byteLength } = Buffer;
@@ -63,7 +66,7 @@ function hear(message) {
   const ask = asks[message.ask];
   if (ask === undefined) return undefined;
   delete asks[message.ask];
-  return message.ok === true ? ask.resolve() : ask.reject(new NativeError(message.error));
+  return message.ok === true ? ask.resolve(message.value) : ask.reject(refusalOf(message.error));
 }
 
 function begin({ call: id, args, context: facts }) {
@@ -99,23 +102,60 @@ function contextOf(call, { clientId, tool, session, voice }) {
     clientId,
     tool,
     session,
-    messaging: { send: (message) => ask(call, message) },
+    messaging: { send: async (message) => ask(call, "messaging.send", `"do":"send","message":${jsonOf("messaging.send", message)}`) },
     voice: { isActive: () => voice === true },
     audit: { log: (event, data) => audit(call, event, data) },
+    progress: (progress, total = null, message = "") => {
+      const figures = `"progress":${jsonOf("progress", progress)},"total":${jsonOf("progress", total)}`;
+      tell(call, "progress", `"do":"progress",${figures},"message":${jsonOf("progress", message)}`);
+    },
+    log: (level, data = null) => {
+      if (!hasOwn(LEVELS, level)) throw new NativeTypeError(`log(level, data): there is no level ${textOf(() => level)}`);
+      tell(call, "log", `"do":"log","level":${stringify(level)},"data":${jsonOf("log", data)}`);
+    },
+    elicit: async (message, schema, { key = "" } = {}) => {
+      const asked = `"message":${jsonOf("elicit", message)},"schema":${jsonOf("elicit", schema)}`;
+      return ask(call, "elicit", `"do":"elicit",${asked},"key":${jsonOf("elicit", key)}`);
+    },
+    sample: async (messages, { maxTokens = 1000, key = "", ...more } = {}) => {
+      const asked = `"messages":${jsonOf("sample", messages)},"maxTokens":${jsonOf("sample", maxTokens)}`;
+      return ask(call, "sample", `"do":"sample",${asked},"key":${jsonOf("sample", key)},"more":${jsonOf("sample", more)}`);
+    },
+    roots: async ({ key = "" } = {}) => ask(call, "roots", `"do":"roots","key":${jsonOf("roots", key)}`),
   };
 }
 
-async function ask(call, message) {
-  refuseIfOver(call, "messaging.send");
-  const json = toJson(message);
-  if (json === undefined) throw new NativeTypeError(`messaging.send: ${nameOf(message)} cannot be sent; send an object`);
-  if (byteLength(json) > MAX_VALUE_BYTES) throw new NativeTypeError("messaging.send: the message has more than 8 MB");
+function jsonOf(what, value) {
+  const json = toJson(value);
+  if (json === undefined) throw new NativeTypeError(`${what}: ${nameOf(value)} cannot be sent; send an object`);
+  if (byteLength(json) > MAX_VALUE_BYTES) throw new NativeTypeError(`${what}: the message has more than 8 MB`);
+  return json;
+}
+
+function ask(call, what, fields) {
+  refuseIfOver(call, what);
   lastAsk += 1;
   const id = lastAsk;
   return new NativePromise((resolve, reject) => {
     asks[id] = { resolve, reject };
-    send(channel, `{"call":${call.id},"ask":${id},"do":"send","message":${json}}\n`);
+    send(channel, `{"call":${call.id},"ask":${id},${fields}}\n`);
   });
+}
+
+function tell(call, what, fields) {
+  refuseIfOver(call, what);
+  send(channel, `{"call":${call.id},${fields}}\n`);
+}
+
+// The refusal of a question is typed, that of a message to the session is a text.
+function refusalOf(error) {
+  if (typeof error === "string") return new NativeError(error);
+  const refusal = new NativeError(error.message);
+  refusal.name = "ToolError";
+  refusal.type = error.type;
+  refusal.retryable = error.retryable === true;
+  refusal.details = error.details;
+  return refusal;
 }
 
 function audit(call, event, data = {}) {
@@ -124,7 +164,7 @@ function audit(call, event, data = {}) {
   const json = toJson(data);
   if (json === undefined || json[0] !== "{") throw new NativeTypeError("audit.log(event, data): the data is an object");
   if (byteLength(json) > MAX_VALUE_BYTES) throw new NativeTypeError("audit.log: the data has more than 8 MB");
-  send(channel, `{"call":${call.id},"do":"audit","event":${toJson(event)},"data":${json}}\n`);
+  tell(call, "audit.log", `"do":"audit","event":${toJson(event)},"data":${json}`);
 }
 
 function refuseIfOver(call, what) {

@@ -17,6 +17,7 @@ from types import MappingProxyType
 
 from toolcrib import handler
 from toolcrib.infra.channel import LineCutter, to_line
+from toolcrib.infra.sandbox.child.script_channel import LEVELS
 
 TYPE_CHECKING = False  # see system
 if TYPE_CHECKING:
@@ -57,7 +58,8 @@ class HandlerSession:
         facts, line = self._facts, self._line
         session = Facts({**facts["session"], "state": MappingProxyType(facts["session"]["state"])})
         parts = {"messaging": _Messaging(line), "voice": _Voice(facts["voice"]), "audit": _Audit(line)}
-        return Facts({"clientId": facts["clientId"], "tool": Facts(facts["tool"]), "session": session, **parts})
+        known = {"clientId": facts["clientId"], "tool": Facts(facts["tool"]), "session": session}
+        return Facts({**known, **parts, **_Client(line).methods()})
 
     def __exit__(
         self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
@@ -111,6 +113,44 @@ class _Audit:
         self._line.tell({"do": "audit", "event": event, "data": data or {}})
 
 
+class _Client:
+    """What a handler tells and asks the client of its call."""
+
+    def __init__(self, line: _Line) -> None:
+        self._line = line
+
+    def methods(self) -> dict[str, object]:
+        """Its methods, as the context has them."""
+        return {name: getattr(self, name) for name in ("progress", "log", "elicit", "sample", "roots")}
+
+    def progress(self, progress: float, total: float | None = None, message: str = "") -> None:
+        """Say how far the call is; each figure should be greater than the last."""
+        self._line.tell({"do": "progress", "progress": progress, "total": total, "message": message})
+
+    def log(self, level: str, data: object) -> None:
+        """Send a message of the log to the client; `data` is any JSON value."""
+        if level not in LEVELS:
+            raise ValueError(f"there is no level {level!r:.40}; use one of {', '.join(LEVELS)}")
+        self._line.tell({"do": "log", "level": level, "data": data})
+
+    async def elicit(self, message: str, schema: Mapping[str, object], *, key: str = "") -> object:
+        """Ask the user of the client: `{"action": "accept", "content": {…}}`, or the action `decline` or `cancel`."""
+        return await self._ask({"do": "elicit", "message": message, "schema": dict(schema), "key": key})
+
+    async def sample(self, messages: object, *, max_tokens: int = 1_000, key: str = "", **more: object) -> object:
+        """Ask the model of the client; the answer has `role`, `content` and `model`."""
+        return await self._ask(
+            {"do": "sample", "messages": messages, "maxTokens": max_tokens, "key": key, "more": more}
+        )
+
+    async def roots(self, *, key: str = "") -> object:
+        """Ask the client which folders it works on, each with a `uri`."""
+        return await self._ask({"do": "roots", "key": key})
+
+    async def _ask(self, message: dict[str, object]) -> object:
+        return await self._line.hear(self._line.ask(message))
+
+
 class _Line:
     """The connection to the host. A thread receives answers, so that any event loop, or none, can wait for them."""
 
@@ -120,8 +160,8 @@ class _Line:
         self._numbers = itertools.count(1)
         self._writing = threading.Lock()
         self._starting = threading.Lock()
-        self._asked: dict[object, Future[None]] = {}
-        self._unheard: dict[int, Future[None]] = {}
+        self._asked: dict[object, Future[object]] = {}
+        self._unheard: dict[int, Future[object]] = {}
         self._listener: threading.Thread | None = None
         self._was_used = self._gave_up = False
 
@@ -141,7 +181,7 @@ class _Line:
         """Send a message with an answer; returns its number."""
         from concurrent.futures import Future
 
-        number, answer = next(self._numbers), Future[None]()
+        number, answer = next(self._numbers), Future[object]()
         answer.set_running_or_notify_cancel()  # a cancelled wait must not cancel the answer
         self._asked[number] = answer
         try:
@@ -153,12 +193,12 @@ class _Line:
         self._listen()
         return number
 
-    async def hear(self, number: int) -> None:
-        """Wait for an answer; raises ConnectionError if it is an error."""
+    async def hear(self, number: int) -> object:
+        """Wait for an answer; raises ConnectionError if it is an error, a question that was refused ToolError."""
         import asyncio
 
         try:
-            await asyncio.wrap_future(self._unheard.pop(number))
+            return await asyncio.wrap_future(self._unheard.pop(number))
         except asyncio.CancelledError:
             self._gave_up = True
             raise
@@ -209,9 +249,21 @@ class _Line:
         if asked is None:
             return
         if answer.get("ok") is True:
-            asked.set_result(None)
+            asked.set_result(answer.get("value"))
         else:
-            asked.set_exception(ConnectionError(str(answer.get("error"))))
+            asked.set_exception(_to_error(answer.get("error")))
+
+
+def _to_error(error: object) -> Exception:
+    """The refusal of a question is typed, that of a message to the session is a text."""
+    if not isinstance(error, dict):
+        return ConnectionError(str(error))
+    return handler.ToolError(
+        str(error.get("type")),
+        str(error.get("message")),
+        retryable=error.get("retryable") is True,
+        details=error.get("details") if isinstance(error.get("details"), dict) else None,
+    )
 
 
 def _gone() -> ConnectionError:

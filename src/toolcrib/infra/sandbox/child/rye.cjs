@@ -1,7 +1,8 @@
-// The global `rye` of Node scripts: call other tools over the channel to the host.
+// The global `rye` of Node scripts: call other tools and reach the client of the call over the channel to the host.
 "use strict";
 
-const net = require("node:net");
+const LEVELS = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
+const QUESTIONS = { elicit: "elicitation/create", sample: "sampling/createMessage", roots: "roots/list" };
 
 const waiting = new Map();
 let channel;
@@ -16,6 +17,7 @@ class ToolError extends Error {
 }
 
 function open() {
+  const net = require("node:net"); // only here: most scripts never reach the host
   const descriptor = Number(process.env.TOOLCRIB_CHANNEL);
   channel = new net.Socket({ fd: descriptor, readable: true, writable: true });
   channel.setEncoding("utf8");
@@ -48,16 +50,35 @@ function finish() {
   for (const call of calls) call.reject(new ToolError({ type: "CANCELLED", message: "the connection to the crib was closed" }));
 }
 
+const isConnected = () => process.env.TOOLCRIB_CHANNEL !== undefined;
+
 async function execute(tool, args = {}) {
-  if (process.env.TOOLCRIB_CHANNEL === undefined) {
+  if (!isConnected()) {
     throw new ToolError({
       type: "CAPABILITY_MISSING",
       message: `calling ${tool} requires rye.execute; list it in requires`,
     });
   }
+  return settled({ tool, arguments: args });
+}
+
+async function ask(message) {
+  if (!isConnected()) {
+    const method = QUESTIONS[message.do];
+    const name = method.split("/")[0];
+    throw new ToolError({
+      type: "CAPABILITY_MISSING",
+      message: `the client of this call cannot answer ${method}; call the tool from a client with the capability '${name}'`,
+      details: { clientCapability: name },
+    });
+  }
+  return settled(message);
+}
+
+function settled(message) {
   if (channel === undefined) open();
   const id = ++last;
-  const line = JSON.stringify({ id, tool, arguments: args }) + "\n";
+  const line = JSON.stringify({ id, ...message }) + "\n";
   return new Promise((resolve, reject) => {
     if (channel.destroyed) return reject(new ToolError({ type: "CANCELLED", message: "the connection to the crib was closed" }));
     waiting.set(id, { resolve, reject });
@@ -66,4 +87,33 @@ async function execute(tool, args = {}) {
   });
 }
 
-globalThis.rye = Object.freeze({ execute, ToolError });
+function tell(message) {
+  if (!isConnected()) return; // nobody hears it
+  if (channel === undefined) open();
+  const line = JSON.stringify(message) + "\n";
+  if (channel.destroyed) return;
+  channel.ref(); // and until what it says is written
+  channel.write(line, () => {
+    if (waiting.size === 0 && channel.writableLength === 0) channel.unref();
+  });
+}
+
+function progress(figure, total = null, message = "") {
+  tell({ do: "progress", progress: figure, total, message });
+}
+
+function log(level, data = null) {
+  if (!LEVELS.includes(level)) {
+    throw new ToolError({ type: "VALIDATION", message: `there is no level ${level}; use one of ${LEVELS.join(", ")}` });
+  }
+  tell({ do: "log", level, data });
+}
+
+const elicit = async (message, schema, { key = "" } = {}) => ask({ do: "elicit", message, schema, key });
+const roots = async ({ key = "" } = {}) => ask({ do: "roots", key });
+
+async function sample(messages, { maxTokens = 1000, key = "", ...more } = {}) {
+  return ask({ do: "sample", messages, maxTokens, key, more });
+}
+
+globalThis.rye = Object.freeze({ execute, progress, log, elicit, sample, roots, ToolError });

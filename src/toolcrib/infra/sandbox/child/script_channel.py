@@ -1,4 +1,4 @@
-"""The module `rye` for scripts: call other tools over the channel to the host. Also serves sinks."""
+"""The module `rye` for scripts: call other tools and reach the client of the call over the channel to the host. Also serves sinks."""
 
 from __future__ import annotations
 
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from typing import Any
 
 CHANNEL_VARIABLE = "TOOLCRIB_CHANNEL"
+# As in the model, which a child does not load.
+LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
+QUESTIONS = {"elicit": "elicitation/create", "sample": "sampling/createMessage", "roots": "roots/list"}
 
 _READ_BYTES = 65536
 
@@ -43,28 +46,89 @@ class ToolError(Exception):
 
 
 def make_module(channel: int | None) -> ModuleType:
-    """Create the module; without a channel every call raises an error with the cure."""
-    module = type(sys)("rye", "Call other tools of the crib.")
-    execute = _refuse if channel is None else _Caller(channel).execute
-
-    async def execute_async(tool: str, arguments: dict[str, object] | None = None, /, **more: object) -> object:
-        """Call a tool without blocking the event loop."""
-        import asyncio
-
-        return await asyncio.to_thread(execute, tool, arguments, **more)
-
-    module.__dict__.update(execute=execute, execute_async=execute_async, ToolError=ToolError)
-    module.__dict__["__all__"] = ["ToolError", "execute", "execute_async"]
+    """Create the module; without a channel nobody hears the script, and calls and questions raise an error with the cure."""
+    module = type(sys)("rye", "Call other tools of the crib, and reach the client of the call.")
+    caller = _Unconnected() if channel is None else _Caller(channel)
+    public: dict[str, object] = {"ToolError": ToolError, "progress": caller.progress, "log": caller.log}
+    for name in ("execute", "elicit", "sample", "roots"):
+        public[name] = getattr(caller, name)
+        public[f"{name}_async"] = _without_blocking(getattr(caller, name))
+    module.__dict__.update(public)
+    module.__dict__["__all__"] = sorted(public)
     return module
 
 
-def _refuse(tool: str, /, *_: object, **__: object) -> object:
-    """Raise the error that names the missing capability."""
-    message = f"calling {tool} requires rye.execute; list it in requires"
-    raise ToolError("CAPABILITY_MISSING", message, details={"missing": ["rye.execute"]})
+def _without_blocking(function: Any) -> Any:
+    async def call(*words: object, **more: object) -> object:
+        """Do the same without blocking the event loop."""
+        import asyncio
+
+        return await asyncio.to_thread(function, *words, **more)
+
+    return call
 
 
-class _Caller:
+def check_level(level: object) -> None:
+    """Refuse a level that no message of the log has."""
+    if level not in LEVELS:
+        raise ToolError("VALIDATION", f"there is no level {str(level)[:40]!r}; use one of {', '.join(LEVELS)}")
+
+
+class _ReachesClient:
+    """What a script tells and asks the client of its call."""
+
+    def progress(self, progress: float, total: float | None = None, message: str = "") -> None:
+        """Say how far the call is; each figure should be greater than the last."""
+        self.tell({"do": "progress", "progress": progress, "total": total, "message": message})
+
+    def log(self, level: str, data: object) -> None:
+        """Send a message of the log to the client; `data` is any JSON value."""
+        check_level(level)
+        self.tell({"do": "log", "level": level, "data": data})
+
+    def elicit(self, message: str, schema: dict[str, object], *, key: str = "") -> object:
+        """Ask the user of the client: `{"action": "accept", "content": {…}}`, or the action `decline` or `cancel`."""
+        return self.ask({"do": "elicit", "message": message, "schema": schema, "key": key})
+
+    def sample(self, messages: object, *, max_tokens: int = 1_000, key: str = "", **more: object) -> object:
+        """Ask the model of the client; the answer has `role`, `content` and `model`."""
+        return self.ask({"do": "sample", "messages": messages, "maxTokens": max_tokens, "key": key, "more": more})
+
+    def roots(self, *, key: str = "") -> object:
+        """Ask the client which folders it works on, each with a `uri`."""
+        return self.ask({"do": "roots", "key": key})
+
+    def tell(self, message: dict[str, object]) -> None:
+        """Send what needs no answer."""
+        raise NotImplementedError
+
+    def ask(self, message: dict[str, object]) -> object:
+        """Send a question, and wait for the answer."""
+        raise NotImplementedError
+
+
+class _Unconnected(_ReachesClient):
+    """A script without a channel: it may not call tools, and the client of its call cannot be reached."""
+
+    def execute(self, tool: str, /, *_: object, **__: object) -> object:
+        """Raise the error that names the missing capability."""
+        message = f"calling {tool} requires rye.execute; list it in requires"
+        raise ToolError("CAPABILITY_MISSING", message, details={"missing": ["rye.execute"]})
+
+    def tell(self, message: dict[str, object]) -> None:
+        """Nobody hears it."""
+
+    def ask(self, message: dict[str, object]) -> object:
+        """Raise the error that a client without the capability gives too."""
+        method = QUESTIONS[str(message["do"])]
+        name = method.partition("/")[0]
+        reason = (
+            f"the client of this call cannot answer {method}; call the tool from a client with the capability {name!r}"
+        )
+        raise ToolError("CAPABILITY_MISSING", reason, details={"clientCapability": name})
+
+
+class _Caller(_ReachesClient):
     """Calls from any thread over one channel: one waiting thread reads the answers for all of them."""
 
     def __init__(self, channel: int) -> None:
@@ -80,21 +144,34 @@ class _Caller:
 
     def execute(self, tool: str, arguments: dict[str, object] | None = None, /, **more: object) -> object:
         """Call a tool and wait for its value; raises ToolError if it fails."""
-        if os.getpid() != self._owner:
-            raise ToolError("PERMANENT", "rye.execute answers only in the process that the script was started in")
-        answer = self._wait_for(self._ask(tool, {**(arguments or {}), **more}))
+        message: dict[str, object] = {"tool": tool, "arguments": {**(arguments or {}), **more}}
+        return self._settle(message, f"the arguments of {tool}")
+
+    def tell(self, message: dict[str, object]) -> None:
+        """Send what needs no answer."""
+        self._write(message, f"what {message['do']} says")
+
+    def ask(self, message: dict[str, object]) -> object:
+        """Send a question, and wait for the answer."""
+        return self._settle(message, f"what {message['do']} asks")
+
+    def _settle(self, message: dict[str, object], what: str) -> object:
+        with self._changed:
+            self._last += 1
+            number = self._last
+        self._write({"id": number, **message}, what)
+        answer = self._wait_for(number)
         if answer.get("ok") is True:
             return answer.get("value")
         raise _to_error(answer.get("error"))
 
-    def _ask(self, tool: str, arguments: dict[str, object]) -> int:
-        with self._changed:
-            self._last += 1
-            number = self._last
+    def _write(self, message: dict[str, object], what: str) -> None:
+        if os.getpid() != self._owner:
+            raise ToolError("PERMANENT", "rye answers only in the process that the script was started in")
         try:
-            line = to_line({"id": number, "tool": tool, "arguments": arguments})
+            line = to_line(message)
         except (TypeError, ValueError, RecursionError) as problem:
-            raise ToolError("VALIDATION", f"the arguments of {tool} cannot be sent: {problem}") from problem
+            raise ToolError("VALIDATION", f"{what} cannot be sent: {problem}") from problem
         with self._writing:
             left = memoryview(line)
             try:
@@ -102,7 +179,6 @@ class _Caller:
                     left = left[os.write(self._channel, left) :]
             except OSError as problem:
                 raise _gone() from problem
-        return number
 
     def _wait_for(self, number: int) -> dict[str, object]:
         with self._changed:
