@@ -7,7 +7,7 @@
 # requires: [shell.execute]
 # parameters: [{name: plates, type: integer, required: true, description: How many plates.}]
 
-plates=$2
+plates=$1
 for plate in $(seq "$plates"); do
   # Without a client of the call there is no channel.
   if [ -n "$TOOLCRIB_CHANNEL" ]; then
