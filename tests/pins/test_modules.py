@@ -8,7 +8,7 @@ import sys
 import pytest
 
 # The numbers of today; a change may lower them, and must not raise them without a reason.
-MOST_MODULES = {"file tool": 60, "host function": 63}
+MOST_MODULES = {"file tool": 61, "host function": 63}
 COUNT = """
 import sys
 from toolcrib.__main__ import main

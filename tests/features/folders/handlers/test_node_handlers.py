@@ -40,7 +40,10 @@ async def test_execute_gets_its_arguments_and_its_context_in_one_object(folders,
             "voice": {},
             "audit": {},
         },
-        "keys": ["args", "context", "clientId", "tool", "session", "messaging", "voice", "audit"],
+        "keys": [
+            *("args", "context", "clientId", "tool", "session", "messaging", "voice", "audit"),
+            *("progress", "log", "elicit", "sample", "roots"),
+        ],
         "same": True,
     }
 
