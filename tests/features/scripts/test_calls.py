@@ -23,7 +23,7 @@ from toolcrib.infra.storage.memory_store import MemoryStore
 from toolcrib.model.tool import Entry, Function, Script
 
 PATIENCE = 30
-ANYTHING = {"type": "object"}
+ANYTHING: dict[str, object] = {"type": "object"}
 CALLING = Tool(
     name="calling",
     description="Call tools",
