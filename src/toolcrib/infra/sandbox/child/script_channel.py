@@ -13,7 +13,7 @@ TYPE_CHECKING = False  # see system
 
 if TYPE_CHECKING:
     from asyncio import StreamReader, StreamWriter
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from types import ModuleType
     from typing import Any
 
@@ -75,7 +75,10 @@ def check_level(level: object) -> None:
 
 
 class _ReachesClient:
-    """What a script tells and asks the client of its call."""
+    """What a script tells and asks the client of its call; `tell` and `ask` are those of the channel."""
+
+    tell: Callable[[dict[str, object]], None]
+    ask: Callable[[dict[str, object]], object]
 
     def progress(self, progress: float, total: float | None = None, message: str = "") -> None:
         """Say how far the call is; each figure should be greater than the last."""
@@ -97,14 +100,6 @@ class _ReachesClient:
     def roots(self, *, key: str = "") -> object:
         """Ask the client which folders it works on, each with a `uri`."""
         return self.ask({"do": "roots", "key": key})
-
-    def tell(self, message: dict[str, object]) -> None:
-        """Send what needs no answer."""
-        raise NotImplementedError
-
-    def ask(self, message: dict[str, object]) -> object:
-        """Send a question, and wait for the answer."""
-        raise NotImplementedError
 
 
 class _Unconnected(_ReachesClient):
