@@ -80,7 +80,13 @@ class TestTheExamples:
         assert (tool.name, tool.version, tool.category) == ("hello_node", "1.0.0", "utility")
         assert tool.description == "Say hello to someone with a personalized greeting message"
         assert (tool.kind, tool.source_type, tool.run.executor) == ("script", "javascript", "node_runtime")
-        assert tool.parameters == {"type": "object"}
+        name = {"type": ["string", "number"], "description": "Name to greet", "default": "World"}
+        assert tool.parameters == {
+            "type": "object",
+            "properties": {"name": name},
+            "required": [],
+            "additionalProperties": False,
+        }
         assert (tool.run.script.language, tool.run.script.convention) == ("javascript", Convention.ARGV)
         assert tool.run.script.code == (TOOLS / "utility/hello_node.js").read_bytes()
 

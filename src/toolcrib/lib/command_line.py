@@ -25,7 +25,7 @@ END_OF_OPTIONS = "--"
 # What a value that begins with a dash may look like: it is a word like any other, or stands behind `--`.
 PLAIN, AFTER_END = "plain", "end"
 # How an option or a word takes a value.
-VALUE, FLAG, COUNT, REPEAT, SPREAD = "value", "flag", "count", "repeat", "spread"
+VALUE, FLAG, COUNT, REPEAT, SPREAD, ANY = "value", "flag", "count", "repeat", "spread", "any"
 
 # Words of a shell are text, and a number is as good as its digits.
 WORD: Mapping[str, object] = {"type": ["string", "number"]}
@@ -36,7 +36,8 @@ class Parameter:
     """One argument of a program.
 
     `option` is how it is spelled (`--limit`), empty for a word in its place; `off` is the option that says no. `takes` is
-    a value, nothing (a flag, or one that counts), a value at each of several options, or several words. One that is `glued`
+    a value, nothing (a flag, or one that counts), a value at each of several options, several words, or whatever is given; a flag
+    that can only say no has the option `--`, which is never written. One that is `glued`
     understands `--limit=3`; an option written `--limit=` is understood only so.
     """
 
@@ -126,16 +127,19 @@ def _stdin(arguments: Mapping[str, object], name: str) -> str | None:
     return None if value is None else check_stdin(as_text(value))
 
 
-def _option(entry: Mapping[str, object], value: object) -> list[str]:
+def _option(entry: Mapping[str, object], value: object) -> list[str]:  # noqa: PLR0911 - one for each way to take a value
     option, takes = str(entry["option"]), entry.get("takes")
     if takes == FLAG:
         off = str(entry.get("off") or "")
-        return [option] if value is True else [off] if value is False and off else []
+        on = [option] if option != END_OF_OPTIONS else []
+        return on if value is True else [off] if value is False and off else []
+    if takes == ANY and isinstance(value, bool):
+        return [option] if value else []
     if takes == COUNT:
         return [option] * value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else []
     if value is None:
         return []
-    if takes == REPEAT:
+    if takes == REPEAT or (takes == ANY and isinstance(value, list)):
         return [word for item in _items(value) for word in _spell(entry, item)]
     if takes == SPREAD:
         texts = [as_text(item) for item in _items(value)]

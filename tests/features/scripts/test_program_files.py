@@ -2,7 +2,9 @@
 
 import pytest
 
-from toolcrib import Crib, Kind
+from toolcrib import Crib, Kind, ToolError
+from toolcrib.infra.programs.node_runtime import type_options
+from toolcrib.model.tool import Script
 
 
 @pytest.fixture
@@ -131,4 +133,108 @@ async def test_places_that_nothing_assigns_are_refused_with_the_line_to_write(pr
         [problem] = crib.problems
     assert problem.message.endswith(
         'sub.sh:8: # parameters: the file reads its arguments by their places; say which is which: # args: ["{a}", "{b}", "{c}"]'
+    )
+
+
+async def test_what_an_exported_function_returns_is_the_value(write, call):
+    write("add.js", "export async function add(a, b = 3) { console.log('noise'); return { sum: a + b } }\n")
+    assert await call("add", a=2) == {"sum": 5}
+    write("greet.cjs", "module.exports = { main: ({ name }) => `Hi ${name}` };\n")
+    assert await call("greet", name="Ann") == "Hi Ann"
+
+
+async def test_a_function_that_returns_nothing_is_what_it_prints(write, call):
+    write("say.js", "export function main(name) { console.log(`Hi ${name}`) }\n")
+    assert await call("say", name="Ann") == "Hi Ann"
+
+
+@pytest.mark.parametrize(
+    ("code", "kind", "message"),
+    [
+        (
+            "return { a: [NaN] }",
+            Kind.OUTPUT_INVALID,
+            "tell: the result.a[0] is NaN, which has no JSON form; return plain values",
+        ),
+        (
+            "return () => 1",
+            Kind.OUTPUT_INVALID,
+            "tell: the result is a function, which has no JSON form; return plain values",
+        ),
+        (
+            "const a = {}; a.b = a; return a",
+            Kind.OUTPUT_INVALID,
+            "tell: the result.b holds itself, which has no JSON form; return plain values",
+        ),
+        (
+            "throw new TypeError('secret')",
+            Kind.INTERNAL,
+            "tell failed unexpectedly (TypeError); the log has the details",
+        ),
+        ("process.exit(3)", Kind.PERMANENT, "tell ended with exit code 3 before main returned"),
+    ],
+)
+async def test_a_function_that_gives_no_value_is_a_failure(project, write, code, kind, message):
+    write("tell.js", f"export async function main() {{ {code} }}\n")
+    error = await refused(project, "tell")
+    assert (error.kind, error.message) == (kind, message)
+
+
+async def test_values_leave_a_function_in_their_json_form(write, call):
+    code = "return { d: new Date(0), s: new Set([1]), m: new Map([['a', 1n]]), b: Buffer.from('x'), u: undefined }"
+    write("give.mjs", f"export default function () {{ {code} }}\n")
+    assert await call("give") == {"d": "1970-01-01T00:00:00.000Z", "s": [1], "m": {"a": 1}, "b": "eA=="}
+
+
+async def test_a_generator_is_the_list_of_what_it_yields(write, call):
+    write("count.js", "export async function* count(n) { for (let i = 0; i < n; i++) yield i }\n")
+    assert await call("count", n=3) == [0, 1, 2]
+
+
+async def test_typescript_runs_where_node_strips_types(write, call):
+    write(
+        "area.ts",
+        "enum Unit { M = 'm', Km = 'km' }\n"
+        "interface Input { width: number; height?: number }\n"
+        "export function area(input: Input): { area: number; unit: Unit } {\n"
+        "  return { area: input.width * (input.height ?? 1), unit: Unit.M };\n"
+        "}\n",
+    )
+    assert await call("area", width=2, height=3) == {"area": 6, "unit": "m"}
+
+
+def test_a_node_that_cannot_run_typescript_is_named(tmp_path):
+    old = tmp_path / "node"
+    old.write_bytes(b"https://nodejs.org/download/release/v20.19.0/node-v20.19.0.tar.gz")
+    script = Script(path=tmp_path / "area.ts", code=b"", language="javascript", entry="area")
+    with pytest.raises(ToolError) as caught:
+        type_options(script, str(old))
+    assert caught.value.kind is Kind.EXECUTOR_NOT_FOUND
+    assert caught.value.message == (
+        f"area.ts is TypeScript, which Node runs from 22.6 on, and {old} is 20.19.0; "
+        "install a newer Node, or pip install 'toolcrib[node]'"
+    )
+    old.write_bytes(b"https://nodejs.org/download/release/v22.6.0/node-v22.6.0.tar.gz")
+    assert type_options(script, str(old)) == ["--disable-warning=ExperimentalWarning", "--experimental-strip-types"]
+
+
+async def test_a_program_in_javascript_gets_its_words_and_may_await_at_its_top(write, call):
+    write("times.mjs", "const [, , a, b] = process.argv;\nconsole.log(await Promise.resolve(Number(a) * Number(b)));\n")
+    assert await call("times", a=3, b=-4) == "-12"
+    write("plain.js", "const x = await Promise.resolve(7);\nconsole.log(x);\n")
+    assert await call("plain") == "7"
+
+
+async def test_a_package_that_is_missing_is_named_with_its_command(project, write):
+    write("lost.mjs", "import left from 'left-pad-that-is-not-there';\nexport function main() { return left }\n")
+    error = await refused(project, "lost")
+    assert error.message.endswith("run: npm install left-pad-that-is-not-there")
+
+
+async def test_a_file_that_offers_nothing_is_reported_with_its_cure(project, write):
+    write("helper.js", "function helper(x) { return x }\n")
+    async with Crib(project) as crib:
+        [problem] = crib.problems
+    assert problem.message.endswith(
+        "helper.js:1: it runs nothing and exports nothing; write export before function helper"
     )

@@ -23,7 +23,10 @@ EXECUTED_KINDS = (
     *("runtime", "primitive", "library", "sink"),
 )
 # Programs and documents in folders of tools; trees of scripts have a format of their own.
-PROGRAM_SUFFIXES = (".sh", ".bash", ".js", ".mjs", ".cjs", ".yaml", ".yml", ".toml", ".json")
+PROGRAM_SUFFIXES = (
+    *(".sh", ".bash", ".js", ".mjs", ".cjs", ".ts", ".mts", ".cts"),
+    *(".yaml", ".yml", ".toml", ".json"),
+)
 
 
 def register(plugins: Plugins) -> None:

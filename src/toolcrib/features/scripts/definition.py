@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 
 from toolcrib.features.scripts.fields import read_forms, read_identity, read_options
 from toolcrib.features.scripts.metadata import Report
-from toolcrib.features.scripts.program_interface import read_program
+from toolcrib.features.scripts.program_interface import Use, decide_use, read_program
 from toolcrib.features.scripts.python_code import PROGRAM, choose_entry, demanded_names, does_nothing, missing_names
 from toolcrib.features.scripts.schemas import checked
-from toolcrib.lib.command_line import COMMAND_LINE
 from toolcrib.lib.docstring import read_docstring
 from toolcrib.lib.python_signature import HintError, SyntaxHints, read_answer, read_parameters, top_imports, writable
 from toolcrib.lib.schema import compile_schema
@@ -59,7 +58,7 @@ def build_tools(metadata: Metadata, root: Path) -> list[Tool]:
     report = Report(metadata)
     identity = read_identity(report, root)
     options = read_options(report)
-    calls = [_call(report, identity, options, form) for form in read_forms(report, identity)]
+    calls = [_call(report, identity, options, form) for form in _forms(report, identity)]
     if not metadata.plain:
         warn_of_practices(report, identity, options, calls[0].kind)
     report.raise_problems()
@@ -178,18 +177,43 @@ def _call(report: Report, identity: Identity, options: Options, form: Form) -> _
         signed_inputs, signed_outputs = _signature(report, form, entry)
         inputs = signed_inputs if inputs is None else inputs
         outputs = outputs or signed_outputs
-    config = options.config
-    line = None if entry is not PROGRAM else read_program(report, options.config, form)
-    if line is not None:
-        config = {**config, COMMAND_LINE: line.to_config()}
-        inputs = line.to_schema() if inputs is None else inputs
+    use = Use() if entry is not PROGRAM or not _is_run(identity) else decide_use(report, options.config, form)
+    entry = use.entry if entry is PROGRAM else entry
+    inputs = use.inputs if inputs is None else inputs
     if inputs is None:
         # Without a declaration every argument is accepted.
         inputs = {"type": "object"} if identity.tool_type != LIBRARY else object_schema({})
     kind = _kind(identity, entry)
     if kind == SCRIPT and identity.executor in PYTHON_RUNTIMES and entry is PROGRAM:
         _warn_of_nothing(report, form)
-    return _Call(form=form, kind=kind, entry=entry, inputs=inputs, outputs=outputs, config=config)
+    return _Call(
+        form=form, kind=kind, entry=entry, inputs=inputs, outputs=outputs, config={**options.config, **use.config}
+    )
+
+
+def _forms(report: Report, identity: Identity) -> list[Form]:
+    """What can be called: as declared, or each sub-command of a program that declares nothing."""
+    forms = read_forms(report, identity)
+    program = read_program(report.metadata) if _is_run(identity) else None
+    if program is None or program.line is None or not program.line.actions or len(forms) > 1:
+        return forms
+    if forms[0].action or forms[0].declared.inputs is not None:
+        return forms
+    joint = "_" if "_" in identity.name else "-"
+    return [
+        replace(
+            forms[0],
+            name=f"{identity.name}{joint}{name}",
+            description=line.summary or identity.description,
+            action=name,
+        )
+        for name, line in program.line.actions.items()
+    ]
+
+
+def _is_run(identity: Identity) -> bool:
+    """Whether a call runs the file; a library is listed, a runtime runs others."""
+    return identity.tool_type not in {LIBRARY, RUNTIME, PRIMITIVE}
 
 
 def _entry(report: Report, form: Form) -> Entry | None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 # What reads each kind of file: code holds its metadata in comments or variables, a document is nothing else.
 CODE = {
     ".py": read_python_file,
-    **dict.fromkeys((".js", ".mjs", ".cjs"), read_javascript_file),
+    **dict.fromkeys((".js", ".mjs", ".cjs", ".ts", ".mts", ".cts"), read_javascript_file),
     **dict.fromkeys((".sh", ".bash"), read_bash_file),
 }
 DOCUMENTS = {
@@ -54,7 +54,7 @@ OTHER_LANGUAGES = frozenset(
         ".jl",
     }
     | {".jsx", ".kt", ".ksh", ".lua", ".nim", ".php", ".pl", ".ps1", ".r", ".rb", ".rs", ".scala", ".swift", ".tcl"}
-    | {".ts", ".tsx", ".zig", ".zsh"}
+    | {".tsx", ".zig", ".zsh"}
 )
 HEAD_BYTES = 4096
 # As each kind of file writes it at its top; deeper down the name may mean anything.

@@ -5,6 +5,7 @@ Slots may stand in words, variables, folders and command lines.
 
 from __future__ import annotations
 
+import json
 import re
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -27,6 +28,7 @@ from toolcrib.lib.command_line import COMMAND_LINE, Words, check_stdin, command_
 from toolcrib.lib.system_tools import RUNTIME, is_ours
 from toolcrib.lib.templates import Name, Text, compile_template, look_up_in
 from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.tool import Convention
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -43,6 +45,7 @@ ARGUMENTS = "args"
 VARIABLES = "env"
 FOLDER = "cwd"
 INPUT = "stdin"
+FUNCTION = "function"
 SHELL = "shell"
 VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 END_OF_OPTIONS = "--"
@@ -114,7 +117,15 @@ class Programs:
         if not words:
             return self._by_language(order.tool, script)
         owner = next(element for element in order.chain.elements if COMMAND in chained(element).config)
-        return self._commands.find(words[0], chained(owner).folder if "/" in words[0] else folder)
+        found = self._commands.find(words[0], chained(owner).folder if "/" in words[0] else folder)
+        return found if script is None else self._with_types(script, found)
+
+    def _with_types(self, script: Script, found: Found) -> Found:
+        """For TypeScript a Node that runs it, if there is one."""
+        if not node_runtime.is_node(found) or not node_runtime.is_too_old_for(script, found.argv[0]):
+            return found
+        packaged = self._commands.packaged_node()
+        return found if packaged is None or node_runtime.is_too_old_for(script, packaged.argv[0]) else packaged
 
     def _by_language(self, tool: Tool, script: Script | None) -> Found:
         command = "" if script is None else INTERPRETERS.get(script.language, "")
@@ -136,6 +147,8 @@ class Programs:
         is_misread = (
             len(found.argv) == 1 and node_runtime.is_node(found) and node_runtime.needs_commonjs(script, self._commands)
         )
+        if is_node_function(script):
+            return [*before, str(node_runtime.FUNCTION), str(script.path), script.entry]
         return [*before, *([str(node_runtime.COMMONJS)] if is_misread else []), str(script.path), *behind]
 
     def _node_options(self, order: Order, found: Found) -> list[str]:
@@ -145,7 +158,8 @@ class Programs:
         if has_network(order.tool.requires) and script is not None:
             has_packages = node_runtime.has_packages(self._commands.near(order.run.folder))
             refuse_without_proxy(order.tool.name, (script.code,), found.argv[0], has_packages=has_packages)
-        return node_runtime.options(self._workspace_policy.memory_bytes, rye=True)
+        typed = [] if script is None else node_runtime.type_options(script, found.argv[0])
+        return [*typed, *node_runtime.options(self._workspace_policy.memory_bytes, rye=True)]
 
     def _program(self, order: Order, slots: Slots, argv: list[str], found: Found | None, stdin: str | None) -> Program:
         folder, workspace, script = order.run.folder, self._workspace_policy.workspace, order.run.script
@@ -264,7 +278,12 @@ class Slots:
 
     def line(self) -> Words:
         """The words behind the file, and standard input: as the program was read to take them, else as options."""
-        described = self._order.run.config.get(COMMAND_LINE)
+        order = self._order
+        if order.run.script is not None and is_node_function(order.run.script):
+            how = order.run.config.get(FUNCTION)
+            call = {**(how if isinstance(how, dict) else {}), "arguments": dict(order.arguments)}
+            return Words(words=(), stdin=check_stdin(json.dumps(call, ensure_ascii=False)))
+        described = order.run.config.get(COMMAND_LINE)
         if isinstance(described, dict):
             return command_words(described, self.unmentioned(), self._order.run.action)
         return Words(words=tuple(spell(self.unmentioned(), self._order.run.action)), stdin=self.stdin())
@@ -291,6 +310,11 @@ class Slots:
             if error.kind is not Kind.VALIDATION or error.message.startswith("config."):
                 raise
             raise ToolError(error.kind, f"config.{key}: {error.message}", details=error.details) from None
+
+
+def is_node_function(script: Script) -> bool:
+    """Whether a function of a JavaScript file is called, and the file is not started as a program."""
+    return script.language == "javascript" and script.convention is not Convention.ARGV
 
 
 def check_variables(variables: Mapping[str, object]) -> dict[str, str]:

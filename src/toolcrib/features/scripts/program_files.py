@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from toolcrib.features.scripts.definition import build_tools
 from toolcrib.features.scripts.format import DOCUMENTS, mentions_a_tool
 from toolcrib.features.scripts.metadata import read_bash_file, read_javascript_file
-from toolcrib.lib.bash_program import describe
+from toolcrib.features.scripts.program_interface import read_program
 from toolcrib.lib.names import is_capability
 from toolcrib.model.errors import Kind, ToolError
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from toolcrib.model.tool import Tool
 
 BASH = (".sh", ".bash")
-JAVASCRIPT = (".js", ".mjs", ".cjs")
+JAVASCRIPT = (".js", ".mjs", ".cjs", ".ts", ".mts", ".cts")
 EXECUTORS = {"bash": "bash", "javascript": "node_runtime"}
 SUFFIXES = (*BASH, *JAVASCRIPT, *DOCUMENTS)
 VERSION = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+")
@@ -115,7 +115,8 @@ def _complete(metadata: Metadata, fields: Mapping[str, object]) -> Metadata:
     }
     warnings = list(metadata.warnings)
     if "description" not in fields:
-        text = describe(metadata.code.decode("utf-8", "replace")) if language == "bash" else ""
+        program = read_program(metadata)
+        text = "" if program is None else program.summary
         defaults["description"] = text or re.sub(r"[_-]+", " ", path.stem).capitalize()
         if not text:
             sample = metadata.notation.write("description", "What it does")

@@ -1,35 +1,100 @@
-"""Decide how a file that runs as a program is given its arguments, from what its author declares and what its code reads."""
+"""Decide how a file of code is used, from what its author declares and what its code reads: a function, or a program."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from toolcrib.features.scripts.python_code import PROGRAM, Entry
 from toolcrib.lib.bash_program import read_bash_program, uses_odd_places
-from toolcrib.lib.command_line import SPREAD, CommandLine
+from toolcrib.lib.command_line import COMMAND_LINE, SPREAD, CommandLine
+from toolcrib.lib.documents import decode
+from toolcrib.lib.javascript_program import Program, is_positional, read_javascript_program
+from toolcrib.model.tool import Convention
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from toolcrib.features.scripts.fields import Form
-    from toolcrib.features.scripts.metadata import Report
+    from toolcrib.features.scripts.metadata import Metadata, Report
 
-READERS = {"bash": read_bash_program}
+    Schema = dict[str, object]
+
+BASH, JAVASCRIPT = "bash", "javascript"
 # With one of these the author says it himself.
 DECLARES = ("args", "stdin", "command", "shell")
+FUNCTION = "function"
 
 
-def read_program(report: Report, config: Mapping[str, object], form: Form) -> CommandLine | None:
-    """How the program takes its arguments; None where its author says so, or where it is told with `--name value`."""
-    metadata = report.metadata
-    reader = READERS.get(metadata.language)
-    if reader is None or form.action or any(name in config for name in DECLARES):
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Use:
+    """How one form of a tool is used: its entry, what it takes if that is certain, and what the runner has to know."""
+
+    entry: Entry = PROGRAM
+    inputs: Schema | None = None
+    config: Mapping[str, object] = field(default_factory=dict)
+
+
+def read_program(metadata: Metadata) -> Program | None:
+    """What the code says; None for a language that is read elsewhere."""
+    if metadata.language not in {BASH, JAVASCRIPT}:
         return None
-    line = reader(metadata.code)
-    declared = form.declared.names
-    if declared is None:
-        return _undeclared(report, line)
-    return _matched(report, line, declared, form)
+    return _read(metadata.language, metadata.code, metadata.path.stem, str(metadata.path))
+
+
+def decide_use(report: Report, config: Mapping[str, object], form: Form) -> Use:
+    """How a form is used; problems are reported."""
+    program = read_program(report.metadata)
+    if program is None or any(name in config for name in DECLARES):
+        return Use()
+    if program.signature is not None and not form.action:
+        return _called(report, program, form)
+    if program.line is None:
+        return _unusable(report, program, form)
+    line = program.line.actions.get(form.action) if form.action else program.line
+    if line is None:
+        return Use()
+    chosen = _undeclared(report, line) if form.declared.names is None else _matched(report, line, form)
+    if chosen is None:
+        return Use()
+    return Use(inputs=chosen.to_schema(), config={COMMAND_LINE: chosen.to_config()})
+
+
+@lru_cache(maxsize=8)
+def _read(language: str, code: bytes, stem: str, place: str) -> Program:
+    if language == BASH:
+        line = read_bash_program(code)
+        return Program(summary=line.summary, line=line)
+    return read_javascript_program(decode(code, place).replace("\r\n", "\n"), stem, place)
+
+
+def _called(report: Report, program: Program, form: Form) -> Use:
+    """A function that the file exports."""
+    signature, declared = program.signature, form.declared.names
+    if signature is None:
+        return Use()
+    for text in signature.warnings:
+        report.warn_line(program.number, text)
+    entry = Entry(convention=Convention.KEYWORDS, name=program.entry)
+    taken = signature.schema.get("properties")
+    names = frozenset(taken) if isinstance(taken, dict) else frozenset()
+    is_closed = signature.schema.get("additionalProperties") is False
+    if declared is not None and signature.style == "names" and (missing := sorted(declared - names)) and is_closed:
+        text = f"{program.entry} does not take {', '.join(missing)}, so it never gets it; add it to the function"
+        report.refuse_line(program.number, text)
+    return Use(entry=entry, inputs=signature.schema, config={FUNCTION: signature.to_config()})
+
+
+def _unusable(report: Report, program: Program, form: Form) -> Use:
+    """A file whose code offers nothing to call; one that is a library need not."""
+    if not program.problem or form.action:
+        return Use()
+    if program.is_empty and not report.metadata.plain:
+        report.warn_line(program.number, f"a call of it comes to nothing: {program.problem}")
+    else:
+        report.refuse_line(program.number, program.problem)
+    return Use()
 
 
 def _undeclared(report: Report, line: CommandLine) -> CommandLine | None:
@@ -44,24 +109,30 @@ def _undeclared(report: Report, line: CommandLine) -> CommandLine | None:
     return line
 
 
-def _matched(report: Report, line: CommandLine, declared: frozenset[str], form: Form) -> CommandLine | None:
+def _matched(report: Report, line: CommandLine, form: Form) -> CommandLine | None:
     """Arguments are declared: they are what the code reads by the same names, or in the same order."""
-    if not declared:
+    declared = form.declared.names or frozenset()
+    if not declared or declared <= {*line.names}:
+        return line if declared else None
+    if not _reads_places(report.metadata, line):
         return None
-    if declared <= {*line.names}:
-        return line
+    properties = (form.declared.inputs or {}).get("properties")
+    ordered = list(properties) if isinstance(properties, dict) else []
     places = [one for one in line.parameters if not one.option]
-    if not uses_odd_places(report.metadata.code):
-        return None
-    if len(places) == len(line.parameters) == len(declared) and not any(one.takes == SPREAD for one in places):
-        properties = (form.declared.inputs or {}).get("properties")
-        ordered = list(properties) if isinstance(properties, dict) else []
+    if len(places) == len(line.parameters) == len(ordered) and not any(one.takes == SPREAD for one in places):
         renamed = [replace(one, name=name) for one, name in zip(places, ordered, strict=True)]
-        words = ", ".join(f'"{{{name}}}"' for name in ordered)
-        text = f"is taken in this order by the places $1, $2 …; write {report.write('args', f'[{words}]')}"
-        report.warn(("parameters",), text)
+        report.warn(("parameters",), f"are taken by their places, in this order; write {_sample(report, ordered)}")
         return replace(line, parameters=tuple(renamed))
-    words = ", ".join(f'"{{{name}}}"' for name in sorted(declared))
-    text = f"the file reads its arguments by their places; say which is which: {report.write('args', f'[{words}]')}"
+    text = f"the file reads its arguments by their places; say which is which: {_sample(report, ordered)}"
     report.refuse(("parameters",), text)
     return None
+
+
+def _sample(report: Report, names: list[str]) -> str:
+    words = ", ".join(f'"{{{name}}}"' for name in names)
+    return report.write("args", f"[{words}]")
+
+
+def _reads_places(metadata: Metadata, line: CommandLine) -> bool:
+    """Whether the code takes its first word for a value, where a call with `--name value` would put a name."""
+    return uses_odd_places(metadata.code) if metadata.language == BASH else is_positional(line)

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from toolcrib.features.scripts.chain import BoundChain, chained
 from toolcrib.features.scripts.container import Containers
 from toolcrib.features.scripts.host_drivers import FilesystemDriver, HttpDriver
-from toolcrib.features.scripts.program import ARGUMENTS, CALLS, COMMAND, Programs, Slots
+from toolcrib.features.scripts.node_function import node_value
+from toolcrib.features.scripts.program import ARGUMENTS, CALLS, COMMAND, Programs, Slots, is_node_function
 from toolcrib.infra.programs import (
     MAX_RESULT_BYTES,
     describe_end,
@@ -116,7 +117,7 @@ class ProcessDriver:
         ended = await self._until_its_end(work, order, context)
         meta: dict[str, object] = {"sandbox": self._sandbox.report_on(work.job)}
         outcome = to_outcome(ended, meta, lambda: _value(order, work.job, ended, context.seconds))
-        if outcome.error is None and _answers_by_printing(work.job):
+        if outcome.error is None and (_answers_by_printing(work.job) or _is_called(order)):
             meta.pop("stdout", None)  # it is the value
         error = None if outcome.error is None else masking.hide_error(_explain(outcome.error, work.job))
         printed: dict[str, object] = {
@@ -304,7 +305,16 @@ def _value(order: Order, job: Job, ended: CompletedJob, seconds: float) -> objec
         value = answered_value(order.tool, job, ended, seconds)
         script = order.run.script
         return value if script is None else open_envelope(order.tool, script, value)
+    if order.run.script is not None and _is_called(order):
+        value, printed = node_value(order.tool, order.run.script, ended, seconds)
+        if not printed or _may_be_null(order.tool):
+            return value
+        return _printed(order.tool, replace(ended, stdout=printed.encode("utf-8", "surrogatepass")))
     return printed_value(order.tool, ended, seconds)
+
+
+def _is_called(order: Order) -> bool:
+    return order.run.script is not None and is_node_function(order.run.script)
 
 
 def _explain(error: ToolError, job: Job) -> ToolError:

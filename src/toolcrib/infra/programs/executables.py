@@ -96,6 +96,11 @@ class Commands:
         program = alone._installed(command)
         return alone._started(program, None) if program is not None and program.is_operators else None
 
+    def packaged_node(self) -> Found | None:
+        """The Node of the extra toolcrib[node], which may be newer than the one on the search path."""
+        node = _packaged_node()
+        return None if node is None else self._started(_Located(path=node, is_operators=True), None)
+
     def near(self, folder: Path) -> tuple[Path, ...]:
         """What is installed for the tools of this folder: the nearest node_modules and the nearest environment."""
         folders = self.folders(folder)

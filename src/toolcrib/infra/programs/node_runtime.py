@@ -24,7 +24,13 @@ if TYPE_CHECKING:
 
 COMMONJS = Path(__file__).parent / "commonjs.cjs"
 RYE = Path(child.__file__).parent / "rye.cjs"
-FILES = (COMMONJS, RYE)
+FUNCTION = RYE.with_name("call.cjs")
+FILES = (COMMONJS, RYE, FUNCTION, RYE.with_name("modules.cjs"))
+TYPESCRIPT = frozenset({".ts", ".mts", ".cts"})
+STRIPS_TYPES = (22, 6)
+# From these on it strips types without being asked.
+STRIPS_BY_ITSELF = {22: 18, 23: 6}
+TRANSFORMS = (22, 7)
 NAMES = frozenset({"node", "nodejs"})
 # Node reads the system's OpenSSL configuration, and exits if it may not.
 ENVIRONMENT: Mapping[str, str] = {"OPENSSL_CONF": "/dev/null"}
@@ -39,6 +45,12 @@ NEEDED = "Node 22.21, or 24 or newer"
 
 _MODULE_SYNTAX = re.compile(rb"^[ \t]*(?:import[ \t]*[\w{*\"']|export[ \t]*[\w{*])", re.MULTILINE)
 _COMMONJS_SYNTAX = re.compile(rb"\brequire[ \t]*\(|\bmodule\.exports\b|\bexports\.")
+# What is more than a type and leaves code behind.
+_TRANSFORMED = re.compile(
+    rb"^[ \t]*(?:export[ \t]+)?(?:declare[ \t]+)?(?:const[ \t]+)?(?:enum|namespace)[ \t]+\w"
+    rb"|constructor\s*\([^)]*\b(?:public|private|protected|readonly)\b",
+    re.MULTILINE,
+)
 _VERSION = re.compile(re.escape(RELEASE) + rb"(\d{1,4})\.(\d{1,4})\.(\d{1,4})/")
 _LONGEST = len(RELEASE) + 16
 
@@ -64,6 +76,31 @@ def needs_commonjs(script: Script, commands: Commands) -> bool:
     if script.path.suffix != ".js" or not _COMMONJS_SYNTAX.search(script.code) or _MODULE_SYNTAX.search(script.code):
         return False
     return _package_type(script.path.parent, commands) == "module"
+
+
+def is_too_old_for(script: Script, program: str) -> bool:
+    """Whether the file is TypeScript and this Node cannot run it."""
+    version = version_of(program) if script.path.suffix in TYPESCRIPT else None
+    return version is not None and version[:2] < STRIPS_TYPES
+
+
+def type_options(script: Script, program: str) -> list[str]:
+    """The options that let this Node run TypeScript; none for JavaScript. Raises ToolError for one that cannot."""
+    if script.path.suffix not in TYPESCRIPT:
+        return []
+    version = version_of(program)
+    if version is not None and is_too_old_for(script, program):
+        found = ".".join(map(str, version))
+        message = (
+            f"{script.path.name} is TypeScript, which Node runs from 22.6 on, and {program} is {found}; "
+            "install a newer Node, or pip install 'toolcrib[node]'"
+        )
+        raise ToolError(Kind.EXECUTOR_NOT_FOUND, message)
+    quiet = ["--disable-warning=ExperimentalWarning"]
+    if _TRANSFORMED.search(script.code) and (version is None or version[:2] >= TRANSFORMS):
+        return [*quiet, "--experimental-transform-types"]
+    needs_option = version is not None and version[1] < STRIPS_BY_ITSELF.get(version[0], 0)
+    return [*quiet, *(["--experimental-strip-types"] if needs_option else [])]
 
 
 def refuse_without_proxy(tool_name: str, codes: Iterable[bytes], program: str, *, has_packages: bool) -> None:

@@ -1,0 +1,80 @@
+"""Read what a function of a JavaScript file returned, as `call.cjs` writes it down."""
+
+from __future__ import annotations
+
+import logging
+import re
+from typing import TYPE_CHECKING
+
+from toolcrib.infra.programs import describe_end, exit_details, failure, refuse_early_end, tail_of
+from toolcrib.lib.documents import read_json
+from toolcrib.lib.javascript_error import name_class, tell_all
+from toolcrib.model.errors import Kind, ToolError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from toolcrib.infra.sandbox.jobs import CompletedJob
+    from toolcrib.model.tool import Script, Tool
+
+logger = logging.getLogger("toolcrib.runners")
+
+MAX_BYTES = 16 * 1024 * 1024
+NOT_FOUND = frozenset({"MODULE_NOT_FOUND", "ERR_MODULE_NOT_FOUND"})
+UNREADABLE = frozenset({"ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX", "ERR_INVALID_TYPESCRIPT_SYNTAX"})
+_PACKAGE = re.compile(r"Cannot find (?:package|module) '([^'\n]{1,100})'")
+
+
+def node_value(tool: Tool, script: Script, ended: CompletedJob, seconds: float) -> tuple[object, str | None]:
+    """What the function returned, and what it printed if it returned nothing; raises ToolError for a failure."""
+    refuse_early_end(tool.name, ended, seconds)
+    if ended.exit_code != 0:
+        said = tail_of(ended.stderr).strip()
+        message = f"{tool.name} {describe_end(ended)} before {script.entry} returned" + (f": {said}" if said else "")
+        raise failure(tool, message, Kind.PERMANENT, details=exit_details(ended))
+    answer = _answer(tool, ended)
+    if "value" in answer:
+        return answer["value"], None
+    if answer.get("missing") is True:
+        printed = answer.get("printed")
+        if printed is None:
+            message = f"{tool.name} printed more than a result may have; print less, or write it to a file"
+            raise ToolError(Kind.LIMIT_EXCEEDED, message, partial_side_effects=True)
+        return None, str(printed)
+    if "unwritable" in answer:
+        message = f"{tool.name}: {str(answer['unwritable'])[:300]}, which has no JSON form; return plain values"
+        raise ToolError(Kind.OUTPUT_INVALID, message, partial_side_effects=True)
+    raise _error(tool, script, answer.get("error"))
+
+
+def _answer(tool: Tool, ended: CompletedJob) -> Mapping[str, object]:
+    """The one line that was written; the file could have written others."""
+    if ended.stdout_dropped:
+        message = f"{tool.name} returned more than a result may have; return less, or write it to a file"
+        raise ToolError(Kind.LIMIT_EXCEEDED, message, partial_side_effects=True)
+    try:
+        answer = read_json(ended.stdout, place="the answer", max_bytes=MAX_BYTES)
+    except ToolError as problem:
+        message = f"{tool.name} gave an answer that cannot be read: {problem.message}"
+        raise ToolError(Kind.OUTPUT_INVALID, message, partial_side_effects=True) from problem
+    if not isinstance(answer, dict):
+        message = f"{tool.name} gave an answer that cannot be read; let it print with console.log alone"
+        raise ToolError(Kind.OUTPUT_INVALID, message, partial_side_effects=True)
+    return answer
+
+
+def _error(tool: Tool, script: Script, described: object) -> ToolError:
+    facts = described if isinstance(described, dict) else {}
+    logger.error("%s failed unexpectedly\n%s", tool.name, tell_all(facts))
+    code, text = facts.get("code"), str(facts.get("message") or "")
+    if code in NOT_FOUND:
+        found = _PACKAGE.search(text)
+        package = found[1] if found else "a package"
+        message = f"{tool.name} needs {package}, which is not installed near it; run: npm install {package}"
+        if package.startswith((".", "/")):
+            message = f"{tool.name} imports {package}, which is not there; write that file, or remove the import"
+        return ToolError(Kind.EXECUTOR_NOT_FOUND, message, details={"module": package})
+    if code in UNREADABLE:
+        message = f"{script.path.name} is no TypeScript that Node runs: {text[:300]}"
+        return ToolError(Kind.VALIDATION, message)
+    return failure(tool, f"{tool.name} failed unexpectedly ({name_class(facts)}); the log has the details")

@@ -1,0 +1,741 @@
+"""Cut JavaScript and TypeScript into tokens, and read what a file defines, exports and does, without running any of it.
+
+This is no parser: brackets are matched, statements at the top are told apart by how they begin, and types are skipped over.
+Every character is looked at a bounded number of times.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from toolcrib.model.errors import Kind, ToolError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+NAME, NUMBER, STRING, TEMPLATE, REGEX, SIGN = "name", "number", "string", "template", "regex", "sign"
+MAX_DEPTH = 200
+MAX_LITERALS = 5_000
+
+_TOKEN = re.compile(
+    r"(?P<blank>\s+)"
+    r"|(?P<comment>//[^\n]*|/\*.*?(?:\*/|\Z))"
+    r"|(?P<name>[A-Za-z_$#@\u0080-\U0010ffff][\w$\u0080-\U0010ffff]*)"
+    r"|(?P<number>(?:0[xXbBoO][\da-fA-F_]+|\d[\d_]*\.?[\d_]*(?:[eE][+-]?\d+)?|\.\d[\d_]*(?:[eE][+-]?\d+)?)n?)"
+    r"|(?P<string>\"(?:[^\"\\\n]|\\.)*(?:\"|\n|\Z)|'(?:[^'\\\n]|\\.)*(?:'|\n|\Z))"
+    r"|(?P<sign>=>|\.\.\.|\?\?=|\?\?|\?\.(?!\d)|===|!==|==|!=|<=|>=|&&=|\|\|=|&&|\|\||\*\*|\+\+|--|[-+*%&|^]=|[{}()\[\];,<>+\-*/%&|^!~?:=.@#])",
+    re.DOTALL,
+)
+_REGEX = re.compile(r"/(?![/*])(?:[^/\\\[\n]|\\.|\[(?:[^\]\\\n]|\\.)*\])+/[a-z]*")
+_TEMPLATE_PART = re.compile(r"(?:[^`\\$]|\\.|\$(?!\{))*", re.DOTALL)
+_ESCAPE = re.compile(r"\\(?:u\{([0-9a-fA-F]{1,6})\}|u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|(\r\n|.))", re.DOTALL)
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "0": "\0", "\n": "", "\r\n": ""}
+# Behind one of these a slash begins a regular expression.
+_BEFORE_REGEX = frozenset(
+    {"return", "typeof", "case", "in", "of", "delete", "void", "throw", "new", "instanceof", "else", "do", "await"}
+)
+_OPENING = {"(": ")", "[": "]", "{": "}"}
+_CLOSING = frozenset(_OPENING.values())
+# A statement goes on behind a line that ends so, or before one that begins so.
+_GOES_ON = frozenset(
+    [
+        "=",
+        "+",
+        "-",
+        "*",
+        "/",
+        "%",
+        "&",
+        "|",
+        "^",
+        "!",
+        "~",
+        "?",
+        ":",
+        ".",
+        ",",
+        "(",
+        "[",
+        "{",
+        "<",
+        ">",
+        "=>",
+        "&&",
+        "||",
+        "??",
+        "===",
+        "!==",
+        "==",
+        "!=",
+        "<=",
+        ">=",
+        "**",
+        "?.",
+        "...",
+        "+=",
+        "-=",
+        "*=",
+        "/=",
+    ]
+)
+_CONTINUES = _GOES_ON - {"{", "!", "~", "...", "(", "["} | {"(", "["}
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A piece of the code; `value` is what a string says."""
+
+    kind: str
+    text: str
+    line: int
+    value: str = ""
+
+
+class NotLiteralError(Exception):
+    """An expression whose value only running code could tell."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Function:
+    """A function: where its parameters and its body stand among the tokens, and the comment before it."""
+
+    name: str
+    parameters: range
+    body: range
+    line: int
+    comment: str = ""
+    result: range = range(0)
+
+
+@dataclass(slots=True)
+class _Found:
+    functions: dict[str, Function] = field(default_factory=dict)
+    values: dict[str, range] = field(default_factory=dict)
+    exports: dict[str, str] = field(default_factory=dict)
+    types: dict[str, range] = field(default_factory=dict)
+    acts: list[int] = field(default_factory=list)
+    guards: list[range] = field(default_factory=list)
+    unseen: bool = False
+
+
+class JavaScript:
+    """The tokens of a file; raises ToolError for one whose brackets do not match."""
+
+    def __init__(self, text: str, place: str = "") -> None:
+        self.place = place
+        self.tokens: list[Token] = []
+        self.comments: dict[int, str] = {}
+        self._cut(text)
+        self.partners = self._match()
+
+    def __getitem__(self, index: int) -> Token:
+        return self.tokens[index] if 0 <= index < len(self.tokens) else Token(SIGN, "", 0)
+
+    def texts(self, where: range) -> list[str]:
+        """The texts of a range of tokens."""
+        return [self.tokens[index].text for index in where if index < len(self.tokens)]
+
+    def inside(self, opening: int) -> range:
+        """The range between a bracket and its partner."""
+        return range(opening + 1, self.partners.get(opening, opening + 1))
+
+    def split(self, where: range, sign: str = ",") -> list[range]:
+        """The parts between the signs that stand directly in a range; an empty last part is left out."""
+        parts, start, index = [], where.start, where.start
+        while index < where.stop:
+            if self[index].text == sign and self[index].kind == SIGN:
+                parts.append(range(start, index))
+                start = index + 1
+            index = self.partners.get(index, index) + 1
+        if start < where.stop:
+            parts.append(range(start, where.stop))
+        return parts
+
+    def find(self, *words: str, where: range | None = None) -> Iterator[int]:
+        """Every place where these tokens follow each other."""
+        tokens = self.tokens
+        span = range(len(tokens)) if where is None else where
+        first, count = words[0], len(words)
+        for index in span:
+            is_first = tokens[index].text == first and tokens[index].kind != STRING
+            if is_first and all(self[index + more].text == words[more] for more in range(1, count)):
+                yield index
+
+    @cached_property
+    def openings(self) -> dict[int, int]:
+        """The bracket that each closing one belongs to."""
+        return {closing: opening for opening, closing in self.partners.items()}
+
+    @cached_property
+    def found(self) -> _Found:
+        """What the file defines, exports and does at its top."""
+        return _Statements(self).read()
+
+    def literal(self, where: range, budget: list[int] | None = None) -> object:
+        """The value of a literal expression; raises NotLiteralError."""
+        left = budget if budget is not None else [MAX_LITERALS]
+        left[0] -= 1
+        if not len(where) or left[0] < 0:
+            raise NotLiteralError
+        first, last = self[where.start], where.stop - 1
+        if len(where) == 1:
+            return _simple(first)
+        if first.text == "-" and len(where) == 2 and self[last].kind == NUMBER:  # noqa: PLR2004 - the sign and the number
+            return -_number(self[last].text)
+        if self.partners.get(where.start) != last:
+            as_const = first.text in "[{" and self.texts(range(self.partners.get(where.start, last) + 1, where.stop))
+            if as_const == ["as", "const"]:
+                return self.literal(range(where.start, last - 1), left)
+            raise NotLiteralError
+        inner = self.inside(where.start)
+        if first.text == "(":
+            return self.literal(inner, left)
+        if first.text == "[":
+            return [self.literal(part, left) for part in self.split(inner)]
+        return self._object(inner, left)
+
+    def entries(self, where: range) -> dict[str, range]:
+        """The members of an object literal, each with the range of its value; others are left out."""
+        found: dict[str, range] = {}
+        if self[where.start].text != "{":
+            return found
+        for part in self.split(self.inside(where.start)):
+            key = self[part.start]
+            if key.kind not in {NAME, STRING, NUMBER}:
+                continue
+            name = key.value if key.kind == STRING else key.text
+            if self[part.start + 1].text == ":" and len(part) > 1:
+                found[name] = range(part.start + 2, part.stop)
+            elif len(part) == 1:
+                found[name] = part
+        return found
+
+    def _object(self, inner: range, left: list[int]) -> dict[str, object]:
+        found: dict[str, object] = {}
+        for part in self.split(inner):
+            key = self[part.start]
+            if key.kind not in {NAME, STRING, NUMBER} or self[part.start + 1].text != ":":
+                raise NotLiteralError
+            found[key.value if key.kind == STRING else key.text] = self.literal(range(part.start + 2, part.stop), left)
+        return found
+
+    def _cut(self, text: str) -> None:
+        position = text.find("\n") if text.startswith("#!") else 0
+        position, line, size = max(position, 0), 1, len(text)
+        note = ""
+        while position < size:
+            letter = text[position]
+            if letter == "`":
+                position, token = self._template(text, position, line)
+            elif letter == "/" and self._begins_regex() and (regex := _REGEX.match(text, position)):
+                position, token = regex.end(), Token(REGEX, regex[0], line)
+            else:
+                found = _TOKEN.match(text, position)
+                if found is None:
+                    position += 1
+                    continue
+                position = found.end()
+                kind, whole = found.lastgroup or SIGN, found[0]
+                if kind in {"blank", "comment"}:
+                    note = whole if kind == "comment" else note
+                    line += whole.count("\n")
+                    continue
+                value = _unescape(whole[1:-1]) if kind == STRING else ""
+                token = Token(kind, whole, line, value)
+            if note:
+                self.comments[len(self.tokens)] = note
+                note = ""
+            line += token.text.count("\n")
+            self.tokens.append(token)
+
+    def _template(self, text: str, position: int, line: int) -> tuple[int, Token]:
+        """A template literal; what stands in its slots is no code for us."""
+        start, depth, has_slots = position, 0, False
+        position += 1
+        while position < len(text):
+            if depth == 0:
+                position = _TEMPLATE_PART.match(text, position).end()  # type: ignore[union-attr]  # it matches nothing too
+                if text.startswith("${", position):
+                    depth, has_slots, position = 1, True, position + 2
+                    continue
+                position += 1
+                break
+            letter = text[position]
+            depth += (letter == "{") - (letter == "}")
+            position += 2 if letter == "\\" else 1
+        whole = text[start:position]
+        if has_slots:
+            return position, Token(TEMPLATE, whole, line)
+        return position, Token(STRING, whole, line, _unescape(whole[1:-1]))
+
+    def _begins_regex(self) -> bool:
+        if not self.tokens:
+            return True
+        last = self.tokens[-1]
+        if last.kind == NAME:
+            return last.text in _BEFORE_REGEX
+        return last.kind == SIGN and last.text not in {")", "]", "}", "++", "--"}
+
+    def _match(self) -> dict[int, int]:
+        partners: dict[int, int] = {}
+        stack: list[int] = []
+        for index, token in enumerate(self.tokens):
+            if token.kind != SIGN:
+                continue
+            if token.text in _OPENING:
+                stack.append(index)
+            elif token.text in _CLOSING:
+                if not stack or _OPENING[self.tokens[stack[-1]].text] != token.text:
+                    raise self._unreadable(token.line, f"{token.text!r} closes nothing")
+                partners[stack.pop()] = index
+            if len(stack) > MAX_DEPTH:
+                raise self._unreadable(token.line, f"brackets stand more than {MAX_DEPTH} deep in each other")
+        if stack:
+            opening = self.tokens[stack[-1]]
+            raise self._unreadable(opening.line, f"{opening.text!r} is not closed")
+        return partners
+
+    def _unreadable(self, line: int, why: str) -> ToolError:
+        return ToolError(Kind.VALIDATION, f"{self.place}:{line}: {why}; correct the line")
+
+
+class _Statements:
+    """Tells the statements at the top of a file apart."""
+
+    def __init__(self, code: JavaScript) -> None:
+        self._code = code
+        self._found = _Found()
+
+    def read(self) -> _Found:
+        index, count = 0, len(self._code.tokens)
+        while index < count:
+            index = max(self._statement(index), index + 1)
+        return self._found
+
+    def _statement(self, start: int) -> int:  # noqa: C901, PLR0911 - one case per kind of statement
+        code, found = self._code, self._found
+        token = code[start]
+        text = token.text if token.kind == NAME else ""
+        if token.text == ";":
+            return start + 1
+        if text == "import" and code[start + 1].text not in {"(", "."}:
+            return self._end(start)
+        if text == "export":
+            return self._export(start)
+        if text in {"function", "async", "const", "let", "var", "class", "abstract"} and self._declares(start):
+            return self._declaration(start)[1]
+        if text in {"interface", "type", "declare", "namespace", "enum"} and code[start + 1].kind == NAME:
+            return self._type(start)
+        if token.text.startswith("@") and token.kind == NAME:
+            return start + 1
+        end = self._end(start)
+        if token.kind == STRING and end <= start + 2:
+            return end
+        if text == "if" and self._is_guard(start):
+            found.guards.append(range(start, end))
+            return end
+        if self._common_export(start, end):
+            return end
+        if not self._only_assigns(start, end):
+            found.acts.append(start)
+        return end
+
+    def _declares(self, start: int) -> bool:
+        following = self._code[start + 1].text
+        return self._code[start].text != "async" or following == "function"
+
+    def _declaration(self, start: int) -> tuple[list[str], int]:
+        """Note what a declaration defines; returns the names, and where it ends."""
+        code, found = self._code, self._found
+        text = code[start].text
+        if text in {"function", "async"}:
+            function, end = self._function(start)
+            if function is None:
+                return [], self._end(start)
+            found.functions[function.name] = function
+            return [function.name], end
+        if text in {"class", "abstract"}:
+            end = self._block_end(start)
+            name = code[start + 1].text if text == "class" else code[start + 2].text
+            return [name], end
+        end = self._end(start)
+        names: list[str] = []
+        for part in code.split(range(start + 1, end - (code[end - 1].text == ";"))):
+            variable = code[part.start]
+            if variable.kind != NAME:
+                continue
+            names.append(variable.text)
+            equals = next((index for index in part if code[index].text == "=" and self._is_direct(part, index)), None)
+            if equals is None:
+                continue
+            value = range(equals + 1, part.stop)
+            function = self._arrow(variable.text, value, start)
+            if function is not None:
+                found.functions[variable.text] = function
+            else:
+                found.values[variable.text] = value
+        return names, end
+
+    def _is_direct(self, part: range, index: int) -> bool:
+        """Whether a token stands directly in a part, and not in brackets of it."""
+        position = part.start
+        while position < index:
+            position = self._code.partners.get(position, position) + 1
+        return position == index
+
+    def _function(self, start: int) -> tuple[Function | None, int]:
+        code = self._code
+        index = start + (code[start].text == "async") + 1
+        index += code[index].text == "*"
+        name = ""
+        if code[index].kind == NAME:
+            name, index = code[index].text, index + 1
+        index = self._behind_generics(index)
+        if code[index].text != "(" or index not in code.partners:
+            return None, start + 1
+        close = code.partners[index]
+        body = self._body(close + 1)
+        if body is None:
+            return None, start + 1
+        return (
+            Function(
+                name=name,
+                parameters=code.inside(index),
+                body=code.inside(body),
+                line=code[start].line,
+                comment=self._comment(start),
+                result=range(close + 2, body),
+            ),
+            code.partners[body] + 1,
+        )
+
+    def _body(self, index: int) -> int | None:
+        """The brace that opens the body behind a parameter list and perhaps a type."""
+        code = self._code
+        if code[index].text == "{":
+            return index
+        if code[index].text != ":":
+            return None
+        index += 1
+        is_type = True
+        while index < len(code.tokens):
+            text = code[index].text
+            if text == "{" and not is_type:
+                return index
+            if text == ";":
+                return None
+            is_type = (
+                text in {"|", "&", ":", "=>", "is", "extends", "<", ",", "keyof", "typeof"}
+                and code[index].kind != STRING
+            )
+            index = code.partners.get(index, index) + 1
+        return None
+
+    def _arrow(self, name: str, value: range, start: int) -> Function | None:
+        """A function that is given to a name."""
+        code = self._code
+        index = value.start
+        if code[index].text == "async":
+            index += 1
+        if code[index].text == "function":
+            function, _ = self._function(value.start)
+            return (
+                None
+                if function is None
+                else Function(
+                    name=name,
+                    parameters=function.parameters,
+                    body=function.body,
+                    line=function.line,
+                    comment=self._comment(start),
+                    result=function.result,
+                )
+            )
+        index = self._behind_generics(index)
+        if code[index].kind == NAME and code[index + 1].text == "=>":
+            parameters, arrow = range(index, index + 1), index + 1
+        elif code[index].text == "(" and index in code.partners:
+            parameters, arrow = code.inside(index), code.partners[index] + 1
+            if code[arrow].text == ":":
+                arrow = next((at for at in range(arrow, value.stop) if code[at].text == "=>"), arrow)
+        else:
+            return None
+        if code[arrow].text != "=>" or arrow >= value.stop:
+            return None
+        body = arrow + 1
+        where = code.inside(body) if code[body].text == "{" else range(body, value.stop)
+        return Function(
+            name=name, parameters=parameters, body=where, line=code[start].line, comment=self._comment(start)
+        )
+
+    def _behind_generics(self, index: int) -> int:
+        code = self._code
+        if code[index].text != "<":
+            return index
+        depth = 0
+        for at in range(index, min(index + 200, len(code.tokens))):
+            depth += (code[at].text == "<") - (code[at].text == ">")
+            if depth == 0:
+                return at + 1
+        return index
+
+    def _export(self, start: int) -> int:  # noqa: C901, PLR0911 - one case per form of an export
+        code, found = self._code, self._found
+        following = code[start + 1].text
+        if following == "default":
+            return self._default(start)
+        if following == "{":
+            close = code.partners[start + 1]
+            if code[close + 1].text == "from":
+                for part in code.split(code.inside(start + 1)):
+                    found.exports[code[part.stop - 1].text] = ""
+                return self._end(start)
+            for part in code.split(code.inside(start + 1)):
+                found.exports[code[part.stop - 1].text] = code[part.start].text
+            return self._end(start)
+        if following == "*":
+            found.unseen = True
+            return self._end(start)
+        if following in {"interface", "type", "declare", "namespace", "enum"} or (
+            following == "const" and code[start + 2].text == "enum"
+        ):
+            return self._type(start + 1)
+        if following == "=":  # export = main, of TypeScript
+            found.exports["default"] = code[start + 2].text
+            return self._end(start)
+        names, end = self._declaration(start + 1)
+        if start in code.comments:
+            for name in names:
+                if name in found.functions and not found.functions[name].comment:
+                    found.functions[name] = _with_comment(found.functions[name], code.comments[start])
+        found.exports |= {name: name for name in names}
+        return end
+
+    def _default(self, start: int) -> int:
+        code, found = self._code, self._found
+        value = start + 2
+        if code[value].text in {"function", "async"}:
+            function, end = self._function(value)
+            if function is not None:
+                name = function.name or "default"
+                found.functions[name] = _with_comment(function, function.comment or code.comments.get(start, ""))
+                found.exports["default"] = name
+                return end
+        end = self._end(start)
+        arrow = self._arrow("default", range(value, end - (code[end - 1].text == ";")), start)
+        if arrow is not None:
+            found.functions["default"] = arrow
+            found.exports["default"] = "default"
+        elif (code[value].kind == NAME and code[value + 1].text in {";", ""}) or end <= value + 1:
+            found.exports["default"] = code[value].text
+        elif code[value].text == "class":
+            found.exports["default"] = ""
+            return self._block_end(value)
+        else:
+            found.exports["default"] = ""
+        return end
+
+    def _common_export(self, start: int, end: int) -> bool:
+        """Note `module.exports = …` and `exports.name = …`."""
+        code = self._code
+        texts = code.texts(range(start, min(start + 6, end)))
+        if texts[:4] == ["module", ".", "exports", "="]:
+            at, name = start + 4, ""
+        elif texts[:4] == ["module", ".", "exports", "."]:
+            at, name = start + 6, texts[4] if len(texts) > 4 else ""  # noqa: PLR2004 - the name behind the dot
+        elif texts[:2] == ["exports", "."] and len(texts) > 3 and texts[3] == "=":  # noqa: PLR2004 - likewise
+            at, name = start + 4, texts[2]
+        else:
+            return False
+        stop = end - (code[end - 1].text == ";")
+        value = range(at, stop)
+        if name:
+            self._export_value(name, value, start)
+        elif code[at].text == "{":
+            for key, where in code.entries(value).items():
+                self._export_value(key, where, start)
+            for part in code.split(code.inside(at)):
+                self._method(part)
+        else:
+            self._export_value("default", value, start)
+        return True
+
+    def _export_value(self, name: str, value: range, start: int) -> None:
+        code, found = self._code, self._found
+        function = self._arrow(name, value, start)
+        if function is not None:
+            found.functions.setdefault(name, function)
+            found.exports[name] = name
+        elif len(value) == 1 and code[value.start].kind == NAME:
+            found.exports[name] = code[value.start].text
+        else:
+            found.exports[name] = ""
+
+    def _method(self, part: range) -> None:
+        """Note `async main(a) { … }` in an object of exports."""
+        code = self._code
+        index = part.start + (code[part.start].text == "async" and code[part.start + 1].kind == NAME)
+        name, opening = code[index], index + 1
+        if name.kind != NAME or code[opening].text != "(" or opening not in code.partners:
+            return
+        body = self._body(code.partners[opening] + 1)
+        if body is None:
+            return
+        self._found.functions.setdefault(
+            name.text,
+            Function(
+                name=name.text,
+                parameters=code.inside(opening),
+                body=code.inside(body),
+                line=name.line,
+                comment=self._comment(part.start),
+            ),
+        )
+        self._found.exports[name.text] = name.text
+
+    def _type(self, start: int) -> int:
+        """Note what a type of TypeScript is called, and where it stands."""
+        code = self._code
+        text = code[start].text
+        name = code[start + 1].text
+        if text == "interface":
+            end = self._block_end(start)
+            opening = next((at for at in range(start, end) if code[at].text == "{"), end - 1)
+            self._found.types[name] = range(opening, end)
+            return end
+        if text == "type":
+            end = self._end(start)
+            equals = next((at for at in range(start, end) if code[at].text == "="), end)
+            self._found.types[name] = range(equals + 1, end - (code[end - 1].text == ";"))
+            return end
+        return self._block_end(start) if text in {"enum", "namespace", "const"} else self._end(start)
+
+    def _is_guard(self, start: int) -> bool:
+        """Whether an `if` asks whether the file is run as a program."""
+        code = self._code
+        texts = set(code.texts(code.inside(start + 1)))
+        return {"require", "main"} <= texts or {"import", "meta"} <= texts or "module" in texts
+
+    def _only_assigns(self, start: int, end: int) -> bool:
+        """Whether a statement only sets a property, such as `main.usage = …`."""
+        code = self._code
+        index = start
+        while code[index].kind == NAME and code[index + 1].text == ".":
+            index += 2
+        return code[index].kind == NAME and code[index + 1].text == "=" and index + 1 < end
+
+    def _comment(self, start: int) -> str:
+        return self._code.comments.get(start, "") or (
+            self._code.comments.get(start - 1, "") if self._code[start - 1].text == "export" else ""
+        )
+
+    def _block_end(self, start: int) -> int:
+        """Behind the first block that follows."""
+        code = self._code
+        index = start
+        while index < len(code.tokens):
+            if code[index].text == "{":
+                return code.partners[index] + 1
+            if code[index].text == ";":
+                return index + 1
+            index = code.partners.get(index, index) + 1
+        return index
+
+    def _end(self, start: int) -> int:
+        """Behind a statement: at a semicolon, or at a line end where nothing goes on."""
+        code = self._code
+        index, count = start, len(code.tokens)
+        while index < count:
+            token = code[index]
+            if token.text == ";" and token.kind == SIGN:
+                return index + 1
+            partner = code.partners.get(index)
+            last = index if partner is None else partner
+            following = code[last + 1]
+            if last + 1 >= count:
+                return count
+            here = code[last]
+            is_open = here.kind == SIGN and here.text in _GOES_ON and partner is None
+            goes_on = following.kind == SIGN and following.text in _CONTINUES
+            if following.line > _last_line(here) and not is_open and not goes_on and not _wants_more(here, following):
+                return last + 1
+            is_block = (
+                partner is not None
+                and token.text == "{"
+                and code[start].text in {"if", "for", "while", "try", "switch", "{", "do"}
+            )
+            if is_block and following.text not in {"else", "catch", "finally", "while", ".", "("}:
+                return last + 1
+            index = last + 1
+        return count
+
+
+def _last_line(token: Token) -> int:
+    return token.line + token.text.count("\n")
+
+
+def _wants_more(here: Token, following: Token) -> bool:
+    if here.kind == NAME and here.text in {
+        "await",
+        "new",
+        "return",
+        "typeof",
+        "from",
+        "default",
+        "extends",
+        "in",
+        "of",
+        "as",
+    }:
+        return True
+    return following.kind == NAME and following.text in {"from", "else", "catch", "finally", "as", "in", "instanceof"}
+
+
+def _with_comment(function: Function, comment: str) -> Function:
+    return Function(
+        name=function.name,
+        parameters=function.parameters,
+        body=function.body,
+        line=function.line,
+        comment=comment,
+        result=function.result,
+    )
+
+
+def _simple(token: Token) -> object:
+    if token.kind == STRING:
+        return token.value
+    if token.kind == NUMBER:
+        return _number(token.text)
+    words = {"true": True, "false": False, "null": None, "undefined": None}
+    if token.kind == NAME and token.text in words:
+        return words[token.text]
+    raise NotLiteralError
+
+
+def _number(text: str) -> int | float:
+    plain = text.replace("_", "").removesuffix("n")
+    try:
+        if plain[:2].lower() in {"0x", "0b", "0o"}:
+            return int(plain, 0)
+        value = float(plain)
+    except (ValueError, OverflowError):
+        raise NotLiteralError from None
+    return int(value) if value.is_integer() and abs(value) < 2**53 and "." not in plain else value
+
+
+def _unescape(text: str) -> str:
+    if "\\" not in text:
+        return text
+    whole = _ESCAPE.sub(_letter, text)
+    return whole.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _letter(found: re.Match[str]) -> str:
+    code = found[1] or found[2] or found[3]
+    if code:
+        return chr(min(int(code, 16), 0x10FFFF))
+    return _ESCAPES.get(found[4], found[4])

@@ -1,0 +1,243 @@
+"""What a JavaScript or TypeScript file says about how it is used, read off its text."""
+
+from contextlib import suppress
+
+import pytest
+
+from toolcrib.lib.command_line import command_words
+from toolcrib.lib.javascript_program import read_javascript_program
+from toolcrib.model.errors import ToolError
+
+
+def read(text):
+    return read_javascript_program(text, "tool", "tool.js")
+
+
+def shape(text):
+    return [(one.name, one.option, one.takes, one.required) for one in read(text).line.parameters]
+
+
+def properties(text):
+    schema = read(text).signature.schema
+    return schema["properties"], schema["required"]
+
+
+@pytest.mark.parametrize(
+    ("text", "entry"),
+    [
+        ("export function main(a) {}", "main"),
+        ("export const main = async (a) => a", "main"),
+        ("export default async function (a) { return a }", "default"),
+        ("const add = (a) => a\nexport { add as default }", "default"),
+        ("export default (a) => a", "default"),
+        ("module.exports = function (a) { return a }", "default"),
+        ("module.exports = { main: (a) => a }", "main"),
+        ("module.exports = { helper: 1, async main(a) { return a } }", "main"),
+        ("function main(a) {}\nmodule.exports.main = main", "main"),
+        ("exports.tool = (a) => a\nexports.other = () => 1", "tool"),
+        ("export function only(a) {}\nconst x = 1", "only"),
+        ("export function main(a: number): Promise<{ x: number }> { return a }", "main"),
+        (
+            "function main(name) {}\nif (require.main === module) { main(process.argv[2]) }\nmodule.exports = { main }",
+            "main",
+        ),
+        ("const x = await load()\nexport function main(a) { return x }", "main"),
+    ],
+)
+def test_an_exported_function_is_called(text, entry):
+    program = read(text)
+    assert (program.entry, program.problem) == (entry, "")
+    assert program.signature is not None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "console.log(process.argv[2])",
+        "main()\nfunction main() {}\nmodule.exports = { main }",
+        "const a = 1\nawait run(a)\nexport function main() {}",
+        "function main() { console.log(process.argv[2]) }\nif (require.main === module) main()\nmodule.exports = { main }",
+    ],
+)
+def test_a_file_that_runs_by_itself_is_a_program(text):
+    assert read(text).line is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("function a(x) { return x }", "it runs nothing and exports nothing; write export before function a"),
+        ("export function a() {}\nexport function b() {}", "which function is the tool? it exports a, b;"),
+        ("export const limit = 3", "it runs nothing and exports no function"),
+        ("export function main(x: Buffer) {}", "main takes a Buffer, which no JSON makes"),
+        ("export { main } from './other.js'", "what main is cannot be seen here"),
+    ],
+)
+def test_a_file_that_offers_nothing_to_call_says_so(text, problem):
+    assert read(text).problem.startswith(problem)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected", "required"),
+    [
+        ("export function main(a, b = 3) {}", {"a": {}, "b": {"type": "number", "default": 3}}, ["a"]),
+        ("export function main({ a, b = 'x' }) {}", {"a": {}, "b": {"type": "string", "default": "x"}}, ["a"]),
+        ("export function main(args) { return args.a + (args.b ?? 1) }", {"a": {}, "b": {}}, ["a"]),
+        ("export function main(args) { const { a, b = 1 } = args }", {"a": {}, "b": {}}, ["a"]),
+        ("export function main(text) { return text.length + text.trim() }", {"text": {}}, ["text"]),
+        (
+            "interface In { a: string; b?: number\n c: 'x' | 'y' }\nexport function main(input: In) {}",
+            {"a": {"type": "string"}, "b": {"type": "number"}, "c": {"type": "string", "enum": ["x", "y"]}},
+            ["a", "c"],
+        ),
+        (
+            "/**\n * @param {string} a - First\n * @param {number[]} [b] Second\n */\nexport function main(a, b) {}",
+            {
+                "a": {"type": "string", "description": "First"},
+                "b": {"type": "array", "items": {"type": "number"}, "description": "Second"},
+            },
+            ["a"],
+        ),
+        ("export function main(...words: string[]) {}", {"words": {"type": "array", "items": {"type": "string"}}}, []),
+    ],
+)
+def test_the_arguments_of_a_function_are_those_of_its_signature(text, expected, required):
+    assert properties(text) == (expected, required)
+
+
+def test_a_date_is_made_before_the_function_gets_it():
+    assert read("export function main(when: Date, n: bigint) {}").signature.revive == {"when": "date", "n": "bigint"}
+
+
+PARSE_ARGS = """import { parseArgs } from 'node:util';
+const { values, positionals } = parseArgs({
+  options: { name: { type: 'string', short: 'n' }, loud: { type: 'boolean' }, tag: { type: 'string', multiple: true } },
+  allowPositionals: true,
+});
+console.log(values.name);
+"""
+COMMANDER = """const { program } = require('commander');
+program.argument('<file>').option('-t, --times <n>', 'how often', parseInt).option('--no-color').requiredOption('--to-dir <d>', 'x');
+program.parse();
+"""
+YARGS = """import yargs from 'yargs';
+const argv = yargs(process.argv.slice(2))
+  .option('name', { type: 'string', demandOption: true })
+  .option('verbose', { type: 'boolean' })
+  .option('level', { choices: ['low', 'high'] })
+  .argv;
+console.log(argv.name);
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            PARSE_ARGS,
+            [
+                ("name", "--name", "value", False),
+                ("loud", "--loud", "flag", False),
+                ("tag", "--tag", "repeat", False),
+                ("args", "", "spread", False),
+            ],
+        ),
+        (
+            COMMANDER,
+            [
+                ("times", "--times", "value", False),
+                ("color", "--", "flag", False),
+                ("toDir", "--to-dir", "value", True),
+                ("file", "", "value", True),
+            ],
+        ),
+        (
+            YARGS,
+            [
+                ("name", "--name", "value", True),
+                ("verbose", "--verbose", "flag", False),
+                ("level", "--level", "value", False),
+            ],
+        ),
+        (
+            "const [, , a, b = '1'] = process.argv\nconsole.log(a)",
+            [("a", "", "value", True), ("b", "", "value", False)],
+        ),
+        (
+            "const a = Number(process.argv[2])\nconsole.log(a, process.argv[3] || 'x')",
+            [("a", "", "value", True), ("arg2", "", "value", False)],
+        ),
+        (
+            "const args = process.argv.slice(2)\nconst name = args[0] || 'you'\nconsole.log(name)",
+            [("name", "", "value", False)],
+        ),
+        (
+            "const n = process.argv[process.argv.indexOf('--name') + 1]\nconsole.log(n)",
+            [("name", "--name", "value", False)],
+        ),
+        ("console.log(process.argv.includes('--loud'))", [("loud", "--loud", "flag", False)]),
+        ("console.log(process.argv.slice(2).join(' '))", [("args", "", "spread", False)]),
+        (
+            "function greet(name, n) {}\ngreet(process.argv[2], process.argv[3])",
+            [("name", "", "value", True), ("n", "", "value", True)],
+        ),
+    ],
+)
+def test_options_and_words_are_those_that_the_program_reads(text, expected):
+    assert shape(text) == expected
+
+
+def test_sub_commands_are_actions():
+    text = """const { Command } = require('commander');
+const program = new Command();
+program.command('add <a> <b>').description('Add').option('-r, --round').action(() => {});
+program.command('list').action(() => {});
+program.parse();
+"""
+    line = read(text).line
+    assert {name: (part.before, part.names) for name, part in line.actions.items()} == {
+        "add": (("add",), ("round", "a", "b")),
+        "list": (("list",), ()),
+    }
+
+
+@pytest.mark.parametrize("text", ["process.stdin.on('data', console.log)", "console.log(fs.readFileSync(0, 'utf8'))"])
+def test_standard_input_is_an_argument(text):
+    assert read(text).line.stdin == "stdin"
+
+
+def test_options_stand_before_words_and_a_dashed_word_behind_their_end():
+    config = read(PARSE_ARGS).line.to_config()
+    given = {"name": "-x", "loud": True, "tag": ["a", "b"], "args": ["-y"]}
+    expected = ("--name=-x", "--loud", "--tag", "a", "--tag", "b", "--", "-y")
+    assert command_words(config, given).words == expected
+    assert command_words(read(COMMANDER).line.to_config(), {"color": False}).words == ("--no-color",)
+
+
+@pytest.mark.parametrize("text", ["export function main(a {", "foo(]", "}" * 10])
+def test_brackets_that_do_not_match_are_refused_with_their_line(text):
+    with pytest.raises(ToolError, match=r"^tool\.js:1: .*; correct the line$"):
+        read(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "(" * 100 + ")" * 100,
+        "a;" * 60_000,
+        "`${" * 30_000,
+        "/" * 100_000,
+        "'" * 100_000,
+        "process.argv[2];" * 10_000,
+        "const a = " * 12_000,
+        "export function f(a) {}\n" * 5_000,
+        "x.option('a', {})." * 8_000 + "require('commander')",
+        "/* " * 50_000,
+        "interface A { b: " * 150 + "}" * 150,
+        "type A = A\nexport function main(a: A) {}",
+        "a => " * 40_000,
+    ],
+)
+def test_a_hostile_file_costs_little(text):
+    with suppress(ToolError):
+        read(text[:256_000])
