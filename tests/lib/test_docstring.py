@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -64,7 +66,9 @@ SPHINX = """Look up the
 
 @pytest.mark.parametrize("text", [GOOGLE, NUMPY, SPHINX])
 def test_three_styles_say_the_same(text):
-    assert read_docstring(text) == Docstring(
+    found = read_docstring(text)
+    assert found.types["city"] == "str"
+    assert replace(found, types={}) == Docstring(
         summary="Look up the weather.",
         description="It asks a station\nnearby.",
         arguments={"city": "The city: its common name.", "days": "How many days.", "more": "The rest."},

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 from time import monotonic
 from types import CoroutineType
 from typing import TYPE_CHECKING
@@ -13,6 +12,7 @@ import orjson
 from toolcrib.core.call_state import CALL
 from toolcrib.core.execution import classify, copy_error, leave, must_pass
 from toolcrib.core.gates import note_empty
+from toolcrib.lib.json_values import to_json
 from toolcrib.lib.schema_problems import explain_problems
 from toolcrib.model.call import Consent
 from toolcrib.model.errors import Kind, ToolError
@@ -97,33 +97,12 @@ def _encode(value: object) -> tuple[object, bytes]:
     try:
         raw = orjson.dumps(value, option=STRICT)
     except TypeError:
-        raw = orjson.dumps(value, default=_plain)
-        value = orjson.loads(raw)
+        value = to_json(value)
+        return value, orjson.dumps(value)
     # orjson writes NaN and infinity as null; only a text with a null in it can hide one.
     if b"null" in raw:
-        _refuse_nan(value)
+        to_json(value)
     return value, raw
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, (set, frozenset)):
-        return sorted(value, key=repr)
-    if hasattr(value, "__fspath__"):
-        return str(value)
-    if hasattr(value, "model_dump"):
-        return value.model_dump(mode="json")
-    raise TypeError(f"it holds a {type(value).__name__}")
-
-
-def _refuse_nan(value: object) -> None:
-    if isinstance(value, float) and not math.isfinite(value):
-        raise ValueError(f"{value} cannot be written as JSON; return null or a text")
-    if isinstance(value, dict):
-        for part in value.values():
-            _refuse_nan(part)
-    elif isinstance(value, (list, tuple)):
-        for part in value:
-            _refuse_nan(part)
 
 
 # What a tool asks the host to do next: applied to the state of the session, and told to the host, in order.

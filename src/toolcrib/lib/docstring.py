@@ -1,4 +1,4 @@
-"""Read a docstring: a summary, the rest of the prose, and a text for each argument.
+"""Read a docstring: a summary, the rest of the prose, and for each argument a text and the type that it names.
 
 Google, NumPy and Sphinx style are read, from the text alone.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 ARGUMENTS = frozenset(
     {"args", "arguments", "attributes", "keyword args", "keyword arguments", "other parameters", "parameters", "params"}
@@ -18,8 +18,8 @@ OTHERS = frozenset(
 )
 # Docstrings of foreign files are read too: no two neighbours in a pattern may match the same letters.
 FIELD = re.compile(r"[:@]([a-z]+)([^:]*):(.*)")
-GOOGLE_ARGUMENT = re.compile(r"(\*{0,2}\w+)[ \t]*(?:\([^)]*\)[ \t]*)?:(?:\s(.*)|$)")
-NUMPY_ARGUMENT = re.compile(r"(\*{0,2}\w+(?:\s*,\s*\*{0,2}\w+)*)\s*(?::.*)?$")
+GOOGLE_ARGUMENT = re.compile(r"(\*{0,2}\w+)[ \t]*(?:\(([^)]*)\)[ \t]*)?:(?:\s(.*)|$)")
+NUMPY_ARGUMENT = re.compile(r"(\*{0,2}\w+(?:\s*,\s*\*{0,2}\w+)*)\s*(?::(.*))?$")
 FIELD_ARGUMENTS = frozenset({"arg", "argument", "attribute", "key", "keyword", "kwarg", "param", "parameter"})
 
 
@@ -30,6 +30,7 @@ class Docstring:
     summary: str = ""
     description: str = ""
     arguments: dict[str, str] = field(default_factory=dict)
+    types: dict[str, str] = field(default_factory=dict)
 
 
 NOTHING = Docstring()
@@ -41,20 +42,20 @@ def read_docstring(text: str | None) -> Docstring:
         return NOTHING
     lines = [line.rstrip() for line in inspect.cleandoc(text).split("\n")]
     prose: list[str] = []
-    arguments: dict[str, str] = {}
+    found = Docstring()
     index = 0
     while index < len(lines):
-        index = _read_block(lines, index, prose, arguments)
+        index = _read_block(lines, index, prose, found)
     summary, _, description = "\n".join(prose).strip().partition("\n\n")
-    return Docstring(summary=" ".join(summary.split()), description=description.strip(), arguments=arguments)
+    return replace(found, summary=" ".join(summary.split()), description=description.strip())
 
 
-def _read_block(lines: list[str], index: int, prose: list[str], arguments: dict[str, str]) -> int:
+def _read_block(lines: list[str], index: int, prose: list[str], into: Docstring) -> int:
     """Read one line of prose, one field or one section; the index of what follows."""
     line = lines[index]
     if line[:1] in (":", "@") and (found := FIELD.match(line)):
         end = _end_of_indented(lines, index + 1)
-        _read_field(found, lines[index + 1 : end], arguments)
+        _read_field(found, lines[index + 1 : end], into)
         return end
     title = line.removesuffix(":").lower()
     if title not in ARGUMENTS and title not in OTHERS:
@@ -70,17 +71,21 @@ def _read_block(lines: list[str], index: int, prose: list[str], arguments: dict[
         prose.append(line)
         return index + 1
     if title in ARGUMENTS:
-        _read_arguments(body, pattern, arguments)
+        _read_arguments(body, pattern, into)
     return end
 
 
-def _read_field(found: re.Match[str], rest: list[str], arguments: dict[str, str]) -> None:
+def _read_field(found: re.Match[str], rest: list[str], into: Docstring) -> None:
     kind, names, text = found.groups()
     if kind in FIELD_ARGUMENTS and names.strip():
-        _keep(arguments, names.split()[-1:], [text, *rest])
+        *types, name = names.split()
+        _keep(into.arguments, [name], [text, *rest])
+        _keep(into.types, [name], types)
+    elif kind == "type" and names.strip():
+        _keep(into.types, names.split()[-1:], [text, *rest])
 
 
-def _read_arguments(body: list[str], pattern: re.Pattern[str], arguments: dict[str, str]) -> None:
+def _read_arguments(body: list[str], pattern: re.Pattern[str], into: Docstring) -> None:
     """Each entry starts at the smallest indentation of the section; what stands deeper belongs to it."""
     margin = min((_indentation(line) for line in body if line), default=0)
     names: list[str] = []
@@ -90,10 +95,11 @@ def _read_arguments(body: list[str], pattern: re.Pattern[str], arguments: dict[s
         if found is None:
             text.append(line)
             continue
-        _keep(arguments, names, text)
+        _keep(into.arguments, names, text)
         names = [name.strip() for name in found[1].split(",")]
-        text = [found[2] or ""] if pattern is GOOGLE_ARGUMENT else []
-    _keep(arguments, names, text)
+        text = [found[3] or ""] if pattern is GOOGLE_ARGUMENT else []
+        _keep(into.types, names, [found[2] or ""])
+    _keep(into.arguments, names, text)
 
 
 def _keep(arguments: dict[str, str], names: list[str], text: list[str]) -> None:

@@ -277,7 +277,7 @@ def _failure(tool: Tool, job: PythonFile, described: Mapping[str, object]) -> To
         }
         return thrown(tool, {"message": described.get("message"), "toolError": own})
     if "in_result" in described:
-        return invalid_response(tool, f"it has no JSON form ({described.get('type')})")
+        return invalid_response(tool, f"it has no JSON form: {described.get('message')}")
     return to_error(tool, job, described)
 
 

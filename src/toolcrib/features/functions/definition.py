@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, TypedDict, cast
 
 from toolcrib.features.functions.decorators import MARK, functions_among, is_tool
 from toolcrib.features.functions.hints import HintError, HintReader
-from toolcrib.features.functions.values import Field, NotJSON, as_default, read_record, to_json
+from toolcrib.features.functions.values import Field, NotJSON, as_default, read_record, write_answer
 from toolcrib.lib.docstring import read_docstring
+from toolcrib.lib.json_values import ConversionError
 from toolcrib.lib.schema import check_parameters, check_schema
 from toolcrib.model.call import Context
 from toolcrib.model.errors import Kind, ToolError
@@ -141,7 +142,7 @@ def read_answer(
         hint, is_async = typing.get_args(hint)[-1], True
     if given is not None:
         check_schema(given, f"{place}: output_schema")
-        return Answer(schema=given, flatten=to_json, is_async=is_async)
+        return Answer(schema=given, flatten=write_answer, is_async=is_async)
     reader = HintReader("serialization")
     try:
         shape = reader.read(None if hint is typing.NoReturn else hint)
@@ -149,7 +150,7 @@ def read_answer(
         raise ToolError(Kind.VALIDATION, f"{place}: the answer: {error}") from None
     schema = {**shape.schema, "$defs": reader.definitions} if reader.definitions else shape.schema
     needs_work = not shape.plain or inspect.isgeneratorfunction(function)
-    return Answer(schema=schema or None, flatten=to_json if needs_work else None, is_async=is_async)
+    return Answer(schema=schema or None, flatten=write_answer if needs_work else None, is_async=is_async)
 
 
 def _parameters(function: Callable[..., object], place: str) -> list[inspect.Parameter]:
@@ -181,8 +182,8 @@ def _fields(
             required = parameter.default is parameter.empty
             default = NotJSON if required else as_default(parameter.default)
             fields.append(Field(parameter.name, hint, required, default, texts.get(parameter.name, "")))
-        elif typing.get_origin(hint) is typing.Unpack and (record := read_record(*typing.get_args(hint))):
-            fields += record.fields
+        elif typing.get_origin(hint) is typing.Unpack and (known := read_record(*typing.get_args(hint))):
+            fields += known
         else:
             return fields, hint
     return fields, None
@@ -190,7 +191,7 @@ def _fields(
 
 def _read_fields(fields: list[Field], extra: object) -> tuple[Schema, Callable[[Arguments], Arguments] | None]:
     reader = HintReader()
-    schema, revivers, _ = reader.read_object(fields)
+    schema, revivers = reader.read_object(fields)
     rest = None if extra is None else reader.read(extra)
     if rest is not None:
         schema["additionalProperties"] = rest.schema or True
@@ -226,6 +227,8 @@ def _reviver(
 def _revive_argument(name: str, make: Revive, value: object) -> object:
     try:
         return make(value)
+    except ConversionError as error:
+        raise ToolError(Kind.VALIDATION, str(error.at(name))[:MAX_MESSAGE]) from error
     except (ValueError, TypeError, KeyError, OverflowError) as error:
         # The JSON matches the schema but not the class: a validation of the class itself, or a date that does not exist.
         raise ToolError(Kind.VALIDATION, f"{name}: {str(error)[:MAX_MESSAGE]}") from error

@@ -1,7 +1,6 @@
 """Read plain `.py` files whose public function is the tool: by their syntax tree; nothing of a file runs before it is called.
 
-The file names the tool. Its public function is the one named like the file, else `run`, else the only one. A file runs in
-a process of its own and gets JSON, so a hint that JSON has no value for is understood as its JSON and comes with a warning.
+The file names the tool. Its public function is the one named like the file, else `run`, else the only one.
 """
 
 from __future__ import annotations
@@ -11,12 +10,11 @@ from typing import TYPE_CHECKING
 
 from toolcrib.lib.docstring import read_docstring
 from toolcrib.lib.names import is_capability
+from toolcrib.lib.python_classes import literal
+from toolcrib.lib.python_hints import HintError, SyntaxHints
 from toolcrib.lib.python_signature import (
     BASE_TOOL_CURE,
-    HintError,
-    SyntaxHints,
     last_name,
-    literal,
     parse_python,
     read_answer,
     read_parameters,
@@ -128,7 +126,7 @@ def _executed(script: Script) -> Chained:
 def _tool(path: Path, code: bytes, module: ast.Module, function: AnyFunction, place: str) -> Tool:
     hints = SyntaxHints(module)
     docstring = read_docstring(ast.get_docstring(function, clean=False))
-    parameters = read_parameters(function, hints, docstring.arguments)
+    parameters = read_parameters(function, hints, docstring)
     output_schema = read_answer(function, hints)
     if len(code) > SURELY_SMALL or hints.unfolded:
         check_schema(parameters, f"{place}: parameters")
@@ -138,7 +136,9 @@ def _tool(path: Path, code: bytes, module: ast.Module, function: AnyFunction, pl
     if not description:
         description = path.stem.replace("_", " ").replace("-", " ").capitalize()
         problems.append(f"{place}: nothing describes {function.name}; write a docstring")
-    script = Script(path=path, code=code, language="python", entry=function.name, imports=top_imports(module))
+    # What converts arguments needs typing; a warm process has it ready.
+    imports = tuple(dict.fromkeys((*top_imports(module), *(("typing",) if hints.converts else ()))))
+    script = Script(path=path, code=code, language="python", entry=function.name, imports=imports)
     requires = _requires(module, path)
     try:
         return Tool(

@@ -13,7 +13,8 @@ from toolcrib.features.scripts.program_interface import Use, decide_use, read_pr
 from toolcrib.features.scripts.python_code import PROGRAM, choose_entry, demanded_names, does_nothing, missing_names
 from toolcrib.features.scripts.schemas import checked
 from toolcrib.lib.docstring import read_docstring
-from toolcrib.lib.python_signature import HintError, SyntaxHints, read_answer, read_parameters, top_imports, writable
+from toolcrib.lib.python_hints import HintError, SyntaxHints
+from toolcrib.lib.python_signature import read_answer, read_parameters, top_imports, writable
 from toolcrib.lib.schema import compile_schema
 from toolcrib.lib.schema_structure import object_schema
 from toolcrib.model.tool import Chained, Convention, Origin, Script, Tool
@@ -252,8 +253,8 @@ def _signature(report: Report, form: Form, entry: Entry) -> tuple[Schema | None,
         if form.declared.inputs is not None:
             _compare(report, form, entry)
             return None, outputs
-        texts = read_docstring(ast.get_docstring(function, clean=False)).arguments
-        inputs = read_parameters(function, hints, texts, skip=entry.given)
+        docstring = read_docstring(ast.get_docstring(function, clean=False))
+        inputs = read_parameters(function, hints, docstring, skip=entry.given)
     except (HintError, RecursionError) as error:
         text = str(error) if isinstance(error, HintError) else "nested too deeply; make it simpler"
         report.refuse_line(function.lineno, f"{function.name}: {text}")

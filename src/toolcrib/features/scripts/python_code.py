@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from toolcrib.features.scripts.metadata import FIELDS, Metadata, Notation
 from toolcrib.lib.documents import check_plain
 from toolcrib.lib.names import near_misses
-from toolcrib.lib.python_signature import HintError, parse_python, refuse_base_tools, writable
+from toolcrib.lib.python_hints import HintError
+from toolcrib.lib.python_signature import parse_python, refuse_base_tools, writable
 from toolcrib.model.errors import ToolError
 from toolcrib.model.tool import Convention
 

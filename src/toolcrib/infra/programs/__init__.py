@@ -169,12 +169,14 @@ def to_error(tool: Tool, job: PythonFile, described: Described) -> ToolError:
     facts = described.get("tool_error")
     if isinstance(facts, dict):
         return _own_error(str(described.get("message")), facts)
+    if "in_arguments" in described:
+        return ToolError(Kind.VALIDATION, f"{tool.name}: {described.get('message')}")
     logger.error("%s failed unexpectedly\n%s", tool.name, described.get("traceback"))
     known = _too_much(tool, job, described) or _no_module(tool, described) or _denied(tool, job, described)
     if known is not None:
         return known
     if "in_result" in described:
-        message = f"{tool.name} returned what has no JSON form ({described.get('type')}); return plain values"
+        message = f"{tool.name} returned what has no JSON form: {described.get('message')}"
         return ToolError(Kind.OUTPUT_INVALID, message, partial_side_effects=True)
     if "exit" in described:
         message = f"{tool.name} ended itself with exit code {described['exit']}; return a value from {job.entry}"

@@ -505,11 +505,11 @@ def execute(args, context):
         ("{'ok': False}", "error is null and no object"),
         ("{'ok': False, 'error': {'type': 'CONFLICT', 'message': 'm'}}", "error.retryable is null"),
         ("{'ok': True, 'intents': [{}]}", "intents[0].type is null and no name"),
-        ("execute", "it has no JSON form (TypeError)"),
-        ("{'ok': True, 'data': object()}", "it has no JSON form (TypeError)"),
-        ("{'ok': True, 'data': float('nan')}", "it has no JSON form (ValueError)"),
-        ("{'ok': True, 'data': '\\ud800'}", "it has no JSON form (UnicodeEncodeError)"),
-        ("{'ok': True, 'data': context}", "it has no JSON form (TypeError)"),
+        ("execute", "it has no JSON form: a function has no JSON form"),
+        ("{'ok': True, 'data': object()}", "it has no JSON form: data: a object has no JSON form"),
+        ("{'ok': True, 'data': float('nan')}", "it has no JSON form: data: a float of nan"),
+        ("{'ok': True, 'data': '\\ud800'}", "it has no JSON form: data: a str with a lone surrogate"),
+        ("{'ok': True, 'data': context}", "it has no JSON form: data.messaging: a _Messaging"),
     ],
 )
 async def test_what_is_no_response_is_refused_with_what_is_wrong(bench, returned, reason):

@@ -207,8 +207,6 @@ class TestTheSignature:
     @pytest.mark.parametrize(
         ("text", "message"),
         [
-            ("def main(*words): ...\n", "9: main: *words cannot be given by name; write words: list instead"),
-            ("def main(x, /): ...\n", "9: main: x cannot be given by name; remove the '/'"),
             ("from toolcrib import Context\ndef main(x: Context): ...\n", "10: main: parameter x: a file runs in a process of its own"),
             (f"{SINK}{SINK.replace('Sink', 'Other')}", "1: which class is the sink? found Sink, Other; begin the names of the others with '_'"),
         ],

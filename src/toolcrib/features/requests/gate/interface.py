@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 from toolcrib.features.requests.gate.contract import Check, complain, show_value, spell_value
 from toolcrib.lib.names import did_you_mean
-from toolcrib.lib.python_signature import HintError, SyntaxHints, literal, parse_python, read_answer
+from toolcrib.lib.python_classes import literal
+from toolcrib.lib.python_hints import HintError, SyntaxHints
+from toolcrib.lib.python_signature import parse_python, read_answer
 from toolcrib.lib.schema_structure import is_json
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.toolrequest import MISSING

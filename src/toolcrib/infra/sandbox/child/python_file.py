@@ -1,6 +1,6 @@
 """Run a Python file in the worker: execute the checked bytes by their convention, and report the result as JSON.
 
-keywords    entry(**arguments); its value is the result
+keywords    entry(…) with the arguments by their names; its value is the result
 params      entry(arguments), or entry(arguments, project) if it takes two; its value is the result
 argv        the file itself as __main__ with its arguments; only its output and exit code count
 sink        the class `entry`, created with the arguments; events are written to it over the channel
@@ -10,7 +10,6 @@ handler     entry(args, context), which uses the channel while it runs; its valu
 from __future__ import annotations
 
 import atexit
-import enum
 import gc
 import importlib
 import json
@@ -19,10 +18,11 @@ import site
 import sys
 import threading
 import time
-from types import MappingProxyType
 
 from toolcrib.infra.channel import MAX_NAMES, is_harmless
 from toolcrib.infra.sandbox.child import handler_context, script_channel
+from toolcrib.infra.sandbox.child.call_arguments import ArgumentsError, Source, call_by_name, call_with_params
+from toolcrib.lib.json_values import MAX_ITEMS, ConversionError, to_json
 
 TYPE_CHECKING = False  # see system
 if TYPE_CHECKING:
@@ -55,11 +55,12 @@ def run(job: dict[str, Any], code: bytes, answer: Callable[[bytes], None]) -> No
 def _answer(job: dict[str, Any], code: bytes) -> tuple[str, int]:
     """The value or the error as JSON, and the exit code."""
     try:
-        value = _call(job, code)
+        value = to_json(_call(job, code))
     except BaseException as problem:  # noqa: BLE001 - a border to foreign code: any exception is reported
-        return json.dumps({"error": _describe(problem, job["path"], code)}), _FAILED
+        known = {ConversionError: {"in_result": True}, ArgumentsError: {"in_arguments": True}}
+        return json.dumps({"error": {**_describe(problem, job["path"], code), **known.get(type(problem), {})}}), _FAILED
     try:
-        return _to_json({"value": value}), 0
+        return _to_text({"value": value}), 0
     except BaseException as problem:  # noqa: BLE001 - likewise: what was returned may be anything
         return json.dumps({"error": {**_describe(problem, job["path"], code), "in_result": True}}), _FAILED
 
@@ -73,7 +74,7 @@ def rehearse() -> None:
     space: dict[str, Any] = {}
     code = b"import os, sys\n\ndef main(**arguments):\n    return arguments\n"
     exec(compile(code, "rehearsal", "exec", dont_inherit=True), space)  # noqa: S102 - our own code
-    json.loads(_to_json({"value": space["main"](text="rehearsal", number=1.5, items=[None, True])}))
+    json.loads(_to_text({"value": to_json(space["main"](text="rehearsal", number=1.5, items=[None, True]))}))
     script_channel.make_module(None)
 
 
@@ -131,34 +132,26 @@ def _load(job: dict[str, Any], code: bytes, name: str) -> Any:
 
 def _call(job: dict[str, Any], code: bytes) -> object:
     entry, arguments = job["entry"], job["arguments"]
-    function = getattr(_load(job, code, job["name"]), entry, None)
+    module = _load(job, code, job["name"])
+    function = getattr(module, entry, None)
     if job["convention"] == "sink":
         _fill(function, job)
         return None
     if not callable(function):
         raise LookupError(f"there is no function named {entry}; write def {entry}(...)")
     if job["convention"] == "handler":
-        return _converse(function, job)
+        return _converse(function, Source(module, code), job)
     if job["convention"] == "params":
-        value = function(arguments, job["project"]) if _takes_two(function) else function(arguments)
-    else:
-        value = function(**arguments)
-    return _settle(value)
+        return _settle(call_with_params(function, arguments, Source(module, code), job))
+    return _settle(call_by_name(function, arguments, Source(module, code), job))
 
 
-def _converse(function: Callable[..., object], job: dict[str, Any]) -> object:
+def _converse(function: Callable[..., object], source: Source, job: dict[str, Any]) -> object:
     channel = _channel(job)
     if channel is None:
         raise LookupError(f"{job['entry']} needs a channel, and this call has none")
     with handler_context.HandlerSession(job["arguments"]["context"], channel) as context:
-        return _settle(function(job["arguments"]["args"], context))
-
-
-def _takes_two(function: Any) -> bool:
-    while hasattr(function, "__wrapped__"):
-        function = function.__wrapped__
-    code = getattr(function, "__code__", None)
-    return code is not None and code.co_argcount - hasattr(function, "__self__") >= 2  # noqa: PLR2004 - it takes two
+        return to_json(_settle(call_with_params(function, job["arguments"]["args"], source, job, context)))
 
 
 def _fill(kind: Any, job: dict[str, Any]) -> None:
@@ -201,47 +194,31 @@ def _show(problem: BaseException, path: str, code: bytes) -> None:
 
 
 def _settle(value: Any) -> object:
-    """The value, awaited if necessary."""
-    if not hasattr(value, "__await__"):
+    """The value, awaited if necessary; the items of an async generator are collected."""
+    if not hasattr(value, "__await__") and not hasattr(type(value), "__anext__"):
         return value
     import asyncio
 
     async def wait() -> object:
-        return await value
+        return await value if hasattr(value, "__await__") else await _collect(value)
 
     return asyncio.run(wait())
 
 
-def _to_json(document: object) -> str:
-    """The answer as strict JSON: no NaN, no lone surrogates."""
-    text = json.dumps(document, default=_plain, allow_nan=False, ensure_ascii=False)
+async def _collect(items: Any) -> list[object]:
+    collected: list[object] = []
+    async for item in items:
+        if len(collected) == MAX_ITEMS:
+            raise ConversionError(f"an async generator of more than {MAX_ITEMS:,} items; return fewer")
+        collected.append(item)
+    return collected
+
+
+def _to_text(document: object) -> str:
+    """The document as strict JSON: no NaN, no lone surrogates."""
+    text = json.dumps(document, allow_nan=False, ensure_ascii=False)
     text.encode()
     return text
-
-
-def _plain(value: object) -> object:
-    """The JSON form of a common object."""
-    if isinstance(value, enum.Enum):
-        return value.value
-    if isinstance(value, (set, frozenset)):
-        return _in_order(value)
-    if isinstance(value, os.PathLike):
-        return os.fspath(value)
-    if isinstance(value, MappingProxyType):
-        return dict(value)
-    fields = getattr(type(value), "__dataclass_fields__", None)
-    if fields is not None:
-        return {name: getattr(value, name) for name in fields}
-    if type(value).__module__ == "datetime" and hasattr(value, "isoformat"):
-        return value.isoformat()
-    raise TypeError(f"the result holds a {type(value).__qualname__}, which has no JSON form; return plain values")
-
-
-def _in_order(values: set[Any] | frozenset[Any]) -> list[object]:
-    try:
-        return sorted(values)
-    except TypeError:
-        return list(values)
 
 
 def _describe(problem: BaseException, path: str, code: bytes) -> dict[str, object]:
@@ -307,7 +284,7 @@ def _facts_of(problem: BaseException) -> dict[str, object]:
     facts: dict[str, object] = {}
     for name in _FACTS:
         try:
-            text = _to_json(getattr(problem, name))
+            text = _to_text(to_json(getattr(problem, name)))
         except Exception:  # noqa: BLE001, S112 - foreign code: an attribute may be missing, computed or anything
             continue
         facts[name] = json.loads(text)

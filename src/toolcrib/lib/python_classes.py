@@ -1,0 +1,318 @@
+"""Find the classes that a file defines and imports: enums, records and models, read from the syntax tree."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from toolcrib.lib.schema_structure import is_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from typing import Any
+
+HOMES = ("typing.", "typing_extensions.", "collections.abc.", "collections.", "enum.", "dataclasses.", "types.")
+ENUMS = frozenset({"Enum", "IntEnum", "StrEnum", "Flag", "IntFlag", "ReprEnum"})
+RECORD_DECORATORS = frozenset(
+    (
+        *("dataclass", "pydantic.dataclasses.dataclass", "attr.s", "attr.attrs", "attr.dataclass", "attr.define"),
+        *("attr.frozen", "attr.mutable", "attrs.define", "attrs.frozen", "attrs.mutable"),
+    )
+)
+MODELS = frozenset({"pydantic.BaseModel", "pydantic.main.BaseModel", "pydantic.v1.BaseModel", "sqlmodel.SQLModel"})
+FIELD_MAKERS = frozenset({"field", "attr.field", "attrs.field", "attr.ib", "pydantic.Field", "pydantic.fields.Field"})
+SKIPPED_HINTS = frozenset({"ClassVar", "KW_ONLY", "InitVar"})
+OWN_VALUES = frozenset({"__new__", "_generate_next_value_"})
+MAX_BASES = 50
+# Not a value: the member's is known only when the file runs.
+UNKNOWN = NotImplemented
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ClassField:
+    """A field of a record: `key` is its name in JSON, `note` a call that says more about it.
+
+    A field that is not `is_given` is set by the class itself, and one that is `is_written` stands in results.
+    """
+
+    name: str
+    key: str
+    hint: ast.expr | None
+    default: ast.expr | None = None
+    note: ast.Call | None = None
+    is_required: bool = True
+    is_given: bool = True
+    is_written: bool = True
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ClassKind:
+    """A class of the file: `kind` is enum, record, typed dict or model, and empty for any other."""
+
+    name: str
+    kind: str
+    docstring: str | None = None
+    fields: tuple[ClassField, ...] = ()
+    members: tuple[tuple[str, object], ...] = ()
+
+
+def literal(node: ast.expr) -> object:
+    """The value of a literal, tuples as lists; NotImplemented for anything else."""
+    try:
+        value = ast.literal_eval(node)
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        return NotImplemented
+    return list(value) if isinstance(value, tuple) else value
+
+
+class ClassTable:
+    """The names of a file: what they are imported from, the classes and the aliases."""
+
+    def __init__(self, module: ast.Module) -> None:
+        self._names: dict[str, str] = {}
+        self._classes: dict[str, ast.ClassDef] = {}
+        self._aliases: dict[str, ast.expr] = {}
+        self._known: dict[str, ClassKind] = {}
+        for statement in module.body:
+            self._note(statement)
+
+    def full_name(self, node: ast.expr) -> str:
+        """What a name means: `typing.Optional` for `t.Optional` after `import typing as t`; empty if it is no name."""
+        if isinstance(node, ast.Name):
+            return self._names.get(node.id, node.id)
+        holder = self.full_name(node.value) if isinstance(node, ast.Attribute) else ""
+        return f"{holder}.{node.attr}" if isinstance(node, ast.Attribute) and holder else ""
+
+    def name(self, node: ast.expr) -> str:
+        """The same without the modules that offer types under the same names."""
+        name = self.full_name(node)
+        home = next((home for home in HOMES if name.startswith(home)), "")
+        return name.removeprefix(home)
+
+    def find(self, node: ast.expr) -> ClassKind | None:
+        """The class of the file that a name means."""
+        if not isinstance(node, ast.Name):
+            return None
+        if node.id not in self._known:
+            made = self._classes.get(node.id)
+            found = self._functional(node.id) if made is None else self._read(made)
+            if found is None:
+                return None
+            self._known[node.id] = found
+        return self._known[node.id]
+
+    def alias(self, node: ast.expr) -> ast.expr | None:
+        """What the file assigns to a name."""
+        return self._aliases.get(node.id) if isinstance(node, ast.Name) else None
+
+    def member(self, enum: str, name: str) -> object:
+        """The JSON of a member of an enum of the file; UNKNOWN for anything else."""
+        known = self.find(ast.Name(enum))
+        if known is None or known.kind != "enum":
+            return UNKNOWN
+        values = dict(known.members)
+        is_by_value = all(value is not UNKNOWN and not isinstance(value, list | dict) for value in values.values())
+        return values.get(name, UNKNOWN) if is_by_value else name if name in values else UNKNOWN
+
+    def _note(self, statement: ast.stmt) -> None:
+        if isinstance(statement, ast.Import | ast.ImportFrom):
+            self._note_import(statement)
+        elif isinstance(statement, ast.ClassDef):
+            self._classes[statement.name] = statement
+        elif isinstance(statement, ast.Assign) or type(statement).__name__ in {"AnnAssign", "TypeAlias"}:
+            self._note_alias(statement)
+        elif isinstance(statement, ast.If | ast.Try):
+            # Imports for type checkers, for other versions, or of what may be missing.
+            for inner in statement.body:
+                if isinstance(inner, ast.Import | ast.ImportFrom | ast.ClassDef):
+                    self._note(inner)
+
+    def _note_alias(self, statement: Any) -> None:
+        """Keep what one name is set to, be it with `=`, with a hint, or in a `type` statement of Python 3.12."""
+        targets = getattr(statement, "targets", None) or [getattr(statement, "target", None) or statement.name]
+        if len(targets) == 1 and isinstance(targets[0], ast.Name) and statement.value is not None:
+            self._aliases[targets[0].id] = statement.value
+
+    def _note_import(self, statement: ast.Import | ast.ImportFrom) -> None:
+        home = f"{'.' * statement.level}{statement.module or ''}." if isinstance(statement, ast.ImportFrom) else ""
+        for alias in statement.names:
+            if home or alias.asname:
+                self._names[alias.asname or alias.name] = home + alias.name
+            else:
+                package = alias.name.partition(".")[0]
+                self._names[package] = package
+
+    def _read(self, node: ast.ClassDef) -> ClassKind:
+        bases = self._bases(node)
+        names = {self.name(base) for known in bases for base in known.bases}
+        docstring = ast.get_docstring(node, clean=False)
+        if names & ENUMS:
+            return ClassKind(
+                name=node.name, kind="enum", docstring=docstring, members=tuple(self._members(node, names))
+            )
+        kind = self._kind(bases, {self.full_name(base) for known in bases for base in known.bases}, names)
+        fields = {field.name: field for known in bases for field in self._fields(known, kind)} if kind else {}
+        return ClassKind(name=node.name, kind=kind, docstring=docstring, fields=tuple(fields.values()))
+
+    def _kind(self, bases: list[ast.ClassDef], full_names: set[str], names: set[str]) -> str:
+        if "TypedDict" in names:
+            return "typed dict"
+        if full_names & MODELS:
+            return "model"
+        decorators = {
+            self.name(item.func if isinstance(item, ast.Call) else item)
+            for known in bases
+            for item in known.decorator_list
+        }
+        return "record" if decorators & RECORD_DECORATORS or "NamedTuple" in names else ""
+
+    def _bases(self, node: ast.ClassDef) -> list[ast.ClassDef]:
+        """The bases of a class that the file defines, and then the class, each once, in the order of their fields."""
+        found: dict[str, ast.ClassDef] = {}
+        seen: set[str] = set()
+
+        def visit(known: ast.ClassDef) -> None:
+            if known.name in seen or len(seen) > MAX_BASES:
+                return
+            seen.add(known.name)
+            # A TypedDict takes the fields of its first base first, any other class those of the last one.
+            bases = known.bases if any(self.name(base) == "TypedDict" for base in known.bases) else known.bases[::-1]
+            for base in bases:
+                if isinstance(base, ast.Name) and base.id in self._classes:
+                    visit(self._classes[base.id])
+            found[known.name] = known
+
+        visit(node)
+        return list(found.values())
+
+    def _members(self, node: ast.ClassDef, bases: set[str]) -> Iterator[tuple[str, object]]:
+        """The members of an enum with their values, aliases left out."""
+        methods = {item.name for item in node.body if isinstance(item, ast.FunctionDef)}
+        is_open = not methods & OWN_VALUES
+        seen: list[object] = []
+        for item in node.body:
+            target = item.targets[0] if isinstance(item, ast.Assign) and len(item.targets) == 1 else None
+            if not isinstance(target, ast.Name) or not isinstance(item, ast.Assign) or target.id.startswith("_"):
+                continue
+            value = self._member_value(item.value, target.id, bases, seen) if is_open else UNKNOWN
+            if value is not UNKNOWN and any(value == known and type(value) is type(known) for known in seen):
+                continue
+            seen.append(value)
+            yield target.id, value
+
+    def _member_value(self, node: ast.expr, name: str, bases: set[str], seen: list[object]) -> object:
+        if not isinstance(node, ast.Call) or self.name(node.func) != "auto":
+            value = literal(node)
+            return value if is_json(value) else UNKNOWN
+        if "StrEnum" in bases:
+            return name.lower()
+        if bases & {"Flag", "IntFlag"}:
+            is_plain = seen == [2**place for place in range(len(seen))]
+            return 2 ** len(seen) if is_plain else UNKNOWN
+        if "str" in bases or any(type(value) is not int for value in seen):
+            return UNKNOWN
+        # Python 3.13 counts from the highest value, older ones from the last.
+        numbers = [value for value in seen if isinstance(value, int)]
+        return UNKNOWN if numbers and numbers[-1] != max(numbers) else (numbers[-1] + 1 if numbers else 1)
+
+    def _fields(self, node: ast.ClassDef, kind: str) -> Iterator[ClassField]:
+        total = not any(word.arg == "total" and literal(word.value) is False for word in node.keywords)
+        for item in node.body:
+            if not isinstance(item, ast.AnnAssign) or not isinstance(item.target, ast.Name):
+                continue
+            mark = item.annotation.value if isinstance(item.annotation, ast.Subscript) else item.annotation
+            word = self.name(mark)
+            if word in SKIPPED_HINTS or (kind == "model" and item.target.id.startswith("_")):
+                continue
+            if kind == "typed dict":
+                required = word == "Required" or (total and word != "NotRequired")
+                yield ClassField(name=item.target.id, key=item.target.id, hint=item.annotation, is_required=required)
+            else:
+                yield self._field(item.target.id, item.annotation, item.value)
+
+    def _field(self, name: str, hint: ast.expr, value: ast.expr | None) -> ClassField:
+        """A field with what its default says: a value, or a call such as `field(default=…)` and `Field(…, ge=0)`."""
+        if not isinstance(value, ast.Call) or self.name(value.func) not in FIELD_MAKERS:
+            return ClassField(name=name, key=name, hint=hint, default=value, is_required=value is None)
+        said = {word.arg: word.value for word in value.keywords if word.arg}
+        default = said.get("default") or (value.args[0] if value.args else None)
+        if isinstance(default, ast.Constant) and default.value is Ellipsis:
+            default = None
+        is_given = "init" not in said or literal(said["init"]) is not False
+        alias = (
+            literal(said[word]) if (word := next((w for w in ("validation_alias", "alias") if w in said), "")) else name
+        )
+        return ClassField(
+            name=name,
+            key=alias if isinstance(alias, str) else name,
+            hint=hint,
+            default=default,
+            note=_with_metadata(value),
+            is_required=default is None and not said.keys() & {"default_factory", "factory", "default"},
+            is_given=is_given,
+            is_written=is_given or not name.startswith("_"),
+        )
+
+    def _functional(self, name: str) -> ClassKind | None:
+        """A class that is made by a call: `namedtuple("P", "x y")`, `TypedDict("P", {…})`, `Enum("P", "A B")`."""
+        call = self._aliases.get(name)
+        if not isinstance(call, ast.Call) or len(call.args) < 2:  # noqa: PLR2004 - the name and the rest
+            return None
+        maker, content = self.name(call.func), call.args[1]
+        if maker in {"namedtuple", "NamedTuple"}:
+            return ClassKind(name=name, kind="record", fields=tuple(_tuple_fields(content, call)))
+        if maker == "TypedDict" and isinstance(content, ast.Dict):
+            return ClassKind(name=name, kind="typed dict", fields=tuple(_dict_fields(content, call)))
+        if maker in ENUMS:
+            return ClassKind(name=name, kind="enum", members=tuple(_enum_members(literal(content), maker)))
+        return None
+
+
+def _with_metadata(call: ast.Call) -> ast.Call:
+    """The call with the description that a dataclass field keeps in its metadata."""
+    for word in call.keywords:
+        if word.arg == "metadata" and isinstance(said := literal(word.value), dict) and "description" in said:
+            text = ast.keyword("description", ast.Constant(said["description"]))
+            return ast.Call(func=call.func, args=call.args, keywords=[*call.keywords, text])
+    return call
+
+
+def _tuple_fields(content: ast.expr, call: ast.Call) -> Iterator[ClassField]:
+    defaults = next((word.value for word in call.keywords if word.arg == "defaults"), None)
+    given = list(defaults.elts) if isinstance(defaults, ast.Tuple | ast.List) else []
+    pairs: list[tuple[str, ast.expr | None]] = []
+    names = literal(content)
+    if isinstance(names, str):
+        pairs = [(name, None) for name in names.replace(",", " ").split()]
+    elif isinstance(content, ast.List | ast.Tuple):
+        for item in content.elts:
+            pair = item.elts if isinstance(item, ast.Tuple) else [item]
+            name = literal(pair[0])
+            if isinstance(name, str):
+                pairs.append((name, pair[1] if len(pair) > 1 else None))
+    values: list[ast.expr | None] = [*[None] * (len(pairs) - len(given)), *given]
+    for (name, hint), default in zip(pairs, values, strict=False):
+        yield ClassField(name=name, key=name, hint=hint, default=default, is_required=default is None)
+
+
+def _dict_fields(content: ast.Dict, call: ast.Call) -> Iterator[ClassField]:
+    total = not any(word.arg == "total" and literal(word.value) is False for word in call.keywords)
+    for key, hint in zip(content.keys, content.values, strict=True):
+        if isinstance(key, ast.Constant) and isinstance(key.value, str):
+            mark = ast.unparse(hint.value).rpartition(".")[2] if isinstance(hint, ast.Subscript) else ""
+            required = mark == "Required" or (total and mark != "NotRequired")
+            yield ClassField(name=key.value, key=key.value, hint=hint, is_required=required)
+
+
+def _enum_members(content: object, maker: str) -> Iterable[tuple[str, object]]:
+    if isinstance(content, str):
+        content = content.replace(",", " ").split()
+    if isinstance(content, dict):
+        return [(str(name), value) for name, value in content.items()]
+    if not isinstance(content, list):
+        return []
+    if all(isinstance(item, str) for item in content):
+        number = maker in {"Enum", "IntEnum"}
+        return [(name, place + 1 if number else UNKNOWN) for place, name in enumerate(content)]
+    return [(str(item[0]), item[1]) for item in content if isinstance(item, tuple | list) and len(item) == 2]  # noqa: PLR2004 - a name and a value
