@@ -8,7 +8,8 @@ import sys
 import pytest
 
 # The numbers of today; a change may lower them, and must not raise them without a reason.
-MOST_MODULES = {"file tool": 61, "host function": 63}
+# A file's hints are read by two modules and a table, and its result is written by the one that writes every result.
+MOST_MODULES = {"file tool": 65, "host function": 66}
 COUNT = """
 import sys
 from toolcrib.__main__ import main

@@ -49,12 +49,19 @@ class HintConverter:
     """Finds out how the values of hints are made from JSON.
 
     With `checks`, JSON of another type than the hint's is an error; without, a schema has made sure of that already.
-    `names` are those that a hint may use where it is written as text.
+    `names` are those that a hint may use where it is written as text, and `evaluate` finds out what it means.
     """
 
-    def __init__(self, *, checks: bool = False, names: Mapping[str, object] | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        checks: bool = False,
+        names: Mapping[str, object] | None = None,
+        evaluate: Callable[[str, dict[str, object]], object] | None = None,
+    ) -> None:
         self._checks = checks
         self._names = dict(names or {})
+        self._evaluate = evaluate
         self._opened: dict[object, list[Revive | None]] = {}
         self._count = 0
 
@@ -68,12 +75,14 @@ class HintConverter:
             if check is not None:
                 return check if self._checks else None
         if isinstance(hint, str):
-            return self.read(self._evaluate(hint))
+            return self.read(self._meaning(hint))
         return self._read(hint)
 
-    def _evaluate(self, text: str) -> object:
+    def _meaning(self, text: str) -> object:
+        if self._evaluate is None:
+            raise UnknownHintError(f"{text[:SHOWN]!r} is written as text; write the type itself")
         try:
-            return eval(text, self._names)  # noqa: S307 - a hint of a file, in the process that runs the file
+            return self._evaluate(text, self._names)
         except Exception as problem:  # noqa: BLE001 - a border to foreign code: a hint may be any expression
             raise UnknownHintError(f"{text[:SHOWN]!r} cannot be read: {problem}") from None
 
@@ -132,7 +141,7 @@ class HintConverter:
             return lambda value: value if only is None or (value is None and takes_none) else only(value)
         # Any text may be base64, so text means text where both are allowed.
         some = sorted(some, key=lambda member: member is bytes and str in some)
-        strict = HintConverter(checks=True, names=self._names)
+        strict = HintConverter(checks=True, names=self._names, evaluate=self._evaluate)
         strict._opened = self._opened
         choices = [strict.read(member) for member in some]
 

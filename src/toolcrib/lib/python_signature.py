@@ -7,11 +7,10 @@ import re
 import warnings
 from typing import TYPE_CHECKING
 
-from toolcrib.lib.docstring_types import read_docstring_type
 from toolcrib.lib.python_classes import literal
 from toolcrib.lib.python_hints import HintError
 from toolcrib.lib.schema_structure import object_schema
-from toolcrib.lib.type_schemas import array_schema, described
+from toolcrib.lib.type_schemas import array_schema, described, read_docstring_type
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:

@@ -155,10 +155,14 @@ class Hints:
 
     def _maker(self, hint: Any) -> Callable[[Any], object] | None:
         try:
-            return HintConverter(checks=True, names=self._names).read(hint)
+            return HintConverter(checks=True, names=self._names, evaluate=_evaluate).read(hint)
         except UnknownHintError:
             self._names = {**_imports_for_type_checkers(self._source), **self._names}
-            return HintConverter(checks=True, names=self._names).read(hint)
+            return HintConverter(checks=True, names=self._names, evaluate=_evaluate).read(hint)
+
+
+def _evaluate(text: str, names: dict[str, object]) -> object:
+    return eval(text, names)  # noqa: S307 - a hint of the file, in the process that runs it
 
 
 def _annotations(function: Any) -> dict[str, Any]:
