@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from toolcrib.core.sources import VIEW
 from toolcrib.features.access.view import NOTHING, view_from_settings
 from toolcrib.interfaces.http.guards import Callers, Gate, HostCheck, HostRules, Rates, local_caller
+from toolcrib.interfaces.http.resource_metadata import authorization_of, resource_metadata
 from toolcrib.interfaces.http.routes import PathCheck, make_router, make_routes, registered_tables
 from toolcrib.interfaces.http.server_state import HttpHost, ProblemFinder, Service, SessionStore
 from toolcrib.interfaces.http.settings import ServerSettings
@@ -64,7 +65,8 @@ def make_app(
         settings.origins,
     )
     local = local_caller(view_from_settings(settings)) if open_to_loopback else None
-    gate = Gate(Callers(crib.tokens, local), Rates(settings.calls_per_minute))
+    authorization = authorization_of(settings, crib.settings["egress"].private)
+    gate = Gate(Callers(crib.tokens, local, authorization), Rates(settings.calls_per_minute))
     host = HttpHost(
         crib=crib,
         threads=threads,
@@ -73,7 +75,10 @@ def make_app(
         service=service,
         sessions=SessionStore(),
         problems=problems or ProblemFinder(lambda: crib.problems),
-        tables=registered_tables(crib.plugins) if tables is None else tables,
+        tables=(
+            *(registered_tables(crib.plugins) if tables is None else tables),
+            *(() if authorization is None else (resource_metadata(authorization),)),
+        ),
         needs_token=not open_to_loopback,
     )
 
@@ -81,6 +86,8 @@ def make_app(
     async def lifespan(_: object) -> AsyncIterator[None]:
         yield
         threads.close()
+        if authorization is not None:
+            await authorization.close()
 
     routes = make_routes(host, gate, rules)
     router = make_router(routes, gate, lifespan)

@@ -11,11 +11,13 @@ import time
 from typing import TYPE_CHECKING, NamedTuple
 
 from toolcrib.core.sources import VIEW
+from toolcrib.features.access.oauth import UnreachableIssuerError
 from toolcrib.features.access.sign_in import CSRF_HEADER, csrf_of, session_in
+from toolcrib.lib.signed_tokens import TokenError, looks_signed
 from toolcrib.model.call import Scope
 from toolcrib.model.errors import Kind
 from toolcrib.toolkit.http.messages import CALLER, REQUEST
-from toolcrib.toolkit.http.problems import Refusal
+from toolcrib.toolkit.http.problems import Refusal, challenge
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from starlette.types import Scope as AsgiScope
 
     from toolcrib.core.sources import View
+    from toolcrib.features.access.oauth import Authorization
     from toolcrib.features.access.tokens import Token, Tokens
     from toolcrib.toolkit.http.messages import Header, Request
 
@@ -174,36 +177,60 @@ def local_caller(view: View | None) -> Caller:
 
 
 class Callers:
-    """Find the caller of a request by its token; `local` is that of a loopback client without one, where that is allowed."""
+    """Find the caller of a request by its token, ours or one of an authorization server.
 
-    def __init__(self, tokens: Tokens, local: Caller | None) -> None:
+    `local` is a loopback client without a token, where that is allowed.
+    """
+
+    def __init__(self, tokens: Tokens, local: Caller | None, authorization: Authorization | None = None) -> None:
         self._tokens = tokens
         self._local = local
+        self._authorization = authorization
+        self._metadata_url = b"" if authorization is None else authorization.metadata_url.encode()
 
-    def identify(self, request: Request, needed: Scope) -> Caller:
-        """The caller; raises if there is none, or if it lacks the scope."""
-        caller = self._find(request)
+    def needs_verification(self, request: Request) -> bool:
+        """Whether the request has a token that only the keys of the authorization server can verify."""
+        return self._authorization is not None and looks_signed(_bearer(request))
+
+    async def verify(self, request: Request) -> Caller:
+        """The caller of a token of the authorization server."""
+        assert self._authorization is not None  # noqa: S101 - `needs_verification` has said so
+        try:
+            grant = await self._authorization.check(_bearer(request))
+        except TokenError as problem:
+            message = f"the token of the authorization server does not count: {problem}"
+            raise self._unknown(request, message, "invalid_token") from problem
+        except UnreachableIssuerError as problem:
+            raise Refusal(503, problem.kind, problem.message, headers=((b"retry-after", b"10"),)) from problem
+        return Caller(grant.caller, grant.scopes, grant.view, grant.caller)
+
+    def require(self, caller: Caller, request: Request, needed: Scope) -> None:
+        """Refuse a caller that lacks the scope."""
+        request.metadata_url = self._metadata_url
         if needed in caller.scopes:
-            return caller
+            return
         who = "the token" if b"authorization" in request.fields else "a client without a token"
         message = f"{who} may not {needed}; make a token that may: crib token create NAME --scope {needed}"
-        challenge = b'Bearer error="insufficient_scope", scope="%b"' % str(needed).encode()
-        raise Refusal(403, Kind.AUTH, message, headers=((b"www-authenticate", challenge),))
+        raise Refusal(403, Kind.AUTH, message, headers=(missing_scope(request, caller.scopes, needed),))
 
-    def _find(self, request: Request) -> Caller:
+    def find(self, request: Request) -> Caller:
+        """The caller; raises if there is none."""
         if b"authorization" not in request.fields:
             if (token := self._signed_in(request)) is not None:
                 return Caller(token.id, token.scopes, token.view, token.name)
             if self._local is not None and _is_from_here(request):
                 return self._local
-            raise _unknown("send a token as Authorization: Bearer …; make one with: crib token create", b"Bearer")
-        scheme, _, text = request.header(b"authorization").partition(" ")
-        token = None
-        if scheme.lower() == "bearer" and 0 < len(text) <= MAX_TOKEN and text.isascii():
-            token = self._tokens.check(text)
+            raise self._unknown(request, "send a token as Authorization: Bearer …; make one with: crib token create")
+        text = _bearer(request)
+        token = self._tokens.check(text) if 0 < len(text) <= MAX_TOKEN and text.isascii() else None
         if token is None:
-            raise _unknown("the token is unknown, revoked or expired", b'Bearer error="invalid_token"')
+            raise self._unknown(request, "the token is unknown, revoked or expired", "invalid_token")
         return Caller(token.id, token.scopes, token.view, token.name)
+
+    def _unknown(self, request: Request, message: str, error: str = "") -> Refusal:
+        scope = " ".join(sorted({Scope.READ, Scope.INVOKE})) if self._metadata_url else ""
+        header = challenge(error=error, scope=scope, metadata_url=self._metadata_url)
+        return Refusal(401, Kind.AUTH, message, headers=(header,))
 
     def _signed_in(self, request: Request) -> Token | None:
         """The token of a person who is signed in to the web page; raises if a change does not come from the page itself."""
@@ -223,9 +250,12 @@ class Gate:
         self._callers = callers
         self._rates = rates
 
-    def admit(self, request: Request, needed: Scope) -> None:
+    async def admit(self, request: Request, needed: Scope) -> None:
         """Admit the request of a known caller; raises for any other."""
-        request.caller, request.scopes, view, request.holder = self._callers.identify(request, needed)
+        callers = self._callers
+        caller = await callers.verify(request) if callers.needs_verification(request) else callers.find(request)
+        callers.require(caller, request, needed)
+        request.caller, request.scopes, view, request.holder = caller
         VIEW.set(view)
         request.scope[CALLER] = request.caller
         self._rates.admit(request.caller)
@@ -276,5 +306,13 @@ def _was_passed_on(request: Request) -> bool:
     return not PASSED_ON.isdisjoint(fields) or any(name.startswith(PASSED_ON_BEGINS) for name in fields)
 
 
-def _unknown(message: str, challenge: bytes) -> Refusal:
-    return Refusal(401, Kind.AUTH, message, headers=((b"www-authenticate", challenge),))
+def missing_scope(request: Request, has: frozenset[Scope], needed: Scope) -> Header:
+    """The header of a refusal for a missing scope; with an authorization server it names those to ask for altogether."""
+    scopes = {needed} if not request.metadata_url else {needed, *has}
+    return challenge(error="insufficient_scope", scope=" ".join(sorted(scopes)), metadata_url=request.metadata_url)
+
+
+def _bearer(request: Request) -> str:
+    """The token of a request; empty if it has none of this kind."""
+    scheme, _, text = request.header(b"authorization").partition(" ")
+    return text if scheme.lower() == "bearer" else ""

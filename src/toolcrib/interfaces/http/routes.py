@@ -110,7 +110,7 @@ class PathEndpoints:
         request.is_call = endpoint is not None and endpoint.is_call
         needed = Scope.READ if endpoint is None else endpoint.scope
         if needed is not None:
-            self._gate.admit(request, needed)
+            await self._gate.admit(request, needed)
         scope[ROUTE] = self.path
         if endpoint is None:
             message = f"{method[:20]} is not allowed for this path; use {self._allow[1].decode()}"
@@ -135,7 +135,7 @@ class NoSuchPath:
         """Refuse the request."""
         path = scope["path"]
         if path != OAUTH_REGISTRATION and not path.startswith(OAUTH_PATHS):
-            self._gate.admit(scope[REQUEST], Scope.READ)
+            await self._gate.admit(scope[REQUEST], Scope.READ)
         raise Refusal(404, Kind.NOT_FOUND, "no such path; /openapi.json lists all paths")
 
 

@@ -48,9 +48,9 @@ async def serve(
 
     `ready` is called with the URL once requests are accepted. Raises SettingsError if the server cannot or may not listen.
     """
-    if not is_loopback(host):
-        _require_token(crib.tokens.list(), host)
     settings = crib.settings.table(ServerSettings)
+    if not is_loopback(host) and not settings.oauth_issuer:
+        _require_token(crib.tokens.list(), host)
     service = Service(settings)
     return await serve_app(
         make_app(crib, open_to_loopback=is_loopback(host), service=service, problems=problems),

@@ -90,3 +90,19 @@ class ServerSettings(Table, name="server"):
         opens=False,
         summary="the mode whose tools a client without a token sees, and makes its calls in; any if absent",
     )
+    oauth_issuer: str = setting(
+        default="",
+        read=read_text,
+        summary="the authorization server whose tokens are accepted, as its tokens name it in `iss`",
+    )
+    oauth_resource: str = setting(
+        default="",
+        read=read_text,
+        opens=False,
+        summary="the URL of this server that its tokens must be made for, such as `https://tools.example/mcp`",
+    )
+    oauth_keys: str = setting(
+        default="",
+        read=read_text,
+        summary="where the keys of `oauth_issuer` are (JWKS); found out from the issuer if absent",
+    )

@@ -34,7 +34,7 @@ from toolcrib.interfaces.mcp.versions import (
 from toolcrib.model.call import Scope
 from toolcrib.model.errors import Kind
 from toolcrib.toolkit.http.messages import JSON, Answer, until_gone
-from toolcrib.toolkit.http.problems import Refusal
+from toolcrib.toolkit.http.problems import Refusal, challenge
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable
@@ -407,8 +407,9 @@ def _check_type(http: HttpRequest) -> None:
 def _require_invoke(http: HttpRequest) -> None:
     if Scope.INVOKE not in http.scopes:
         message = "the token may not invoke; make one that may: crib token create NAME --scope invoke"
-        challenge = b'Bearer error="insufficient_scope", scope="invoke"'
-        raise Refusal(403, Kind.AUTH, message, headers=((b"www-authenticate", challenge),))
+        wanted = {Scope.INVOKE, *http.scopes} if http.metadata_url else {Scope.INVOKE}
+        header = challenge(error="insufficient_scope", scope=" ".join(sorted(wanted)), metadata_url=http.metadata_url)
+        raise Refusal(403, Kind.AUTH, message, headers=(header,))
 
 
 def _drop(message: bytes) -> None:

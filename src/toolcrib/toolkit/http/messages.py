@@ -67,7 +67,7 @@ NO_QUERY = QueryReader(()).read(NOTHING)
 
 
 class Request(StarletteRequest):
-    """What a client sent. `caller` is who it was found to come from, `scopes` what that caller may do, `holder` who has its token; `fields` are its headers by their names in small letters.
+    """What a client sent. `caller` is who it was found to come from, `scopes` what that caller may do, `holder` who has its token; `metadata_url` is where a client learns how to get one; `fields` are its headers by their names in small letters.
 
     `query` and `takes`, the body that is expected, are set by the endpoint that answers. `id` is the client's own where it
     sent a usable one. `call_id` begins with it and is never the same twice, because a client may use its own again.
@@ -76,6 +76,7 @@ class Request(StarletteRequest):
 
     caller: str = ""
     holder: str = ""
+    metadata_url: bytes = b""
     scopes: frozenset[AccessScope] = frozenset()
     is_call: bool = False
     is_answered: bool = False

@@ -103,6 +103,14 @@ class Refusal(ToolError):  # noqa: N818 - a refusal of the client's request, not
         self.headers = headers
 
 
+def challenge(*, error: str = "", scope: str = "", metadata_url: bytes = b"") -> Header:
+    """The header that says which token is needed, and where to learn how to get one."""
+    said = [b'error="%b"' % error.encode()] if error else []
+    said += [b'scope="%b"' % scope.encode()] if scope else []
+    said += [b'resource_metadata="%b"' % metadata_url] if metadata_url else []
+    return b"www-authenticate", b" ".join((b"Bearer", b", ".join(said))).rstrip()
+
+
 def status_of(error: ToolError) -> int:
     """The HTTP status of an error."""
     if isinstance(error, Refusal):
