@@ -21,7 +21,7 @@ from toolcrib.core.sources import SWITCHES, SYSTEM_BUNDLE, StoredSwitches, curre
 from toolcrib.infra.settings import HOST_PROGRAM, Settings, load_settings
 from toolcrib.model.call import Call, plain_call
 from toolcrib.model.errors import SettingsError, ToolError
-from toolcrib.model.tool import Script
+from toolcrib.model.tool import Entry, Script
 
 if TYPE_CHECKING:
     import asyncio
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from toolcrib.model.protocols import Journal, Rule, Store
     from toolcrib.model.result import Explanation, Intent, Result
     from toolcrib.model.session import Send, Session
-    from toolcrib.model.tool import Entry, Tool
+    from toolcrib.model.tool import Tool
 
     T = TypeVar("T")
 
@@ -146,6 +146,10 @@ class Crib:
             given: object = arguments
             more = {**arguments, **more} if isinstance(given, Mapping) else arguments  # type: ignore[assignment]  # see above
         return self._pipeline.call_simply(name, more, self.caller)  # type: ignore[arg-type]  # what is no Call is a name
+
+    async def call_unstored(self, tool: Tool, call: Call) -> Result:
+        """Make a call of a tool that is in no catalog yet, under all guards of one that is."""
+        return await self._pipeline.of_one(Entry(tool=tool)).call(call)
 
     def call_sync(self, name: str | Call, arguments: Mapping[str, object] | None = None, /, **more: object) -> Result:
         """Call a tool from code that is not async."""

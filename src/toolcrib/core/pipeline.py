@@ -7,7 +7,7 @@ import logging
 import os
 import random
 from collections.abc import Awaitable
-from copy import deepcopy
+from copy import copy, deepcopy
 from dataclasses import replace
 from time import monotonic
 from types import CoroutineType
@@ -104,6 +104,12 @@ class Pipeline:
             self._confirmation,
             gates.Prepare(),
         )
+
+    def of_one(self, entry: Entry) -> Pipeline:
+        """The same pipeline with this tool alone, which need not be in the catalog."""
+        alone = copy(self)
+        alone._find = lambda *_, **__: entry  # noqa: SLF001 - of the same class
+        return alone
 
     async def call(self, call: Call) -> Result:
         """Run a tool under guard; a call that only carries arguments takes the fast path."""

@@ -6,11 +6,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from toolcrib.core.sources import call_mode
+from toolcrib.features.bundles.format import read_tool
 from toolcrib.interfaces.http.server_state import UNKNOWN
+from toolcrib.lib.names import stable_id
 from toolcrib.lib.presentation import to_platform
 from toolcrib.model.call import Call, Consent, Scope
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.result import Decision
+from toolcrib.model.tool import Http
 from toolcrib.toolkit.http.bodies import arguments_of, read_body, text_of
 from toolcrib.toolkit.http.contract import (
     ANYTHING,
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
     from toolcrib.interfaces.http.server_state import HttpHost, Service, SessionStore
     from toolcrib.model.result import Finding, Result
     from toolcrib.model.session import Session
+    from toolcrib.model.tool import Tool
     from toolcrib.toolkit.http.messages import Request
     from toolcrib.toolkit.http.places import ToolPlace
 
@@ -65,6 +69,17 @@ CALL_BODY = Body(
     ),
     example={"name": "weather", "args": {"city": "Oslo"}},
 )
+TRIAL_BODY = Body(
+    name="TrialBody",
+    schema=closed(
+        ("document",),
+        document={**ANYTHING, "description": "The document of a tool, as it would be stored."},
+        args=CALL_KEYS["args"],
+        confirmation=CALL_KEYS["confirmation"],
+    ),
+    example={"document": {"type": "http"}, "args": {"city": "Oslo"}},
+)
+TRIAL_BUNDLE, TRIAL_SLUG, TRIAL_VERSION = "trial", "trial", "trial"
 SCHEMAS: dict[str, object] = {
     "Intent": open_to_more(("type",), type=TEXT),
     "Error": closed(
@@ -128,6 +143,29 @@ class CallEndpoints:
         """POST /crib/call."""
         return self._answer(request, await self._perform(request, await self._named(request)))
 
+    async def try_document(self, request: Request) -> Answer:
+        """POST /crib/trial."""
+        if Scope.INVOKE not in request.scopes:
+            raise ToolError(Kind.AUTH, "a trial makes a call; make a token that may manage and invoke")
+        body = await read_body(request)
+        document = body.get("document")
+        if not isinstance(document, dict):
+            raise ToolError(Kind.VALIDATION, "body: document: write the document of a tool, which is an object")
+        tool = read_tool(
+            document,
+            bundle_id=stable_id(TRIAL_BUNDLE),
+            slug=TRIAL_SLUG,
+            version=TRIAL_VERSION,
+            bundle=TRIAL_BUNDLE,
+            secrets=self._crib.secrets.names(),
+        ).tool
+        if not isinstance(tool.run, Http):
+            raise ToolError(
+                Kind.VALIDATION, 'document: type: only "http" can be tried before it is stored; store this one'
+            )
+        call = replace(self._make(request, body, tool.name, None, None), session=None, mode=None)
+        return self._answer(request, await self._perform(request, call, tool))
+
     async def explain(self, request: Request) -> Answer:
         """POST /crib/explain."""
         explanation = self._crib.explain(await self._named(request))
@@ -163,9 +201,10 @@ class CallEndpoints:
         except ToolError as problem:
             raise ToolError(Kind.SESSION_INACTIVE, problem.message) from problem
 
-    async def _perform(self, request: Request, call: Call) -> Result:
+    async def _perform(self, request: Request, call: Call, unstored: Tool | None = None) -> Result:
         async with self._service.admission:
-            result = await until_gone(request, self._crib.call(call))
+            work = self._crib.call(call) if unstored is None else self._crib.call_unstored(unstored, call)
+            result = await until_gone(request, work)
         error = result.error
         # An unknown name must not become a label of the metrics.
         tool = call.name if _is_found(result) else UNKNOWN
@@ -238,6 +277,19 @@ CALL_ENDPOINTS = EndpointTable(
             is_call=True,
             summary="Call a tool by its name.",
             body=CALL_BODY,
+            refusals=(404, 409, 413),
+            replies={200: CALLED},
+        ),
+        Endpoint(
+            name="tryDocument",
+            method="POST",
+            path="/crib/trial",
+            handler=CallEndpoints.try_document,
+            scope=Scope.MANAGE,
+            is_call=True,
+            summary="Call an HTTP tool that is not stored yet, under all guards of one that is.",
+            description="Needs the scope `invoke` too.",
+            body=TRIAL_BODY,
             refusals=(404, 409, 413),
             replies={200: CALLED},
         ),
