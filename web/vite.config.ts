@@ -13,7 +13,10 @@ export default defineConfig({
     sourcemap: false,
     modulePreload: { polyfill: false },
     rolldownOptions: {
-      input: { index: "index.html" },
+      input: { index: "index.html", chat: "chat.html", palette: "src/palette.ts" },
+      // Other people's pages name the palette, so its name stays.
+      output: { entryFileNames: (chunk) => (chunk.name === "palette" ? "palette.js" : "[name]-[hash].js") },
+      preserveEntrySignatures: "allow-extension",
       // Named only by a helper of rjsf for its own tests, which is left out; ajv compiles to code, which our policy forbids.
       external: ["@rjsf/validator-ajv8"],
     },

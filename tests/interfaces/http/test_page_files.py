@@ -45,3 +45,15 @@ async def test_files_may_be_kept_for_ever_and_are_packed_for_those_who_take_it(w
 )
 async def test_nothing_but_the_files_of_the_page_is_served(world, name):
     assert (await world.client.get(f"/ui/{name}")).status in {400, 404}
+
+
+async def test_the_palette_keeps_its_name_and_so_is_not_kept_by_browsers(world):
+    palette = await world.client.get("/ui/palette.js")
+    assert palette.status == 200
+    assert palette.headers["cache-control"] == "no-store"
+
+
+async def test_the_sample_chat_is_under_the_policy_of_the_page(world):
+    chat = await world.client.get("/ui/chat.html")
+    assert b"<toolcrib-palette>" in chat.raw
+    assert "script-src 'self';" in chat.headers["content-security-policy"]

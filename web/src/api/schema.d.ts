@@ -232,6 +232,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/crib/trial": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Call an HTTP tool that is not stored yet, under all guards of one that is.
+         * @description Needs the scope `invoke` too. Needs the scope `manage`.
+         */
+        post: operations["tryDocument"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/docs": {
         parameters: {
             query?: never;
@@ -1455,6 +1475,18 @@ export interface components {
             /** @description The request as it was written. */
             yaml: string;
         };
+        TrialBody: {
+            /** @description The arguments, valid for `argSchema` of the tool; absent means none. */
+            args?: {
+                [key: string]: unknown;
+            };
+            /** @description The token in `error.details.confirmation` of the same call. */
+            confirmation?: string | null;
+            /** @description The document of a tool, as it would be stored. */
+            document: {
+                [key: string]: unknown;
+            };
+        };
     };
     responses: {
         /** @description Bad Request. The path, the query, a header or the body is invalid; `detail` says what to write. */
@@ -2366,6 +2398,55 @@ export interface operations {
             429: components["responses"]["Problem429"];
             500: components["responses"]["Problem500"];
             503: components["responses"]["Problem503"];
+        };
+    };
+    tryDocument: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The id of this request in responses, logs and the journal: up to 64 ASCII letters, digits, '.', '_' and '-'. Any other value is replaced by a generated id. */
+                "X-Request-Id"?: components["parameters"]["requestID"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "args": {
+                 *         "city": "Oslo"
+                 *       },
+                 *       "document": {
+                 *         "type": "http"
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["TrialBody"];
+            };
+        };
+        responses: {
+            /** @description The result of the call. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CallResult"];
+                };
+            };
+            400: components["responses"]["Call400"];
+            401: components["responses"]["Call401"];
+            403: components["responses"]["Call403"];
+            404: components["responses"]["Call404"];
+            409: components["responses"]["Call409"];
+            413: components["responses"]["Call413"];
+            415: components["responses"]["Call415"];
+            421: components["responses"]["Call421"];
+            429: components["responses"]["Call429"];
+            500: components["responses"]["Call500"];
+            503: components["responses"]["Call503"];
         };
     };
     readDocs: {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import re
 import secrets
 from functools import cache
 from importlib.resources import files
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
 
 PATH = "/ui/"
 NONCE = b"__NONCE__"
-# The names of files change with their content.
+# Most names carry a digest of the content: such a file may be kept for ever.
+_WITH_DIGEST = re.compile(r".+-[\w-]{8}\.(?:js|css)")
 FOR_EVER = (b"cache-control", b"public, max-age=31536000, immutable")
 TYPES = {
     "css": b"text/css; charset=utf-8",
@@ -61,11 +63,13 @@ class PageFiles:
         found = await asyncio.to_thread(_read, name or "index.html")
         if found is None:
             raise Refusal(404, Kind.NOT_FOUND, f"the page has no file {name[:80]!r}; open {PATH}")
-        if not name or name == "index.html":
+        if not name or name.endswith(".html"):
             return _document(found[0])
         plain, packed = found
-        request.always = tuple(header for header in request.always if header[0] != FOR_EVER[0])
-        headers: tuple[Header, ...] = (FOR_EVER, (b"vary", b"accept-encoding"))
+        headers: tuple[Header, ...] = ((b"vary", b"accept-encoding"),)
+        if _WITH_DIGEST.fullmatch(name):
+            request.always = tuple(header for header in request.always if header[0] != FOR_EVER[0])
+            headers = (FOR_EVER, *headers)
         if "gzip" in request.header(b"accept-encoding"):
             plain, headers = packed, (*headers, (b"content-encoding", b"gzip"))
         return Answer(body=plain, content_type=TYPES[name.rpartition(".")[2]], headers=headers)
