@@ -90,9 +90,38 @@ def test_an_argument_that_is_calculated_with_is_an_integer():
     assert [one.schema["type"] for one in line.parameters] == ["integer", "integer"]
 
 
-def test_the_words_of_a_case_that_refuses_all_others_are_the_choices():
+def test_the_words_of_a_case_that_refuses_all_others_are_described():
     text = 'case "$1" in\n  start) echo up ;;\n  stop|halt) echo down ;;\n  *) exit 1 ;;\nesac'
-    assert read_bash_program(text.encode()).parameters[0].schema["enum"] == ["start", "stop", "halt"]
+    assert read_bash_program(text.encode()).parameters[0].schema["description"] == "One of start, stop, halt."
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        ('echo hi\necho "name, please\necho $1', 2, "a quote is opened here"),
+        ("echo 'open", 1, "a quote is opened here"),
+        ("select x in a b; do echo $x; done", 1, "select asks a person"),
+        ("# lib\nset -eu\nup() {\n  echo $1\n}\n", 1, "it only defines functions and runs nothing"),
+    ],
+)
+def test_a_file_that_cannot_be_called_says_why(text, line, words):
+    [(number, problem)] = read_bash_program(text.encode()).problems
+    assert number == line
+    assert problem.startswith(words)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'echo "it\'s $(date "+%Y") ${x:-"a b"}"',
+        "cat <<END\nit's fine\nEND\necho done",
+        "x=${#a}; echo $# # don't\necho $'it\\'s'",
+        "case $1 in\n  a) echo \"x\" ;;\n  *) echo 'y' ;;\nesac",
+        'echo "a `date "+%s"` b"',
+    ],
+)
+def test_quotes_in_quotes_are_no_open_quotes(text):
+    assert read_bash_program(text.encode()).problems == ()
 
 
 @pytest.mark.parametrize(

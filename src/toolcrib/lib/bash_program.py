@@ -69,6 +69,7 @@ ARM = re.compile(
     r"(?:^|;;&?|;&|\bin\b)\s*+\(?((?:[\w.*?:=\"'\[\]-]++[ \t]*+\|[ \t]*+)*[\w.*?:=\"'\[\]-]++)\)", re.MULTILINE
 )
 SETS = re.compile(r"(?:^|[;&|\s{(])([A-Za-z_]\w*+)(?:\+?=)(\(?)[\"']?(\$\{?OPTARG|\$\{?2\b|\$\{?1#|\$\{[A-Za-z_]\w*#|)")
+SETS_TRUE = re.compile(r"=[\"']?(?:true|1|yes|on|y)\b[\"']?|\(\(", re.IGNORECASE)
 USAGE = re.compile(
     r"\busage[ \t]*+:?[ \t]*+(?:\n[ \t]*+#?[ \t]*+)?(?:\$0|\$\{0[^}]*+\}|\$\(basename[^)]*+\)|[\w./${}-]++)((?:[ \t]++[^\n\"';]++)?)",
     re.IGNORECASE,
@@ -90,7 +91,21 @@ FILTER = re.compile(
     r"\A\s*+(?:set[ \t]++-[^\n]*+\s++)*(?:exec[ \t]++)?"
     r"(?:jq|sort|uniq|wc|tr|rev|tac|nl|head|tail|base64|sha\d+sum|md5sum|sed|awk|grep)\b([^\n]*+)"
 )
-HELP = frozenset({"h", "help", "?", ":", "*", "-h", "--help", "--", "-*", "--*", "-?", "\\?", "version", "--version"})
+SELECT = re.compile(r"(?:^|[;\n{])[ \t]*+select[ \t]++\w++[ \t]++in\b", re.MULTILINE)
+# Lines that do nothing by themselves.
+IDLE_LINE = re.compile(
+    r"[ \t]*+(?:set[ \t]++[-+]|shopt\b|[A-Za-z_]\w*+=[^;&|$`]*+$|(?:readonly|declare|export)\b[^;&|$`]*+$)"
+)
+MAX_NESTING = 100
+# What opens and closes in code and between double quotes; each sign with what closes it.
+CLOSERS = {'"': '"', "`": "`", "$(": ")", "(": ")", "${": "}"}
+IN_CODE = re.compile(
+    r"(?P<skip>\\.|\$'(?:[^'\\]|\\.)*'|(?:(?<=[\s;&|(])|\A)\#[^\n]*|\$\#|\$\$)"
+    r"|<<-?[ \t]*(?P<here>[\"'\\]?(?P<word>[A-Za-z_]\w*))|\$\(|\$\{|[\"'`()}]",
+    re.DOTALL,
+)
+IN_DOUBLE = re.compile(r"(?P<skip>\\.)|\$\(|\$\{|[\"`]", re.DOTALL)
+HELP = frozenset({"h", "help", "?", ":", "*", "-h", "--help", "--", "-*", "--*", "-?", "\\?"})
 TAG = re.compile(r"@?[a-z_]++:|@\w+")
 SHELLCHECK = re.compile(r"shellcheck\b|vim?:|-\*-|=+|-+|#+")
 
@@ -113,6 +128,8 @@ def read_bash_program(code: bytes) -> CommandLine:
     body = _own_code(_without_quotes_and_comments(text))
     usage = _usage(text)
     summary = describe(text)
+    if problem := _find_problem(text, body):
+        return CommandLine(summary=summary, problems=(problem,))
     if found := GETOPTS.search(body):
         return _with_getopts(found, body, text, usage, summary)
     loop = _option_loop(body)
@@ -133,7 +150,7 @@ def describe(text: str) -> str:
     """The first sentence of the comment at the top, without usage and tags."""
     for line in text.split("\n")[:60]:
         stripped = line.strip()
-        if stripped.startswith("#!") or stripped in {"", "#"}:
+        if stripped.startswith(("#!", "set ")) or stripped in {"", "#"}:
             continue
         if not stripped.startswith("#"):
             return ""
@@ -142,6 +159,54 @@ def describe(text: str) -> str:
             name, dash, rest = words.partition(" - ")
             return rest.strip() if dash and " " not in name and "." in name else words
     return ""
+
+
+def _find_problem(text: str, body: str) -> tuple[int, str] | None:
+    """Why a call of the file would fail or come to nothing, with the line."""
+    if (line := _open_quote(text)) is not None:
+        return line, "a quote is opened here and never closed; close it"
+    if found := SELECT.search(body):
+        line = body.count("\n", 0, found.start()) + 1
+        return line, 'select asks a person at a terminal; take the choice as an argument instead: case "$1" in …'
+    commands = [line for line in body.split("\n") if line.strip() and not IDLE_LINE.match(line)]
+    if not commands and FUNCTION.search(_without_quotes_and_comments(text)):
+        message = "it only defines functions and runs nothing; call one at its end, such as main \"$@\", or begin its name with '_'"
+        return 1, message
+    return None
+
+
+def _open_quote(text: str) -> int | None:
+    """The line of a quote at the top that no other closes; None where that is not certain."""
+    stack: list[tuple[str, int]] = []
+    position, size = 0, len(text)
+    while position < size:
+        inside = stack[-1][0] if stack else ""
+        found = (IN_DOUBLE if inside == '"' else IN_CODE).search(text, position)
+        if found is None:
+            break
+        sign, position = found[0], found.end()
+        if found.lastgroup == "skip":
+            continue
+        if found.lastgroup == "here":
+            stop = re.compile(rf"^[ \t]*{re.escape(found['word'])}[ \t]*$", re.MULTILINE).search(text, position)
+            position = stop.end() if stop else size
+        elif sign == "'":
+            end = text.find("'", position)
+            if end < 0:
+                return _line(text, found.start()) if not stack else None
+            position = end + 1
+        elif stack and sign == stack[-1][0]:
+            stack.pop()
+        elif sign in CLOSERS:
+            stack.append((CLOSERS[sign], found.start()))
+            if len(stack) > MAX_NESTING:
+                return None
+    is_certain = len(stack) == 1 and stack[0][0] == '"'
+    return _line(text, stack[0][1]) if is_certain else None
+
+
+def _line(text: str, position: int) -> int:
+    return text.count("\n", 0, position) + 1
 
 
 def _decode(code: bytes) -> str:
@@ -347,12 +412,13 @@ def _choices(body: str, place: _Place, number: int) -> list[str]:
 
 def _parameter(name: str, place: _Place, choices: list[str]) -> Parameter:
     schema: dict[str, object] = dict(INTEGER if place.integer else WORD)
-    if choices:
-        schema = {"type": "string", "enum": list(dict.fromkeys(choices))}
+    texts = [f"One of {', '.join(dict.fromkeys(choices))}."] if choices else []
     default = place.default
     if default and not re.search(r"[$`]", default):
         plain = default.strip("\"'")
-        schema["description"] = f"Without it: {plain[:200]}"
+        texts.append(f"Without it: {plain[:200]}")
+    if texts:
+        schema["description"] = " ".join(texts)
     return Parameter(name=name, schema=schema, required=place.required or not place.optional)
 
 
@@ -399,9 +465,9 @@ def _with_getopts(found: re.Match[str], body: str, text: str, usage: list[Parame
     parameters: list[Parameter] = []
     letters = found[1].lstrip(":")
     for index, letter in enumerate(letters):
-        if letter == ":" or letter in HELP:
-            continue
         takes_value = letters[index + 1 : index + 2] == ":"
+        if letter == ":" or (letter in HELP and not takes_value):
+            continue
         arm = arms.get(letter, "")
         if not takes_value and _only_helps(arm):
             continue
@@ -472,6 +538,8 @@ def _option_parameter(
     target = next((found for found in SETS.finditer(arm) if found[3] or not takes_value), None)
     spelled = option.lstrip("-").replace("-", "_")
     variable = target[1].lower().strip("_") if target is not None else ""
+    if not takes_value and target is not None and not SETS_TRUE.search(arm):
+        variable = ""
     name = spelled if len(spelled) > 1 else variable or (known.name if known else "") or spelled
     described = _describe_option(option, text)
     if not takes_value:

@@ -73,6 +73,9 @@ def read_javascript_program(text: str, stem: str, place: str = "") -> Program:
     found = code.found
     header = summary_of(code.comments.get(0, "")) if code.comments.get(0, "").startswith("/*") else _first_line(code)
     entry, function = _exported(code, stem)
+    if (number := _mixed(code)) is not None:
+        problem = "require is not defined in a file with import or export; write import instead of require"
+        return Program(entry=entry, summary=header, number=number, problem=problem)
     starts = bool(found.acts) or (
         bool(found.guards) and (function is None or (_reads_words(code) and not len(function.parameters)))
     )
@@ -81,6 +84,16 @@ def read_javascript_program(text: str, stem: str, place: str = "") -> Program:
     if starts or _reads_words(code):
         return Program(summary=header, line=_command_line(code))
     return _neither(code, entry, header)
+
+
+def _mixed(code: JavaScript) -> int | None:
+    """The line of a require in an ES module, which has none unless it makes one."""
+    makes_one = any(True for _ in code.find("createRequire"))
+    is_module = code.found.is_module and code.place.endswith((".js", ".mjs", ".ts", ".mts"))
+    if not is_module or makes_one:
+        return None
+    calls = (index for index in code.find("require", "(") if code[index - 1].text not in {".", "?.", "function"})
+    return next((code[index].line for index in calls), None)
 
 
 def is_positional(line: CommandLine) -> bool:
@@ -103,6 +116,9 @@ def _neither(code: JavaScript, entry: str, header: str) -> Program:
     if len(exported) > 1:
         known = ", ".join(exported[:20])
         problem = f"which function is the tool? it exports {known}; call one of them main, or export it as the default"
+    elif entry and code.found.exports.get(entry) in code.found.classes:
+        name = code.found.exports[entry]
+        problem = f"{entry} is the class {name}; write export function main(…) that uses it, also for a static method"
     elif entry:
         problem = f"what {entry} is cannot be seen here; write export function main(…) in this file"
     elif names:

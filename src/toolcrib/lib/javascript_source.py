@@ -116,6 +116,8 @@ class _Found:
     values: dict[str, range] = field(default_factory=dict)
     exports: dict[str, str] = field(default_factory=dict)
     types: dict[str, range] = field(default_factory=dict)
+    classes: set[str] = field(default_factory=set)
+    is_module: bool = False
     acts: list[int] = field(default_factory=list)
     guards: list[range] = field(default_factory=list)
     unseen: bool = False
@@ -322,8 +324,11 @@ class _Statements:
         if token.text == ";":
             return start + 1
         if text == "import" and code[start + 1].text not in {"(", "."}:
+            # `import x = require("y")` is CommonJS of TypeScript.
+            found.is_module = found.is_module or code[start + 2].text != "="
             return self._end(start)
         if text == "export":
+            found.is_module = found.is_module or code[start + 1].text != "="
             return self._export(start)
         if text in {"function", "async", "const", "let", "var", "class", "abstract"} and self._declares(start):
             return self._declaration(start)[1]
@@ -360,6 +365,7 @@ class _Statements:
         if text in {"class", "abstract"}:
             end = self._block_end(start)
             name = code[start + 1].text if text == "class" else code[start + 2].text
+            found.classes.add(name)
             return [name], end
         end = self._end(start)
         names: list[str] = []
@@ -532,8 +538,11 @@ class _Statements:
         elif (code[value].kind == NAME and code[value + 1].text in {";", ""}) or end <= value + 1:
             found.exports["default"] = code[value].text
         elif code[value].text == "class":
-            found.exports["default"] = ""
+            found.exports["default"] = code[value + 1].text
+            found.classes.add(code[value + 1].text)
             return self._block_end(value)
+        elif (code[value].kind == NAME and code[value + 1].text in {";", ""}) or end <= value + 1:
+            found.exports["default"] = code[value].text
         else:
             found.exports["default"] = ""
         return end

@@ -169,7 +169,7 @@ async def test_a_function_that_returns_nothing_is_what_it_prints(write, call):
         (
             "throw new TypeError('secret')",
             Kind.INTERNAL,
-            "tell failed unexpectedly (TypeError); the log has the details",
+            "tell failed with TypeError: secret",
         ),
         ("process.exit(3)", Kind.PERMANENT, "tell ended with exit code 3 before main returned"),
     ],

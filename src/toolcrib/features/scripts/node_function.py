@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("toolcrib.runners")
 
+MAX_MESSAGE_LETTERS = 500
 MAX_BYTES = 16 * 1024 * 1024
 NOT_FOUND = frozenset({"MODULE_NOT_FOUND", "ERR_MODULE_NOT_FOUND"})
 UNREADABLE = frozenset({"ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX", "ERR_INVALID_TYPESCRIPT_SYNTAX"})
@@ -77,4 +78,6 @@ def _error(tool: Tool, script: Script, described: object) -> ToolError:
     if code in UNREADABLE:
         message = f"{script.path.name} is no TypeScript that Node runs: {text[:300]}"
         return ToolError(Kind.VALIDATION, message)
-    return failure(tool, f"{tool.name} failed unexpectedly ({name_class(facts)}); the log has the details")
+    # As of a program, whose error output the caller sees: what a function throws says what was wrong with the arguments.
+    said = " ".join(text.split())[:MAX_MESSAGE_LETTERS]
+    return failure(tool, f"{tool.name} failed with {name_class(facts)}" + (f": {said}" if said else ""))

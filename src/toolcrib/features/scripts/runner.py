@@ -68,6 +68,8 @@ MAX_PRINTED_BYTES = 8 * 1024 * 1024
 # in the same way.
 NOTHING_RAN = frozenset({125, 126, 127})
 PYTHON_LANGUAGE = "python"
+# A file in a folder of tools, which declares no result: what it prints as an object or a list of JSON is one.
+PLAIN_FILE = "file"
 REMOVAL_SECONDS = 15.0
 # An engine takes longer to end a container than the kernel to end a process.
 REMOVAL_ROOM_SECONDS = 2.0
@@ -266,7 +268,17 @@ def _printed(tool: Tool, ended: CompletedJob) -> object:
         raise ToolError(Kind.LIMIT_EXCEEDED, message, partial_side_effects=True)
     text = ended.stdout.decode("utf-8", "replace")
     text = text.removesuffix("\n").removesuffix("\r")
-    return text if tool.output_schema is None else _read(tool, text, tool.output_schema)
+    if tool.output_schema is None:
+        return _as_json(text) if tool.source_type == PLAIN_FILE and text[:1] in {"{", "["} else text
+    return _read(tool, text, tool.output_schema)
+
+
+def _as_json(text: str) -> object:
+    """The value that a plain program printed as JSON, and the text if it is none."""
+    try:
+        return read_json(text.encode("utf-8", "surrogatepass"), place="the output", max_bytes=4 * MAX_PRINTED_BYTES)
+    except ToolError:
+        return text
 
 
 def _failure(tool: Tool, ended: CompletedJob) -> ToolError:
