@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 SEARCH, DESCRIBE, CALL, REQUEST, WATCH = "search_tools", "describe_tool", "call_tool", "request_tool", "watch_request"
 UNLIMITED = frozenset({SEARCH, DESCRIBE})
+# A tool may be missing in a catalogue of any size.
+ALWAYS = frozenset({REQUEST, WATCH})
 MAX_FOUND = 50
 DEFAULT_FOUND = 10
 MAX_WATCH_SECONDS = 300
@@ -90,9 +92,9 @@ DEFINITIONS: dict[str, Params] = {
 }
 
 
-def definitions(*, requests: bool) -> list[Params]:
-    """The tools of this interface that are listed; asking for tools only where it is allowed."""
-    names = (SEARCH, DESCRIBE, CALL, *((REQUEST, WATCH) if requests else ()))
+def definitions(*, search: bool, requests: bool) -> list[Params]:
+    """The tools of this interface that are listed: to search a large catalogue, and to ask for tools where that is allowed."""
+    names = (*((SEARCH, DESCRIBE, CALL) if search else ()), *((REQUEST, WATCH) if requests else ()))
     return [DEFINITIONS[name] for name in names]
 
 

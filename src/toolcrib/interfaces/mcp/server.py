@@ -22,7 +22,7 @@ from toolcrib.interfaces.mcp.messages import Code, ProtocolError
 from toolcrib.interfaces.mcp.parked import ParkedRequests
 from toolcrib.interfaces.mcp.publications import ServedPublications
 from toolcrib.interfaces.mcp.seals import Seal, Sessions
-from toolcrib.interfaces.mcp.search_tools import CALL, SearchTools, text_of
+from toolcrib.interfaces.mcp.search_tools import ALWAYS, CALL, SearchTools, text_of
 from toolcrib.interfaces.mcp.subscriptions import LISTS, Changes, Listener, is_uri, read_filter
 from toolcrib.interfaces.mcp.tool_list import ToolList, read_cursor, write_cursor
 from toolcrib.interfaces.mcp.tool_results import to_wire
@@ -237,7 +237,7 @@ class McpServer:
             raise ProtocolError(Code.INVALID_PARAMS, "name: must be the name of a tool")
         if not isinstance(arguments, dict):
             raise ProtocolError(Code.INVALID_PARAMS, "arguments: must be an object")
-        if (name == CALL or self._search.has(name)) and await self.tools.is_large():
+        if (name == CALL or self._search.has(name)) and (name in ALWAYS or await self.tools.is_large()):
             return await self._call_own(name, arguments, request, peer, outlet)
         return await self._call(self.tools.called_by(request), name, arguments, request, peer, outlet)
 

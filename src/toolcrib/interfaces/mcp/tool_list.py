@@ -143,8 +143,7 @@ class ToolList:
 
     def _prepare(self, listed: Listed, wire: Wire) -> list[orjson.Fragment]:
         shown = [served.definition(wire) for served in listed.tools]
-        if listed.is_searched:
-            own = definitions(requests=self._asks and current_view() is None)
+        if own := definitions(search=listed.is_searched, requests=self._asks and current_view() is None):
             names = {definition["name"] for definition in own}
             shown = [*own, *(definition for definition in shown if definition["name"] not in names)]
         pages = [shown[start : start + PAGE] for start in range(0, len(shown), PAGE)] or [[]]
