@@ -179,9 +179,11 @@ class Stream:
     def __init__(self, ask: Callable[..., Any], *words: Any, **more: Any) -> None:
         self._heard: asyncio.Queue[Any] = asyncio.Queue()
         self._gone = asyncio.Event()
+        self.raw = b""
         self._asking = ask(*words, **more, gone=self._gone, hear=self._hear)
 
     def _hear(self, piece: bytes) -> None:
+        self.raw += piece
         for message in _messages("text/event-stream", piece):
             self._heard.put_nowait(message)
 
@@ -198,6 +200,11 @@ class Stream:
         return await asyncio.wait_for(self._heard.get(), 10)
 
     @property
+    def ids(self) -> list[str]:
+        """The ids of its events."""
+        return [line.removeprefix(b"id: ").decode() for line in self.raw.split(b"\n") if line.startswith(b"id: ")]
+
+    @property
     def is_quiet(self) -> bool:
         """Whether nothing more was heard."""
         return self._heard.empty()
@@ -206,7 +213,7 @@ class Stream:
 def _messages(content_type: str, body: bytes):
     if content_type.startswith("text/event-stream"):
         for line in body.split(b"\n"):
-            if line.startswith(b"data: "):
+            if line.startswith(b"data: {"):
                 yield json.loads(line.removeprefix(b"data: "))
     elif content_type.startswith("application/json") and body:
         yield json.loads(body)

@@ -86,6 +86,14 @@ def test_error_handling() -> str:
 
 
 @tool
+async def test_reconnection(context: Context) -> str:
+    """Send something before the result, so that it comes in a stream that can be resumed."""
+    context.log("info", "Working")
+    await asyncio.sleep(0.05)
+    return "Reconnection test completed"
+
+
+@tool
 async def test_tool_with_progress(context: Context) -> str:
     """Tell of progress."""
     for done in (0, 50, 100):

@@ -18,10 +18,13 @@ from toolcrib.interfaces.mcp.messages import (
     UnreadableError,
     read_message,
     write_error,
+    write_notification,
     write_result,
 )
+from toolcrib.interfaces.mcp.resumption import Reader, ResumableStream, ResumableStreams, lost_request
 from toolcrib.interfaces.mcp.server import McpServer, RequestCancelledError, log_level_of
 from toolcrib.interfaces.mcp.settings import McpSettings
+from toolcrib.interfaces.mcp.subscriptions import LISTS
 from toolcrib.interfaces.mcp.versions import (
     ASSUMED,
     STATELESS,
@@ -50,11 +53,14 @@ if TYPE_CHECKING:
 EVENT_STREAM = b"text/event-stream"
 SESSION_HEADER = b"mcp-session-id"
 VERSION_HEADER = b"mcp-protocol-version"
+EVENT_HEADER = b"last-event-id"
 # Proxies that buffer answers are asked not to.
 UNBUFFERED: Header = (b"x-accel-buffering", b"no")
 QUIET_SECONDS = 15.0
 STILL_HERE = b": still here\n\n"
 MAX_QUEUED = 1_000
+# A call in a session that takes longer is answered with a stream, which a client that is cut off can resume.
+BEGIN_SECONDS = 5.0
 # A stream ends by itself before the server would cut it off.
 SHARE_OF_TIME = 0.9
 LOCAL, LOCAL_CALLER = "local", "mcp:local"
@@ -141,6 +147,7 @@ class McpEndpoints:
             stream_seconds=self._stream_seconds,
         )
         self._ending = host.ending
+        self._streams = ResumableStreams()
         # What clients without a token see, beside what every such client of the server does.
         self._local_view = view_from_settings(host.crib.settings.table(McpSettings))
         self._closing: asyncio.Task[None] | None = None
@@ -172,20 +179,54 @@ class McpEndpoints:
             session = self._session(http)
             if b"text/event-stream" not in http.fields.get(b"accept", b""):
                 raise ProtocolError(Code.INVALID_REQUEST, "accept text/event-stream", status=406)
-            events = Events()
-            listener = await self._server.listen_to_all(self._peer(session, http), events.put)
+            peer, event_id = self._peer(session, http), _header(http, EVENT_HEADER)
+            stream = await self._resume(event_id, peer) if event_id else await self._hear_changes(peer)
         except ProtocolError as problem:
             return _refuse(None, problem, is_stateless=False)
+        return await _stream(self._follow(http, stream))
 
-        async def stream() -> AsyncGenerator[bytes, None]:
-            try:
-                yield b""
-                async for piece in self._until(http, events, self._ending.wait()):
-                    yield piece
-            finally:
-                self._server.changes.remove(listener)
+    async def _resume(self, event_id: str, peer: Peer) -> ResumableStream:
+        """The rest of a stream; where it is gone, the client is told so in a way that it does not wait for ever."""
+        stream = self._streams.resume(event_id, peer)
+        if stream is not None:
+            return stream
+        request_id = lost_request(event_id)
+        if request_id is not None:
+            stream = ResumableStream(peer, request_id)
+            lost = ProtocolError(Code.INTERNAL, "the stream of this request is gone; make the request again")
+            stream.finish(write_error(request_id, lost))
+            return stream
+        stream = await self._hear_changes(peer)
+        # Of what has changed meanwhile nothing is known.
+        for method in LISTS.values():
+            stream.put(write_notification(method))
+        return stream
 
-        return await _stream(stream())
+    async def _hear_changes(self, peer: Peer) -> ResumableStream:
+        stream = ResumableStream(peer)
+        try:
+            listener = await self._server.listen_to_all(peer, stream.put)
+        except ProtocolError:
+            # A client that came back without the id of its last event needs no stream that waits for it.
+            if not self._streams.give_up_left_listener(peer):
+                raise
+            listener = await self._server.listen_to_all(peer, stream.put)
+        stream.end = lambda: self._server.changes.remove(listener)
+        return stream
+
+    async def _follow(self, http: HttpRequest, stream: ResumableStream) -> AsyncGenerator[bytes, None]:
+        """The events of a stream, until it is over or its client is gone."""
+        reader = self._streams.open(stream)
+        try:
+            yield b""
+            yield stream.begin()
+            end = _first_of(stream.over.wait(), reader.replaced.wait(), self._ending.wait())
+            async for piece in self._until(http, reader, end):
+                yield piece
+            if stream.over.is_set():
+                yield reader.take()
+        finally:
+            self._streams.leave(reader)
 
     async def end(self, http: HttpRequest) -> Answer:
         """DELETE /mcp: the end of a session."""
@@ -195,11 +236,13 @@ class McpEndpoints:
         except ProtocolError as problem:
             return _refuse(None, problem, is_stateless=False)
         self._server.forget(session.id)
+        self._streams.close(session.id)
         return Answer(status=204)
 
     async def _close_at_the_end(self) -> None:
         """Stop what waits for answers of clients when the server ends."""
         await self._ending.wait()
+        self._streams.close()
         self._server.close()
 
     # --- messages ------------------------------------------------------------------------------------------------------
@@ -220,6 +263,8 @@ class McpEndpoints:
 
     async def _converse(self, request: Request, peer: Peer, http: HttpRequest) -> Answer:
         """Answer with JSON if nothing is sent before, else with a stream."""
+        if not peer.wire.is_stateless:
+            return await self._converse_in_session(request, peer, http)
         events = Events()
         work = asyncio.create_task(self._server.answer(request, peer, events.put))
         try:
@@ -241,6 +286,21 @@ class McpEndpoints:
                 work.cancel()
 
         return await _stream(stream())
+
+    async def _converse_in_session(self, request: Request, peer: Peer, http: HttpRequest) -> Answer:
+        """Answer with JSON if nothing is sent before, else with a stream, which goes on for a while without its client."""
+        stream = ResumableStream(peer, request.id)
+        work = asyncio.create_task(self._server.answer(request, peer, stream.put))
+        stream.end = work.cancel
+        try:
+            await until_gone(http, _first(work, stream, BEGIN_SECONDS))
+        except BaseException:
+            work.cancel()
+            raise
+        if work.done() and not stream.arrived.is_set():
+            return Answer(body=write_result(request.id, _outcome(work)))
+        work.add_done_callback(lambda _: stream.finish(_write_outcome(request, work)))
+        return await _stream(self._follow(http, stream))
 
     def _take(self, message: Notification | Response, http: HttpRequest) -> Answer:
         """Take a message that is not answered."""
@@ -312,7 +372,9 @@ class McpEndpoints:
 
     # --- streams -------------------------------------------------------------------------------------------------------
 
-    async def _until(self, http: HttpRequest, events: Events, end: Awaitable[Any]) -> AsyncGenerator[bytes, None]:
+    async def _until(
+        self, http: HttpRequest, events: Events | Reader, end: Awaitable[Any]
+    ) -> AsyncGenerator[bytes, None]:
         """The events until the end comes, the client is gone, or a stream has lasted as long as one may."""
         loop = asyncio.get_running_loop()
         last = loop.time() + self._stream_seconds
@@ -338,11 +400,21 @@ class McpEndpoints:
         self._metrics.note_call(tool or UNKNOWN_TOOL, "ok" if result.error is None else str(result.error.kind))
 
 
-async def _first(work: asyncio.Task[object], events: Events) -> None:
-    """Wait until the work is done, or has sent something."""
+async def _first_of(*several: Awaitable[object]) -> None:
+    """Wait until one of them is done."""
+    awaited = [asyncio.ensure_future(one) for one in several]
+    try:
+        await asyncio.wait(awaited, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for waiting in awaited:
+            waiting.cancel()
+
+
+async def _first(work: asyncio.Task[object], events: Events | ResumableStream, seconds: float | None = None) -> None:
+    """Wait until the work is done, or has sent something, or for so long."""
     arrived = asyncio.ensure_future(events.arrived.wait())
     try:
-        await asyncio.wait({work, arrived}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({work, arrived}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
     finally:
         arrived.cancel()
 
