@@ -1,7 +1,7 @@
 """Build the web page from web/ into the package, with the Node of the development environment.
 
-`python scripts/page.py` builds it; `--check` builds it elsewhere and fails if what is committed differs; `--types` writes only
-the types of the API client, from the OpenAPI document.
+`python scripts/page.py` builds it; `--check` builds it elsewhere and fails if what is committed differs; `--test` runs the tests of
+its components; `--types` writes only the types of the API client, from the OpenAPI document.
 """
 
 from __future__ import annotations
@@ -61,6 +61,7 @@ def main() -> None:
     parser.add_argument(
         "--check", action="store_true", help="fail if the committed files are not what the source gives"
     )
+    parser.add_argument("--test", action="store_true", help="run the tests of the components")
     parser.add_argument("--types", action="store_true", help="write only the types of the API client")
     options = parser.parse_args()
     install()
@@ -73,6 +74,9 @@ def main() -> None:
             stale += differences(ASSETS, assets)
         if stale:
             sys.exit(f"stale: {', '.join(stale)}; run: make page")
+        return
+    if options.test:
+        run("vitest", "run")
         return
     run("openapi-typescript", DOCUMENT, "-o", TYPES)
     if not options.types:

@@ -7,12 +7,13 @@ import { Suspense, useEffect, useRef } from "react";
 import { Link, Redirect, Route, Switch, useLocation } from "wouter";
 import { t } from "./messages";
 import { Failure, FailureBoundary } from "./parts/failure";
-import { screens, toolScreen } from "./screens";
+import { toolScreen, useScreens } from "./screens";
 import { SignInButton } from "./sign-in";
 
 export function Shell() {
   const [opened, menu] = useDisclosure();
   const [location] = useLocation();
+  const screens = useScreens();
   const main = useRef<HTMLElement>(null);
   const first = useRef(true);
 
@@ -60,7 +61,7 @@ export function Shell() {
               <Route path="/"><Redirect to="/tools" /></Route>
               <Route path="/tools/:address" component={toolScreen} />
               {screens.map((screen) => <Route key={screen.path} path={screen.path} component={screen.component} />)}
-              <Route><Failure message="404" /></Route>
+              {screens.length > 0 && <Route><Failure message={t("app.noScreen")} /></Route>}
             </Switch>
           </Suspense>
         </FailureBoundary>

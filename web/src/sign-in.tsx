@@ -1,9 +1,10 @@
 // Who uses the page: the local user, or a person who signed in by a one-time link or with a token.
-import { Button, Group, Modal, PasswordInput, Stack, Text } from "@mantine/core";
+import { Button, Group, PasswordInput, Stack, Text } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { createContext, type ReactNode, useContext, useEffect, useState } from "react";
 import { Refusal, refusalOf, setCsrf } from "./api/client";
 import { t } from "./messages";
+import { Dialog } from "./parts/dialog";
 import { Failure } from "./parts/failure";
 
 const PATH = "/ui/session";
@@ -53,7 +54,7 @@ export function SignInFrame({ children }: { children: ReactNode }) {
   const queries = useQueryClient();
   const [code] = useState(takeCode);
   const byCode = useMutation({ mutationFn: signIn, onSettled: () => queries.invalidateQueries() });
-  const person = useQuery({ queryKey: ["person"], queryFn: readPerson, enabled: code === null || !byCode.isIdle });
+  const person = useQuery({ queryKey: ["person"], queryFn: readPerson, enabled: code === null || byCode.isSuccess || byCode.isError });
   useEffect(() => {
     if (code) byCode.mutate({ code });
   }, [code]);
@@ -101,7 +102,7 @@ function SignInForm({ opened, onClose }: { opened: boolean; onClose: () => void 
     },
   });
   return (
-    <Modal opened={opened} onClose={onClose} title={t("sign.in")} closeButtonProps={{ "aria-label": t("app.close") }}>
+    <Dialog opened={opened} onClose={onClose} title={t("sign.in")}>
       <form onSubmit={(event) => { event.preventDefault(); enter.mutate({ token: token.trim() }); }}>
         <Stack gap="sm">
           <PasswordInput label={t("sign.token")} description={t("sign.token.help")} value={token} onChange={(event) => setToken(event.currentTarget.value)} data-autofocus autoComplete="off" />
@@ -110,6 +111,6 @@ function SignInForm({ opened, onClose }: { opened: boolean; onClose: () => void 
           <Group><Button type="submit" loading={enter.isPending} disabled={!token.trim()}>{t("sign.in")}</Button></Group>
         </Stack>
       </form>
-    </Modal>
+    </Dialog>
   );
 }

@@ -45,6 +45,7 @@ FEATURES: Mapping[str, tuple[str, ...]] = {
         *("formats:tool.json", "resources:requests", "queues:", "queues:redis"),
         *("makers:person", "makers:command", "makers:openai"),
         *("commands:request", "commands:experiments", "commands:builder", "commands:demo", "endpoints"),
+        "screens:requests",
         *("settings:requests", "settings:queue", "settings:builder"),
     ),
     "toolcrib.features.folders:register": (
@@ -59,11 +60,11 @@ FEATURES: Mapping[str, tuple[str, ...]] = {
         *("resources:environments", "resources:script_format", "protected_paths", "formats"),
         *("commands:sink", "commands:prepare", "settings:scripts"),
     ),
-    "toolcrib.features.http_tools:register": ("runners:http", "checks", "settings:http_tools"),
+    "toolcrib.features.http_tools:register": ("runners:http", "checks", "settings:http_tools", "screens:recipes"),
     "toolcrib.features.bundles:register": (
         *("sources:bundles", "resources:bundle_source", "resources:bundles", "resources:search_index"),
         *("commands:bundle", "commands:search", "commands:enable", "commands:disable", "endpoints"),
-        *("settings:bundles", "settings:search"),
+        *("settings:bundles", "settings:search", "screens:tools", "screens:bundles"),
     ),
     "toolcrib.features.builtins:register": ("sources:builtins", "resources:builtins", "settings:builtins"),
     "toolcrib.features.safety_rules:register": (
@@ -105,9 +106,11 @@ FEATURES: Mapping[str, tuple[str, ...]] = {
         "resources:exports",
         *("commands:doc", "commands:prompt", "commands:export"),
     ),
-    "toolcrib.features.access:register": (*("resources:tokens", "commands:secret", "commands:token", "endpoints"),),
+    "toolcrib.features.access:register": (
+        *("resources:tokens", "commands:secret", "commands:token", "endpoints", "screens:access"),
+    ),
     "toolcrib.features.approvals:register": (
-        *("resources:approvals", "commands:approvals", "endpoints", "settings:approvals"),
+        *("resources:approvals", "commands:approvals", "endpoints", "settings:approvals", "screens:approvals"),
     ),
     "toolcrib.features.model_texts:register": ("resources:text_lint",),
     "toolcrib.features.depots:register": (
@@ -121,7 +124,7 @@ FEATURES: Mapping[str, tuple[str, ...]] = {
         *("commands:check", "commands:doctor", "commands:costs", "commands:latency"),
         *("commands:init", "commands:version", "commands:completion"),
     ),
-    "toolcrib.interfaces.http:register": ("commands:serve", "endpoints", "settings:server"),
+    "toolcrib.interfaces.http:register": ("commands:serve", "endpoints", "settings:server", "screens:health"),
     "toolcrib.interfaces.mcp:register": ("commands:mcp", "endpoints", "settings:mcp"),
     "toolcrib.interfaces.web:register": ("commands:page", "endpoints"),
 }
@@ -248,6 +251,10 @@ class Plugins:
     def add_endpoints(self, endpoints: str) -> None:
         """Add endpoints of the HTTP server, by a reference to their table."""
         self._add("endpoints", endpoints, endpoints)
+
+    def add_screen(self, name: str) -> None:
+        """Add a screen of the web page, by the name that the page knows it by."""
+        self._add("screens", name, None)
 
     def add_publication(self, publication: object) -> None:
         """Add a resource or a prompt: a function with `@resource` or `@prompt`, or a reference to one."""

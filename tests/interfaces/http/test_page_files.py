@@ -57,3 +57,25 @@ async def test_the_sample_chat_is_under_the_policy_of_the_page(world):
     chat = await world.client.get("/ui/chat.html")
     assert b"<toolcrib-palette>" in chat.raw
     assert "script-src 'self';" in chat.headers["content-security-policy"]
+
+
+async def test_what_a_browser_loads_first_stays_small(world):
+    document = await world.client.get("/ui/")
+    names = re.findall(rb'(?:src|href)="\./([^"]+\.(?:js|css))"', document.raw)
+    packed = [await world.client.get(f"/ui/{name.decode()}", headers={"accept-encoding": "gzip"}) for name in names]
+    assert len(document.raw) + sum(len(file.raw) for file in packed) < 250_000
+
+
+async def test_a_screen_is_there_because_its_feature_registered_it(world):
+    screens = (await world.client.get("/ui/screens")).json["screens"]
+    assert {"tools", "bundles", "approvals", "requests", "health"} <= set(screens)
+
+
+async def test_the_list_of_the_page_is_filtered_and_sliced_by_the_server(world):
+    everything = (await world.client.get("/ui/tools")).json
+    slice_ = (await world.client.get("/ui/tools?offset=1&size=1")).json
+    disabled = (await world.client.get("/ui/tools?state=disabled")).json
+    assert everything["total"] == len(everything["tools"]) == slice_["total"]
+    assert slice_["tools"] == everything["tools"][1:2]
+    assert disabled["tools"] == [tool for tool in everything["tools"] if not tool["enabled"]]
+    assert set(everything["filters"]) == {"bundle", "tag", "kind", "effects"}

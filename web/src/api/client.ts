@@ -1,5 +1,6 @@
 // The one client of the HTTP API; its types are generated from the OpenAPI document.
 import createClient, { type Middleware } from "openapi-fetch";
+import { t } from "../messages";
 import type { components, paths } from "./schema";
 
 export type Schemas = components["schemas"];
@@ -8,17 +9,38 @@ export type CallResult = Schemas["CallResult"];
 export type Finding = Schemas["Finding"];
 export type Approval = Schemas["Approval"];
 
+// A row of the list of tools: what GET /ui/tools says.
+export interface ToolRow {
+  name: string;
+  address: string;
+  description: string;
+  bundle: string;
+  bundleID: string;
+  slug: string;
+  version: string;
+  tags: string[];
+  kind: string;
+  sideEffects: string;
+  enabled: boolean;
+  reason: string;
+  requiresConfirmation: boolean;
+  offered: boolean;
+  origin: string;
+}
+
 // What GET /crib/tools says of a tool; the document leaves these facts open because formats add their own.
 export interface Tool {
   name: string;
   address: string;
   description: string;
   bundle: string;
+  bundleID: string;
   version: string;
   tags: string[];
   enabled: boolean;
   reason: string;
   cure: string;
+  sameName: string[];
   parameters: Record<string, unknown>;
   output: Record<string, unknown> | null;
   requires: string[];
@@ -70,15 +92,31 @@ export async function take<T>(
   try {
     found = await answer;
   } catch {
-    throw new Refusal({ detail: "The server cannot be reached. Is it still running?", retryable: true });
+    throw new Refusal({ detail: t("app.unreachable"), retryable: true });
   }
   if (found.error !== undefined || found.data === undefined) throw refusalOf(found.error, found.response);
   return found.data;
+}
+
+// What a path says that only the page reads, and that the API's own document leaves out.
+export async function read<T>(path: string, query: Record<string, string | number | undefined> = {}, signal?: AbortSignal): Promise<T> {
+  const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== "");
+  const words = new URLSearchParams(given.map(([name, value]) => [name, String(value)])).toString();
+  let answer: Response;
+  try {
+    answer = await fetch(words ? `${path}?${words}` : path, { credentials: "same-origin", signal: signal ?? null });
+  } catch (problem) {
+    if (signal?.aborted) throw problem;
+    throw new Refusal({ detail: t("app.unreachable"), retryable: true });
+  }
+  const body: unknown = await answer.json().catch(() => null);
+  if (!answer.ok) throw refusalOf(body, answer);
+  return body as T;
 }
 
 export function refusalOf(error: unknown, response: Response): Refusal {
   if (typeof error === "object" && error !== null && "detail" in error && typeof error.detail === "string") {
     return new Refusal(error as Problem);
   }
-  return new Refusal({ detail: `The server answered ${response.status} ${response.statusText}`, status: response.status });
+  return new Refusal({ detail: t("app.answered", { status: `${response.status} ${response.statusText}`.trim() }), status: response.status });
 }

@@ -1,10 +1,11 @@
 // One tool: try it with a form or JSON, read about it, and copy how to call it from elsewhere.
-import { Alert, Anchor, Badge, Button, Code, CopyButton, Group, Modal, SegmentedControl, Stack, Table, Tabs, Text, Title } from "@mantine/core";
+import { Alert, Anchor, Badge, Button, Code, CopyButton, Group, SegmentedControl, Stack, Table, Tabs, Text, Title } from "@mantine/core";
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { lazy, Suspense, useRef, useState } from "react";
 import { Link, useParams } from "wouter";
 import { api, type CallResult, Refusal, refusalOf, take, type Tool } from "../api/client";
 import { t } from "../messages";
+import { Dialog } from "../parts/dialog";
 import { Failure } from "../parts/failure";
 import { ExplainLadder } from "../parts/explain-ladder";
 import { ResultView, Value } from "../parts/result-view";
@@ -133,7 +134,7 @@ function Tester({ tool }: { tool: Tool }) {
         {run.error && <Failure message={run.error.message} />}
         {run.data && <ResultView result={run.data} />}
       </section>
-      <Modal opened={question !== null} onClose={() => ask(null)} title={t("tool.confirm.title")} closeButtonProps={{ "aria-label": t("tool.confirm.no") }}>
+      <Dialog opened={question !== null} onClose={() => ask(null)} title={t("tool.confirm.title")} closeLabel={t("tool.confirm.no")}>
         <Text className="wrap">{question?.reason}</Text>
         <Text mt="sm">{t("tool.confirm.text")}</Text>
         <Value value={{ tool: tool.address, arguments: values }} />
@@ -141,7 +142,7 @@ function Tester({ tool }: { tool: Tool }) {
           <Button color="red.9" onClick={() => { run.mutate(question?.confirmation); ask(null); }}>{t("tool.confirm.yes")}</Button>
           <Button variant="default" onClick={() => ask(null)}>{t("tool.confirm.no")}</Button>
         </Group>
-      </Modal>
+      </Dialog>
     </Stack>
   );
 }

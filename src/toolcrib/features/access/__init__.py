@@ -16,5 +16,6 @@ def register(plugins: Plugins) -> None:
         given=lambda resources: {"store": resources.data.store},
     )
     plugins.add_command("secret", "toolcrib.features.access.commands:secret", "Store secrets for HTTP tools.")
+    plugins.add_screen("access")
     plugins.add_endpoints("toolcrib.features.access.endpoints:endpoints")
     plugins.add_command("token", "toolcrib.features.access.commands:token", "Manage access tokens of the server.")

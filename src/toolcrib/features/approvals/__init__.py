@@ -16,6 +16,7 @@ def register(plugins: Plugins) -> None:
     plugins.add_command(
         "approvals", "toolcrib.features.approvals.commands:approvals", "Approve or refuse calls that wait for a person."
     )
+    plugins.add_screen("approvals")
     plugins.add_settings("approvals", "toolcrib.features.approvals.settings:ApprovalsSettings")
 
 

@@ -23,6 +23,8 @@ def register(plugins: Plugins) -> None:
     plugins.add_command("search", "toolcrib.features.bundles.commands:search", "Search tools.")
     plugins.add_command("enable", "toolcrib.features.bundles.commands:enable", "Enable a tool or a bundle.")
     plugins.add_command("disable", "toolcrib.features.bundles.commands:disable", "Disable a tool or a bundle.")
+    plugins.add_screen("tools")
+    plugins.add_screen("bundles")
     plugins.add_settings("bundles", "toolcrib.features.bundles.settings:BundlesSettings")
     plugins.add_settings("search", "toolcrib.features.bundles.settings:SearchSettings")
 

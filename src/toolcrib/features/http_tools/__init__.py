@@ -16,6 +16,7 @@ def register(plugins: Plugins) -> None:
     """Add the runner of HTTP tools; scripts have tools of the same kind, which their own runner runs."""
     plugins.add_runner("http", "toolcrib.features.http_tools.runner:HttpRunner", given=_for_runner, runs=Http)
     plugins.add_check("toolcrib.features.http_tools.runner:check_hosts")
+    plugins.add_screen("recipes")
     plugins.add_settings("http_tools", "toolcrib.features.http_tools.settings:HttpToolsSettings")
 
 

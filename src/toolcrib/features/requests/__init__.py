@@ -26,6 +26,7 @@ def register(plugins: Plugins) -> None:
     plugins.add_maker("person", "toolcrib.features.requests.delivery:PersonMaker", given=lambda _: {})
     plugins.add_maker("command", "toolcrib.features.requests.command_maker:CommandMaker", given=_for_command_maker)
     plugins.add_maker("openai", "toolcrib.features.requests.openai_maker:OpenAIMaker", given=_for_openai_maker)
+    plugins.add_screen("requests")
     plugins.add_endpoints("toolcrib.features.requests.endpoints:endpoints")
     plugins.add_command(
         "request", "toolcrib.features.requests.commands:request", "Request a tool that does not exist yet."

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 def register(plugins: Plugins) -> None:
     """Add `crib serve`, and the endpoints of calls, sessions, the overview and the pages."""
     plugins.add_command("serve", "toolcrib.interfaces.http.commands:serve", "Serve the tools over HTTP.")
+    plugins.add_screen("health")
     plugins.add_endpoints("toolcrib.interfaces.http.call_endpoints:endpoints")
     plugins.add_endpoints("toolcrib.interfaces.http.session_endpoints:endpoints")
     plugins.add_endpoints("toolcrib.interfaces.http.overview_endpoints:endpoints")

@@ -1,4 +1,4 @@
-"""HTTP endpoints of the web page: its document, with a policy that allows nothing foreign, and its files."""
+"""HTTP endpoints of the web page: its document, with a policy that allows nothing foreign, its files, and what only it reads."""
 
 from __future__ import annotations
 
@@ -10,19 +10,24 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
+from toolcrib.interfaces.web.tool_list import STATES, list_tools
 from toolcrib.lib import __version__
+from toolcrib.model.call import Scope
 from toolcrib.model.errors import Kind
-from toolcrib.toolkit.http.contract import TEXT, Reply, in_path
+from toolcrib.toolkit.http.contract import MAX_PAGE, TEXT, TYPED, Reply, choice, in_path, text, whole
 from toolcrib.toolkit.http.endpoint import Endpoint, EndpointTable
 from toolcrib.toolkit.http.messages import Answer, answer_json
 from toolcrib.toolkit.http.problems import Refusal
 
 if TYPE_CHECKING:
+    from toolcrib.crib import Crib
+    from toolcrib.toolkit.http.concurrency import Threads
     from toolcrib.toolkit.http.endpoint import Host
     from toolcrib.toolkit.http.messages import Header, Request
 
 PATH = "/ui/"
 NONCE = b"__NONCE__"
+MAX_OFFSET = 10**6
 # Most names carry a digest of the content: such a file may be kept for ever.
 _WITH_DIGEST = re.compile(r".+-[\w-]{8}\.(?:js|css)")
 FOR_EVER = (b"cache-control", b"public, max-age=31536000, immutable")
@@ -37,6 +42,22 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-{nonce}'; img-src 'self' data:; font-src 'self'; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
+
+
+class PageData:
+    """What the page asks before it shows anything: which screens there are, and the list of tools."""
+
+    def __init__(self, crib: Crib, threads: Threads) -> None:
+        self._crib = crib
+        self._threads = threads
+
+    async def screens(self, request: Request) -> Answer:
+        """GET /ui/screens."""
+        return answer_json({"screens": self._crib.plugins.names("screens")})
+
+    async def tools(self, request: Request) -> Answer:
+        """GET /ui/tools."""
+        return answer_json(await self._threads.read(list_tools, self._crib, request.query))
 
 
 class PageFiles:
@@ -138,4 +159,40 @@ PAGE_FILES = EndpointTable(
         ),
     ),
 )
-endpoints = (PAGE_FILES,)
+PAGE_DATA = EndpointTable(
+    tag="page data",
+    summary="What only the web page reads.",
+    make=lambda host: PageData(host.crib, host.threads),
+    described=False,
+    endpoints=(
+        Endpoint(
+            name="pageScreens",
+            method="GET",
+            path="/ui/screens",
+            handler=PageData.screens,
+            scope=Scope.READ,
+            summary="List the screens that features have registered.",
+            replies={200: Reply(description="Their names.")},
+        ),
+        Endpoint(
+            name="pageTools",
+            method="GET",
+            path="/ui/tools",
+            handler=PageData.tools,
+            scope=Scope.READ,
+            summary="List tools in short rows.",
+            query=(
+                TYPED,
+                text("bundle", "Only of this bundle."),
+                text("tag", "Only with this tag."),
+                text("kind", "Only of this kind."),
+                text("effects", "Only with these side effects."),
+                choice("state", "Only in this state.", STATES, key="toolState"),
+                whole("offset", "Where the slice begins.", 0, MAX_OFFSET, 0),
+                whole("size", "How many rows.", 1, MAX_PAGE, MAX_PAGE),
+            ),
+            replies={200: Reply(description="A slice of the list.")},
+        ),
+    ),
+)
+endpoints = (PAGE_DATA, PAGE_FILES)

@@ -1,0 +1,128 @@
+"""The list of tools as the page shows it: short rows, filtered here, in slices of any place, so that 10,000 tools scroll smoothly."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from toolcrib.core.describe import NOT_OFFERED, place_of, unbuilt_facts
+from toolcrib.features.bundles.endpoints import INDEX_SECONDS
+from toolcrib.toolkit.http.contract import MAX_PAGE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from toolcrib.crib import Crib
+    from toolcrib.model.tool import Entry
+    from toolcrib.toolkit.http.contract import Query
+
+# A search finds the best ones first; whoever reads so many types another word.
+MAX_FOUND = 2_000
+MAX_DESCRIPTION = 300
+MAX_OFFERED_FILTERS = 1_000
+ENABLED, DISABLED, NOT_FOR_MODELS = STATES = ("enabled", "disabled", "notOffered")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Filters:
+    """What the list is narrowed to; empty means everything."""
+
+    bundle: str = ""
+    tag: str = ""
+    kind: str = ""
+    effects: str = ""
+    state: str = ""
+
+    @classmethod
+    def of(cls, query: Query) -> Filters:
+        """The filters of a request."""
+        names = ("bundle", "tag", "kind", "effects", "state")
+        return cls(**{name: query.text(name) for name in names})
+
+    def match(self, entry: Entry, is_offered: Callable[[Entry], bool]) -> bool:
+        """Whether a tool is in the list."""
+        tool = entry.tool
+        return (
+            self.bundle in ("", tool.bundle)
+            and (not self.tag or self.tag in tool.tags)
+            and self.kind in ("", tool.kind)
+            and self.effects in ("", tool.side_effects)
+            and self._match_state(entry, is_offered)
+        )
+
+    def _match_state(self, entry: Entry, is_offered: Callable[[Entry], bool]) -> bool:
+        if self.state in ("", DISABLED):
+            return not self.state or not entry.enabled
+        return entry.enabled and is_offered(entry) == (self.state == ENABLED)
+
+
+def list_tools(crib: Crib, query: Query) -> dict[str, object]:
+    """One slice of the list, how long the list is, and with the first slice what can be filtered by."""
+    offset, size, filters = query.number("offset") or 0, query.number("size") or MAX_PAGE, Filters.of(query)
+    entries, is_indexing = _search(crib, query.text("q")) if query.text("q").strip() else (list(crib.entries), False)
+    found = [entry for entry in entries if filters.match(entry, lambda one: _is_offered(crib, one))]
+    if not query.text("q").strip():
+        found.sort(key=lambda entry: (entry.tool.name.casefold(), entry.tool.address))
+    answer: dict[str, object] = {
+        "tools": [_row(crib, entry) for entry in found[offset : offset + size]],
+        "total": len(found),
+        "indexing": is_indexing,
+    }
+    if not offset:
+        answer |= {"filters": _choices(crib.entries), "unbuilt": unbuilt_facts(crib)}
+    return answer
+
+
+def _search(crib: Crib, text: str) -> tuple[list[Entry], bool]:
+    """The tools that match what was typed, the best first, and whether stored ones are still being indexed."""
+    by_address = {entry.tool.address: entry for entry in crib.entries}
+    found: list[Entry] = []
+    token, is_indexing = "", False
+    while len(found) < MAX_FOUND:
+        page = crib.bundles.search(
+            text, include_disabled=True, page_size=MAX_PAGE, page_token=token, patience=INDEX_SECONDS
+        )
+        addresses = (one.kept.tool.address for one in page.items if one.kept.tool is not None)
+        found += [entry for address in addresses if (entry := by_address.get(address)) is not None]
+        token, is_indexing = page.next_token, page.indexing
+        if not token:
+            break
+    return found, is_indexing
+
+
+def _is_offered(crib: Crib, entry: Entry) -> bool:
+    first = crib.find(entry.tool.name)
+    return entry.tool.kind not in NOT_OFFERED and first is not None and first.tool.address == entry.tool.address
+
+
+def _row(crib: Crib, entry: Entry) -> dict[str, object]:
+    tool = entry.tool
+    return {
+        "name": tool.name,
+        "address": tool.address,
+        "description": tool.description[:MAX_DESCRIPTION],
+        "bundle": tool.bundle,
+        "bundleID": crib.bundles.bundle_id_of(tool),
+        "slug": tool.slug,
+        "version": tool.version,
+        "tags": list(tool.tags),
+        "kind": tool.kind,
+        "sideEffects": tool.side_effects,
+        "enabled": entry.enabled,
+        "reason": entry.reason,
+        "requiresConfirmation": tool.requires_confirmation,
+        "offered": entry.enabled and _is_offered(crib, entry),
+        "origin": place_of(crib, tool),
+    }
+
+
+def _choices(entries: Iterable[Entry]) -> dict[str, list[str]]:
+    """What occurs in all tools, so that a filter offers only what finds something."""
+    tools = [entry.tool for entry in entries]
+    found = {
+        "bundle": {tool.bundle for tool in tools},
+        "tag": {tag for tool in tools for tag in tool.tags},
+        "kind": {str(tool.kind) for tool in tools},
+        "effects": {str(tool.side_effects) for tool in tools},
+    }
+    return {name: sorted(filter(None, values))[:MAX_OFFERED_FILTERS] for name, values in found.items()}

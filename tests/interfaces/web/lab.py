@@ -1,0 +1,134 @@
+"""Tools of the test project that are functions of the host program: plain ones, failing ones, and hostile ones."""
+
+import asyncio
+
+from toolcrib import Kind, ToolError, tool
+
+MARKUP = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>\x1b[31mred\x1b[0m"
+# The largest that a project takes, and larger ones.
+FIELDS, LEVELS = 4_000, 25
+TOO_MANY_FIELDS, TOO_MANY_LEVELS = 10_000, 100
+
+
+@tool(tags=("letters",))
+def shout(text: str, times: int = 1) -> str:
+    """Repeat a text in capitals.
+
+    Args:
+        text: What to shout.
+        times: How many times.
+    """
+    return " ".join([text.upper()] * times)
+
+
+@tool(confirm=True, side_effects="writes")
+def wipe(folder: str) -> str:
+    """Pretend to wipe a folder.
+
+    Args:
+        folder: Which one.
+    """
+    return f"wiped {folder}"
+
+
+@tool(description=MARKUP)
+def markup() -> str:
+    """Return HTML and terminal codes."""
+    return MARKUP
+
+
+@tool
+def huge(megabytes: int) -> str:
+    """Return a long text.
+
+    Args:
+        megabytes: How long.
+    """
+    return "0123456789abcdef" * (megabytes * 65_536)
+
+
+@tool
+def fail(reason: str) -> str:
+    """Fail.
+
+    Args:
+        reason: What the error says.
+    """
+    raise ToolError(Kind.VALIDATION, reason)
+
+
+@tool
+async def linger(note: str = "") -> str:
+    """Never end by itself."""
+    await asyncio.Event().wait()
+    return note
+
+
+def flat(fields: int) -> dict[str, object]:
+    """An object with many fields."""
+    return {
+        "type": "object",
+        "properties": {f"f{number}": {} for number in range(fields)},
+        "additionalProperties": False,
+    }
+
+
+def nested(levels: int) -> dict[str, object]:
+    """An object in an object in an object …"""
+    schema: dict[str, object] = {"type": "string"}
+    for level in range(levels):
+        schema = {"type": "object", "properties": {f"level{level}": schema}, "additionalProperties": False}
+    return schema
+
+
+TEXT_OR_NUMBER = {"anyOf": [{"type": "string"}, {"type": "integer"}]}
+SCHEMAS: dict[str, dict[str, object]] = {
+    "wide": flat(FIELDS),
+    "deep": nested(LEVELS),
+    "too_wide": flat(TOO_MANY_FIELDS),
+    "too_deep": nested(TOO_MANY_LEVELS),
+    "recursive": {
+        "type": "object",
+        "properties": {"tree": {"$ref": "#/$defs/node"}},
+        "$defs": {
+            "node": {
+                "type": "object",
+                "properties": {
+                    "name": {"type": "string"},
+                    "children": {"type": "array", "items": {"$ref": "#/$defs/node"}},
+                },
+            }
+        },
+        "additionalProperties": False,
+    },
+    "unions": {
+        "type": "object",
+        "properties": {
+            "value": {
+                "oneOf": [
+                    {"title": "Text or number", **TEXT_OR_NUMBER},
+                    {
+                        "title": "Pair",
+                        "type": "object",
+                        "properties": {"left": TEXT_OR_NUMBER, "right": TEXT_OR_NUMBER},
+                    },
+                    {"title": "List", "type": "array", "items": TEXT_OR_NUMBER},
+                ]
+            }
+        },
+        "additionalProperties": False,
+    },
+}
+
+
+def echo(name: str):
+    """A tool with a hostile schema, which gives its arguments back."""
+
+    @tool(name=name, description=f"Take {name} arguments.", parameters=SCHEMAS[name])
+    def given(**values: object) -> dict[str, object]:
+        return values
+
+    return given
+
+
+wide, deep, too_wide, too_deep, recursive, unions = map(echo, SCHEMAS)
