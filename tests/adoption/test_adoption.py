@@ -64,6 +64,8 @@ class Case:
             (project / "tools").mkdir()
             shutil.copy(self.place, project / "tools")
             if (data := self.place.parent / "data").is_dir():
+                # Beside the file, as its owner has it.
+                shutil.copytree(data, project / "tools" / "data")
                 shutil.copytree(data, project / "data")
 
 

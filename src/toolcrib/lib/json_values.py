@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 # So many items of a generator are taken; one that never ends is an error and not a wait.
 MAX_ITEMS = 100_000
 SHOWN = 80
+MAX_STEPS = 12
 SCALARS = (str, int, float, bool, type(None))
 RETURN_CURE = "return plain values, a dict, a list or a dataclass"
 
@@ -47,7 +48,9 @@ class ConversionError(ValueError):
         return self
 
     def __str__(self) -> str:
-        path = "".join(reversed(self._steps)).removeprefix(".")
+        path = "".join(reversed(self._steps[-MAX_STEPS:])).removeprefix(".")
+        if len(self._steps) > MAX_STEPS:
+            path += "…"
         return f"{path}: {self.args[0]}" if path else str(self.args[0])
 
 

@@ -27,7 +27,7 @@ def retry():
 
 
 FAILURES = {
-    "exception": ("def main(): raise ConnectionError('refused')", "job failed unexpectedly (ConnectionError)"),
+    "exception": ("def main(): raise ConnectionError('refused')", "job failed (ConnectionError): refused"),
     "exit": ("import sys\ndef main(): sys.exit(3)", "job ended with exit code 3"),
     "message": ("import sys\ndef main(): sys.exit('no such cluster')", "job ended with exit code 1: no such cluster"),
     "hard exit": ("import os\ndef main(): os._exit(3)", "job ended with exit code 3 before it returned a result"),
@@ -189,11 +189,22 @@ async def test_anything_else_that_was_denied_says_where_to_look(fail):
     )
 
 
-async def test_no_text_of_an_exception_reaches_the_message(fail):
+async def test_no_text_of_a_library_or_the_system_reaches_the_message(fail):
     error = await fail("def main(): raise PermissionError(13, 'token=abc', '/srv/token=abc')")
     assert "abc" not in error.message
     error = await fail("def main(): raise OSError(5, 'token=abc')")
     assert error.message == "job failed unexpectedly (OSError); the log has the details"
+    error = await fail("import json\ndef main(): json.loads('token=abc')")
+    assert error.message == "job failed unexpectedly (JSONDecodeError); the log has the details"
+    error = await fail("def main(): return {}['token=abc']")
+    assert error.message == "job failed unexpectedly (KeyError); the log has the details"
+
+
+async def test_what_a_file_itself_raises_is_what_its_author_says_to_the_caller(fail):
+    error = await fail("def check(n):\n    if n < 0: raise ValueError('n is negative')\ndef main(): check(-1)")
+    assert error.message == "job failed (ValueError): n is negative"
+    error = await fail("def main():\n    try: {}['token=abc']\n    except KeyError: raise LookupError('no such thing')")
+    assert error.message == "job failed (LookupError): no such thing"
 
 
 # What is printed instead of returned

@@ -278,7 +278,8 @@ def _failure(tool: Tool, job: PythonFile, described: Mapping[str, object]) -> To
         return thrown(tool, {"message": described.get("message"), "toolError": own})
     if "in_result" in described:
         return invalid_response(tool, f"it has no JSON form: {described.get('message')}")
-    return to_error(tool, job, described)
+    # What a handler says, it says in a response; the text of what it raises is logged.
+    return to_error(tool, job, {name: value for name, value in described.items() if name != "said"})
 
 
 class _NodeHandler:

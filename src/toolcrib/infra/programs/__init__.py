@@ -1,7 +1,7 @@
 """Run a job of a tool in its slot, and turn its outcome into a value or an error with our own message.
 
 The message of an exception may contain anything, even secrets: it is logged, and the caller gets a message written
-here. Files that changed after they were checked are refused before a process would read them.
+here, or the text that the file itself raised. Files that changed after they were checked are refused before a process would read them.
 """
 
 from __future__ import annotations
@@ -50,6 +50,7 @@ LIMITS = {
 }
 ENVELOPE = frozenset({"result", "success", "error"})
 MAX_MESSAGE_LETTERS = 2_000
+MAX_SAID_LETTERS = 500
 FULL = frozenset({errno.EFBIG, errno.ENOSPC, errno.EDQUOT})
 DENIED = frozenset({errno.EPERM, errno.EACCES, errno.EROFS})
 NAME_LETTERS = 200
@@ -178,9 +179,12 @@ def to_error(tool: Tool, job: PythonFile, described: Described) -> ToolError:
     if "in_result" in described:
         message = f"{tool.name} returned what has no JSON form: {described.get('message')}"
         return ToolError(Kind.OUTPUT_INVALID, message, partial_side_effects=True)
+    said = described.get("said")
     if "exit" in described:
-        message = f"{tool.name} ended itself with exit code {described['exit']}; return a value from {job.entry}"
-        return failure(tool, message)
+        reason = f": {said}" if said else f"; return a value from {job.entry}"
+        return failure(tool, f"{tool.name} ended itself with exit code {described['exit']}{reason}")
+    if isinstance(said, str) and said.strip():
+        return failure(tool, f"{tool.name} failed ({described.get('type')}): {said[:MAX_SAID_LETTERS]}")
     return failure(tool, f"{tool.name} failed unexpectedly ({described.get('type')}); the log has the details")
 
 

@@ -230,6 +230,9 @@ def _describe(problem: BaseException, path: str, code: bytes) -> dict[str, objec
     }
     if isinstance(problem, SystemExit):
         described["exit"] = _exit_code(problem)
+        described["said"] = described["message"] if isinstance(problem.code, str) else ""
+    elif _is_raised_by(problem, os.path.dirname(path)):  # noqa: PTH120 - see system
+        described["said"] = described["message"]
     if isinstance(problem, MemoryError):
         described["exceeded"] = "mem"
     if isinstance(problem, ModuleNotFoundError):
@@ -237,6 +240,23 @@ def _describe(problem: BaseException, path: str, code: bytes) -> dict[str, objec
     if any(ancestor.__name__ == "ToolError" for ancestor in type(problem).__mro__):
         described["tool_error"] = _facts_of(problem)
     return {**described, **_refusal(problem)}
+
+
+def _is_raised_by(problem: BaseException, folder: str) -> bool:
+    """Whether a `raise` in a file of this folder made the exception: its text is what the author says to the caller.
+
+    The text of any other exception is the library's or the system's and may hold anything.
+    """
+    import opcode
+
+    trace = problem.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None or (isinstance(problem, OSError) and problem.errno is not None):
+        return False
+    code = trace.tb_frame.f_code
+    is_ours = code.co_filename.startswith(f"{folder}/") and "site-packages" not in code.co_filename
+    return is_ours and code.co_code[trace.tb_lasti] == opcode.opmap["RAISE_VARARGS"]
 
 
 def _refusal(problem: BaseException) -> dict[str, object]:
