@@ -179,13 +179,19 @@ def to_error(tool: Tool, job: PythonFile, described: Described) -> ToolError:
     if "in_result" in described:
         message = f"{tool.name} returned what has no JSON form: {described.get('message')}"
         return ToolError(Kind.OUTPUT_INVALID, message, partial_side_effects=True)
-    said = described.get("said")
+    return failure(tool, f"{tool.name} {_describe_failure(job, described)}")
+
+
+def _describe_failure(job: PythonFile, described: Described) -> str:
+    """How the file failed, as the rest of a sentence, with what its author says about it."""
+    said = str(described.get("said") or "").strip()[:MAX_SAID_LETTERS]
     if "exit" in described:
-        reason = f": {said}" if said else f"; return a value from {job.entry}"
-        return failure(tool, f"{tool.name} ended itself with exit code {described['exit']}{reason}")
-    if isinstance(said, str) and said.strip():
-        return failure(tool, f"{tool.name} failed ({described.get('type')}): {said[:MAX_SAID_LETTERS]}")
-    return failure(tool, f"{tool.name} failed unexpectedly ({described.get('type')}); the log has the details")
+        return f"ended itself with exit code {described['exit']}" + (
+            f": {said}" if said else f"; return a value from {job.entry}"
+        )
+    if said:
+        return f"failed ({described.get('type')}): {said}"
+    return f"failed unexpectedly ({described.get('type')}); the log has the details"
 
 
 def failure(
