@@ -10,7 +10,7 @@ import pytest
 from toolcrib import Call, Crib, Kind, SettingsError, ToolError, tool
 from toolcrib.core.journal import MemoryJournal
 from toolcrib.features.agent_classes.classes import BaseTool, ToolResult, create_json_schema
-from toolcrib.infra.storage.memory_store import MemoryStore
+from toolcrib.infra.storage import MemoryStore
 
 
 @tool

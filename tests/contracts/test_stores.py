@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolcrib import Kind, ToolError
+from toolcrib.infra.storage import MemoryStore
 from toolcrib.infra.storage.file_store import FileStore
-from toolcrib.infra.storage.memory_store import MemoryStore
 from toolcrib.lib.document_format import LONGEST, to_filename
 from toolcrib.lib.names import new_id
 from warm_python import WarmPython

@@ -12,7 +12,7 @@ from toolcrib import Crib, SettingsError
 from toolcrib.core.call_state import AccessSettings, CallsSettings
 from toolcrib.core.plugins import Plugins
 from toolcrib.features.safety_rules.settings import CustomRule, RulesSettings
-from toolcrib.infra.sandbox.settings import SandboxSettings
+from toolcrib.infra.sandbox import SandboxSettings
 from toolcrib.infra.settings import (
     COMMAND_LINE,
     HOST_PROGRAM,
@@ -33,6 +33,7 @@ WORD_SET = ('["a", "b"]', "a,b,", {"a", "b"}, frozenset({"a", "b"}))
 NUMBER = ("5", " 5 ", 5, 5)
 TEXT = ('"a"', " a ", "a", "a")
 NAMES = ('["KEY"]', "KEY", ["KEY"], ("KEY",))
+MODE = ('"voice"', " voice ", "voice", "voice")
 # What takes only some words.
 WRITTEN = {
     "project.data_dir": ('"../data"', "../data", "../data", Path("../data")),
@@ -44,6 +45,8 @@ WRITTEN = {
     "builder.command": ('["a", "b", "b"]', "a,b,b", ["a", "b", "b"], ("a", "b", "b")),
     "builder.variables": NAMES,
     "secrets.environment": NAMES,
+    "server.mode": MODE,
+    "mcp.mode": MODE,
     "secrets.file": ('"s.env"', "s.env", "s.env", Path("s.env")),
 }
 DECLARED = {each.name: each for table in TABLES.values() for each in table.declared.values()}
@@ -194,11 +197,17 @@ def test_only_the_tables_that_somebody_set_are_loaded(tmp_path):
         "import sys; from pathlib import Path; from toolcrib.core.plugins import Plugins\n"
         "from toolcrib.infra.settings import load_settings\n"
         f"load_settings(Path({str(tmp_path)!r}), {{'TOOLCRIB_SANDBOX_JOBS': '2'}}, Plugins().tables())\n"
-        "print(*sorted(name for name in sys.modules if name.startswith('toolcrib.') and name.endswith('.settings')))"
+        "print(*sorted(name for name in sys.modules if name.startswith(('toolcrib.features.', 'toolcrib.infra.'))))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True)
-    expected = ["toolcrib.features.requests.settings", "toolcrib.infra.sandbox.settings", "toolcrib.infra.settings"]
-    assert done.stdout.split() == expected
+    expected = [
+        "features.project",
+        "features.requests",
+        "features.requests.settings",
+        "infra.sandbox",
+        "infra.settings",
+    ]
+    assert done.stdout.split() == [f"toolcrib.{name}" for name in expected]
 
 
 def test_the_argument_wins_over_the_environment_and_that_over_the_file(root):

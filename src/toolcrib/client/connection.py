@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
+from toolcrib.infra.egress import Request
 from toolcrib.infra.egress.client import Egress
 from toolcrib.infra.egress.dialler import RESOLVE_SECONDS, resolve_name, unreachable
-from toolcrib.infra.egress.messages import Request
 from toolcrib.lib.documents import read_json
 from toolcrib.lib.http_syntax import HostList, HostPattern, parse_url
 from toolcrib.model.errors import Kind, ToolError
@@ -19,8 +19,8 @@ from toolcrib.model.errors import Kind, ToolError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from toolcrib.infra.egress import Response
     from toolcrib.infra.egress.dialler import Resolve
-    from toolcrib.infra.egress.messages import Response
     from toolcrib.lib.http_syntax import Url
 
     Query = Sequence[tuple[str, str]]

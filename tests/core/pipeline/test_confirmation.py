@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from toolcrib import Call, Crib, Kind, tool, tool_of
 from toolcrib.core.expiring_documents import Confirmations
-from toolcrib.infra.storage.memory_store import MemoryStore
+from toolcrib.infra.storage import MemoryStore
 
 
 @tool(confirm=True)

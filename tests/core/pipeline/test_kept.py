@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from toolcrib import Call, Crib, Kind, ToolError, tool
 from toolcrib.core.expiring_documents import KeptResults
-from toolcrib.infra.storage.memory_store import MemoryStore
+from toolcrib.infra.storage import MemoryStore
 
 
 @tool

@@ -11,7 +11,7 @@ from toolcrib.core.expiring_documents import Confirmations, KeptResults
 from toolcrib.core.journal import MemoryJournal
 from toolcrib.core.pipeline import Pipeline
 from toolcrib.features.functions.runner import FunctionRunner
-from toolcrib.infra.storage.memory_store import MemoryStore
+from toolcrib.infra.storage import MemoryStore
 from toolcrib.model.session import Step
 from toolcrib.model.tool import Behaviour, Entry, Function
 

@@ -12,8 +12,8 @@ from soaks import examples
 from toolcrib import ToolError
 from toolcrib.features.access import tokens as module
 from toolcrib.features.access.tokens import Tokens
+from toolcrib.infra.storage import MemoryStore
 from toolcrib.infra.storage.file_store import FileStore
-from toolcrib.infra.storage.memory_store import MemoryStore
 from toolcrib.model.call import Scope
 
 

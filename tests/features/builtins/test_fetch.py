@@ -176,7 +176,7 @@ def test_the_limits_are_those_of_the_document():
 
 def test_making_the_tool_loads_no_http_library():
     code = (
-        "import sys; from toolcrib.features.builtins.tools import fetch_tool; from toolcrib.infra.egress import Egress;"
+        "import sys; from toolcrib.features.builtins.tools import fetch_tool; from toolcrib.infra.egress.client import Egress;"
         "fetch_tool(Egress(private=['127.0.0.1:80'])); print({'aiohttp', 'yarl', 'idna'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=30)
@@ -184,6 +184,6 @@ def test_making_the_tool_loads_no_http_library():
 
 
 def test_every_character_set_is_one_that_python_knows_by_that_name():
-    from toolcrib.infra.egress.messages import CHARSETS
+    from toolcrib.infra.egress import CHARSETS
 
     assert [name for name in sorted(CHARSETS) if codecs.lookup(name).name != name] == []

@@ -11,8 +11,8 @@ import pytest
 from toolcrib import Tool
 from toolcrib.features.bundles.facade import Bundles
 from toolcrib.infra.search.index import Index
+from toolcrib.infra.storage import MemoryStore
 from toolcrib.infra.storage.file_store import FileStore
-from toolcrib.infra.storage.memory_store import MemoryStore
 from toolcrib.lib.names import new_id
 from toolcrib.model.tool import Function
 

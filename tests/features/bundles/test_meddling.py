@@ -9,7 +9,7 @@ import pytest
 from toolcrib import Kind, ToolError
 from toolcrib.features.bundles.facade import Bundles
 from toolcrib.infra.search.index import Index
-from toolcrib.infra.storage.memory_store import MemoryStore
+from toolcrib.infra.storage import MemoryStore
 
 DAY = 86_400.0
 

@@ -14,8 +14,8 @@ from soaks import size
 from toolcrib import Kind, ToolError
 from toolcrib.features.bundles.facade import Bundles
 from toolcrib.infra.search.index import Index
+from toolcrib.infra.storage import MemoryStore
 from toolcrib.infra.storage.file_store import FileStore
-from toolcrib.infra.storage.memory_store import MemoryStore
 from toolcrib.lib.names import stable_id
 
 IDS = [stable_id("test", str(number)) for number in range(3)]

@@ -10,7 +10,7 @@ from toolcrib import Crib, Tool
 from toolcrib.core.catalog import Catalog
 from toolcrib.features.bundles.other_sources import Overlay, Sources, source_id
 from toolcrib.infra.search.index import Index
-from toolcrib.infra.storage.memory_store import MemoryStore
+from toolcrib.infra.storage import MemoryStore
 from toolcrib.model.tool import Entry, Function
 
 

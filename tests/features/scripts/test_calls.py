@@ -19,7 +19,7 @@ from toolcrib.infra.programs.child_channel import CAPABILITY, MAX_AT_ONCE, serve
 from toolcrib.infra.sandbox.attempt import Lines
 from toolcrib.infra.sandbox.host import kill_time
 from toolcrib.infra.sandbox.jobs import PythonFile, WorkspacePolicy, build_policy, python_runtime
-from toolcrib.infra.storage.memory_store import MemoryStore
+from toolcrib.infra.storage import MemoryStore
 from toolcrib.model.tool import Entry, Function, Script
 
 PATIENCE = 30

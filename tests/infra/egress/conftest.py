@@ -8,8 +8,8 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
 import pytest
 
+from toolcrib.infra.egress import Request
 from toolcrib.infra.egress.client import Egress
-from toolcrib.infra.egress.messages import Request
 from toolcrib.infra.egress.proxy import ProxyLimits
 from toolcrib.lib.http_syntax import parse_url
 

@@ -18,8 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolcrib import Kind, ToolError
+from toolcrib.infra.egress import Request
 from toolcrib.infra.egress.http1 import MAX_HEAD_BYTES
-from toolcrib.infra.egress.messages import Request
 from toolcrib.infra.egress.proxy import Visit
 from toolcrib.infra.egress.recorded import Answers, Authority, Recorded
 from toolcrib.lib.http_syntax import parse_hosts, parse_url

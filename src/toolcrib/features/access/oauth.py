@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 import orjson
 
 from toolcrib.features.access.view import read_view
+from toolcrib.infra.egress import Request
 from toolcrib.infra.egress.client import Egress
-from toolcrib.infra.egress.messages import Request
 from toolcrib.lib.http_syntax import parse_hosts, parse_url
 from toolcrib.lib.signed_tokens import TokenError, read_keys, read_token, verify
 from toolcrib.model.call import Scope

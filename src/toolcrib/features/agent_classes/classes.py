@@ -16,7 +16,7 @@ from toolcrib.core.pipeline import Pipeline
 from toolcrib.core.rules import RuleEngine
 from toolcrib.features.functions.runner import FunctionRunner
 from toolcrib.infra.secrets.lookup import new_key
-from toolcrib.infra.storage.memory_store import MemoryStore
+from toolcrib.infra.storage import MemoryStore
 from toolcrib.lib.export_schemas.definitions import to_openai
 from toolcrib.lib.names import function_names
 from toolcrib.lib.presentation import to_text

@@ -4,9 +4,34 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from toolcrib.infra.settings import Table, read_positive, setting
+
 if TYPE_CHECKING:
     from toolcrib.core.plugins import Plugins
     from toolcrib.core.resources import Resources
+
+
+class ApprovalsSettings(Table, name="approvals"):
+    """Calls that wait until a person approves them."""
+
+    seconds: int = setting(
+        default=3_600,
+        read=read_positive,
+        opens=False,
+        summary="how long a call may wait for a person's approval, and how long the approval then holds",
+    )
+    wait_seconds: int = setting(
+        default=20,
+        read=read_positive,
+        opens=False,
+        summary="how long a call of an MCP client waits for a person before it is answered",
+    )
+    pending: int = setting(
+        default=1_000,
+        read=read_positive,
+        opens=False,
+        summary="how many calls may wait for approval at once; those of one caller may be a tenth of them",
+    )
 
 
 def register(plugins: Plugins) -> None:
@@ -17,7 +42,7 @@ def register(plugins: Plugins) -> None:
         "approvals", "toolcrib.features.approvals.commands:approvals", "Approve or refuse calls that wait for a person."
     )
     plugins.add_screen("approvals")
-    plugins.add_settings("approvals", "toolcrib.features.approvals.settings:ApprovalsSettings")
+    plugins.add_settings("approvals", ApprovalsSettings)
 
 
 def _for_approvals(resources: Resources) -> dict[str, object]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from toolcrib.features.builtins.settings import BuiltinsSettings
-from toolcrib.infra.egress.messages import Request, describe_binary, text_of
+from toolcrib.features.builtins import BuiltinsSettings
+from toolcrib.infra.egress import Request, describe_binary, text_of
 from toolcrib.infra.files.jail import encode_text, list_items, read_text
 from toolcrib.infra.programs import run_in_place
 from toolcrib.infra.sandbox.host import kill_time
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from toolcrib.core.resources import Resources
+    from toolcrib.infra.egress import Response
     from toolcrib.infra.egress.client import Egress
-    from toolcrib.infra.egress.messages import Response
     from toolcrib.infra.files.jail import Jail
     from toolcrib.infra.sandbox.host import Sandbox
     from toolcrib.infra.sandbox.jobs import CompletedJob, WorkspacePolicy

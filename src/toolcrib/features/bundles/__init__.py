@@ -5,11 +5,37 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from toolcrib.core.sources import SYSTEM_BUNDLE
+from toolcrib.infra.settings import Table, read_positive, read_switch, read_words, setting
 
 if TYPE_CHECKING:
     from toolcrib.core.plugins import Plugins
     from toolcrib.core.resources import Resources
     from toolcrib.model.tool import Entry
+
+
+class BundlesSettings(Table, name="bundles"):
+    """Bundles of stored tools."""
+
+    models: tuple[str, ...] = setting(
+        default=(),
+        read=read_words,
+        opens=False,
+        summary="the models that are there, for tools that name one; unset, every model is",
+    )
+    max_tools: int = setting(
+        default=100_000, read=read_positive, opens=False, summary="how many tools the bundles may hold together"
+    )
+
+
+class SearchSettings(Table, name="search"):
+    """The search index."""
+
+    index: bool = setting(
+        default=True,
+        read=read_switch,
+        opens=False,
+        summary="whether the search index is kept on disk; if not, each process makes its own in memory",
+    )
 
 
 def register(plugins: Plugins) -> None:
@@ -25,8 +51,8 @@ def register(plugins: Plugins) -> None:
     plugins.add_command("disable", "toolcrib.features.bundles.commands:disable", "Disable a tool or a bundle.")
     plugins.add_screen("tools")
     plugins.add_screen("bundles")
-    plugins.add_settings("bundles", "toolcrib.features.bundles.settings:BundlesSettings")
-    plugins.add_settings("search", "toolcrib.features.bundles.settings:SearchSettings")
+    plugins.add_settings("bundles", BundlesSettings)
+    plugins.add_settings("search", SearchSettings)
 
 
 def _for_bundles(resources: Resources) -> dict[str, object]:

@@ -11,8 +11,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from toolcrib.infra.settings import Table, read_switch, read_words, setting
+
 if TYPE_CHECKING:
     from toolcrib.core.plugins import Plugins
+
+
+class DepotsSettings(Table, name="depots"):
+    """Whose published tools are trusted."""
+
+    keys: tuple[str, ...] = setting(
+        default=(), read=read_words, summary="public keys (`ed25519:…`) whose signatures of published tools are trusted"
+    )
+    signed: bool = setting(
+        default=False, read=read_switch, opens=False, summary="whether only tools with a trusted signature are pulled"
+    )
 
 
 def register(plugins: Plugins) -> None:
@@ -23,4 +36,4 @@ def register(plugins: Plugins) -> None:
     plugins.add_command(
         "depot", "toolcrib.features.depots.commands:depot", "Look into a depot, and make keys to sign with."
     )
-    plugins.add_settings("depots", "toolcrib.features.depots.settings:DepotsSettings")
+    plugins.add_settings("depots", DepotsSettings)

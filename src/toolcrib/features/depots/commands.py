@@ -11,7 +11,7 @@ import click
 from toolcrib.core.client_protocol import ProjectCrib
 from toolcrib.features.depots.depot import FolderDepot, list_tools, open_depot
 from toolcrib.features.depots.package import new_key, public_half
-from toolcrib.infra.egress.settings import EgressSettings
+from toolcrib.infra.egress import EgressSettings
 from toolcrib.lib.names import read_address
 from toolcrib.toolkit.cli import ExitCode, complain, say, say_facts, say_json, say_table
 from toolcrib.toolkit.cli.group import complete_tool, json_option, pass_opener, project_option

@@ -20,8 +20,8 @@ from toolcrib.features.depots.package import (
     check_version,
     decode_manifest,
 )
+from toolcrib.infra.egress import Request
 from toolcrib.infra.egress.client import Egress
-from toolcrib.infra.egress.messages import Request
 from toolcrib.infra.files import durable
 from toolcrib.infra.files.durable import create_in, explained, replace_in
 from toolcrib.lib.documents import read_json

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
+from toolcrib.features.depots import DepotsSettings
 from toolcrib.features.depots.depot import FolderDepot, fetch_manifest, fetch_package, open_depot
 from toolcrib.features.depots.package import (
     MAX_FILE_BYTES,
@@ -22,8 +23,7 @@ from toolcrib.features.depots.package import (
     is_older,
     sign,
 )
-from toolcrib.features.depots.settings import DepotsSettings
-from toolcrib.infra.egress.settings import EgressSettings
+from toolcrib.infra.egress import EgressSettings
 from toolcrib.infra.files import OPEN_FOLDER, durable, make_folder
 from toolcrib.infra.files.durable import create_in, explained, replace_in
 from toolcrib.lib.system_tools import system_tools

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from toolcrib.core.resources import INSTALLED
 from toolcrib.core.sources import LateSource, Rank
-from toolcrib.infra.settings import PROJECT_SCRIPTS
+from toolcrib.infra.settings import PROJECT_SCRIPTS, Table, read_positive, read_switch, setting
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -16,6 +16,27 @@ if TYPE_CHECKING:
     from toolcrib.core.plugins import Plugins
     from toolcrib.core.resources import Resources
     from toolcrib.model.protocols import Source
+
+
+class FoldersSettings(Table, name="folders"):
+    """Tool folders: their registry, and the processes of their handlers."""
+
+    watch: bool = setting(
+        default=False,
+        read=read_switch,
+        opens=False,
+        summary="whether a new build of tool folders counts at once; else it counts from the next start",
+    )
+    workers: int = setting(
+        default=8,
+        read=read_positive,
+        opens=False,
+        summary="how many processes of tool folders' handlers may be kept ready, over all tools",
+    )
+    fresh: bool = setting(
+        default=False, read=read_switch, opens=False, summary="whether each call of a handler gets a process of its own"
+    )
+
 
 REGISTRY = "tool_registry.json"
 
@@ -39,7 +60,7 @@ def register(plugins: Plugins) -> None:
         "toolcrib.features.folders.commands:registry",
         "Show which registry is loaded, and whether it is stale.",
     )
-    plugins.add_settings("folders", "toolcrib.features.folders.settings:FoldersSettings")
+    plugins.add_settings("folders", FoldersSettings)
 
 
 def _sources(resources: Resources) -> Iterable[Source]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from toolcrib.infra.settings import Table, read_positive, read_text, read_words, setting
 from toolcrib.lib import __version__
 from toolcrib.model.tool import Http
 
@@ -12,12 +13,40 @@ if TYPE_CHECKING:
     from toolcrib.core.resources import Resources
 
 
+class HttpToolsSettings(Table, name="http_tools"):
+    """What HTTP tools of bundles may reach and send."""
+
+    hosts: tuple[str, ...] = setting(
+        default=(),
+        read=read_words,
+        summary="hosts that HTTP tools of bundles may reach: `api.example.com`, `*.example.com`, either with a port",
+    )
+    version: str = setting(
+        default="",
+        read=read_text,
+        opens=False,
+        summary="what `${version}` means in HTTP tools; without one, the version of Toolcrib",
+    )
+    max_retries: int = setting(
+        default=4,
+        read=read_positive,
+        opens=False,
+        summary="how often an HTTP tool may retry a request, even if it allows more itself",
+    )
+    max_sent_bytes: int = setting(
+        default=1_000_000, read=read_positive, opens=False, summary="how large a request of an HTTP tool may be"
+    )
+    max_response_bytes: int = setting(
+        default=5_000_000, read=read_positive, opens=False, summary="how large an answer an HTTP tool reads"
+    )
+
+
 def register(plugins: Plugins) -> None:
     """Add the runner of HTTP tools; scripts have tools of the same kind, which their own runner runs."""
     plugins.add_runner("http", "toolcrib.features.http_tools.runner:HttpRunner", given=_for_runner, runs=Http)
     plugins.add_check("toolcrib.features.http_tools.runner:check_hosts")
     plugins.add_screen("recipes")
-    plugins.add_settings("http_tools", "toolcrib.features.http_tools.settings:HttpToolsSettings")
+    plugins.add_settings("http_tools", HttpToolsSettings)
 
 
 def _for_runner(resources: Resources) -> dict[str, object]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import orjson
 
-from toolcrib.infra.egress.messages import UTF_8, codec_of, decode_text, text_of
+from toolcrib.infra.egress import UTF_8, codec_of, decode_text, text_of
 from toolcrib.infra.secrets.secret import MASK
 from toolcrib.lib.documents import MAX_DEPTH, read_json
 from toolcrib.model.errors import Kind, ToolError
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from toolcrib.features.http_tools.extraction import Extract
-    from toolcrib.infra.egress.messages import Request, Response
+    from toolcrib.infra.egress import Request, Response
     from toolcrib.infra.secrets.secret import VariableMasking
     from toolcrib.model.tool import RetryPolicy
 

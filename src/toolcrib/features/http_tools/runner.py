@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from toolcrib.features.http_tools import HttpToolsSettings
 from toolcrib.features.http_tools.extraction import compile_extract
 from toolcrib.features.http_tools.placeholders import UNKNOWN, Names, Values
 from toolcrib.features.http_tools.request_template import check_http, compile_call
 from toolcrib.features.http_tools.response import Repeating, explain_status, nothing, read_value
-from toolcrib.features.http_tools.settings import HttpToolsSettings
-from toolcrib.infra.egress.messages import Request, read_media_type
+from toolcrib.infra.egress import Request, read_media_type
 from toolcrib.infra.secrets.secret import VariableMasking
 from toolcrib.lib.http_syntax import parse_hosts
 from toolcrib.model.errors import Kind, SettingsError, ToolError
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from toolcrib.core.resources import Resources
     from toolcrib.features.http_tools.placeholders import SecretSource
     from toolcrib.features.http_tools.response import Value
+    from toolcrib.infra.egress import Response
     from toolcrib.infra.egress.client import Egress
-    from toolcrib.infra.egress.messages import Response
     from toolcrib.lib.http_syntax import HostList
     from toolcrib.model.call import Call, Context
     from toolcrib.model.tool import HttpCall, Tool

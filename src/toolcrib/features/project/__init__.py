@@ -28,7 +28,7 @@ def register(plugins: Plugins) -> None:
     plugins.add_resource("secrets", "toolcrib.features.project.secrets:open_secrets")
     plugins.add_resource("key", "toolcrib.features.project.secrets:open_key")
     plugins.add_resource("store", lambda resources: resources.make_store())
-    plugins.add_store("memory", "toolcrib.infra.storage.memory_store:MemoryStore", given=lambda _: {})
+    plugins.add_store("memory", "toolcrib.infra.storage:MemoryStore", given=lambda _: {})
     plugins.add_store(
         "files",
         "toolcrib.infra.storage.file_store:FileStore",
@@ -48,9 +48,9 @@ def register(plugins: Plugins) -> None:
     plugins.add_settings("modules", "toolcrib.core.resources:ModulesSettings")
     plugins.add_settings("access", "toolcrib.core.call_state:AccessSettings")
     plugins.add_settings("calls", "toolcrib.core.call_state:CallsSettings")
-    plugins.add_settings("sandbox", "toolcrib.infra.sandbox.settings:SandboxSettings")
-    plugins.add_settings("egress", "toolcrib.infra.egress.settings:EgressSettings")
-    plugins.add_settings("secrets", "toolcrib.infra.secrets.settings:SecretsSettings")
+    plugins.add_settings("sandbox", "toolcrib.infra.sandbox:SandboxSettings")
+    plugins.add_settings("egress", "toolcrib.infra.egress:EgressSettings")
+    plugins.add_settings("secrets", "toolcrib.infra.secrets:SecretsSettings")
 
 
 def _for_sandbox(resources: Resources) -> dict[str, object]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from toolcrib.infra.secrets import SecretsSettings
 from toolcrib.infra.secrets.lookup import Secrets, load_key, new_key
 from toolcrib.infra.secrets.secret import HideSecrets
-from toolcrib.infra.secrets.settings import SecretsSettings
 
 if TYPE_CHECKING:
     from toolcrib.core.resources import Resources

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolcrib.features.requests.brief import fence, to_json
-from toolcrib.infra.egress.messages import Request
+from toolcrib.infra.egress import Request
 from toolcrib.infra.files import way_to
 from toolcrib.infra.files.durable import PRIVATE_FILE, discard_in, explained, read, replace_in
 from toolcrib.infra.secrets.secret import Masking
@@ -28,8 +28,8 @@ from toolcrib.model.tool import RetryPolicy
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from toolcrib.infra.egress import Response
     from toolcrib.infra.egress.client import Egress
-    from toolcrib.infra.egress.messages import Response
     from toolcrib.infra.secrets.secret import Secret
     from toolcrib.model.protocols import MakerTask
 

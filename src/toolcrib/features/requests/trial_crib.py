@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 from toolcrib.features.requests.built_package import write_files, write_generated
 from toolcrib.infra.egress.recorded import Recorded
 from toolcrib.infra.programs.observed_effects import find_deeds, read_effects
+from toolcrib.infra.sandbox import SandboxSettings
 from toolcrib.infra.sandbox.child import notifications, resource_limits
 from toolcrib.infra.sandbox.host import MAX_RESULT_BYTES
 from toolcrib.infra.sandbox.jobs import has_network
-from toolcrib.infra.sandbox.settings import SandboxSettings
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Chained, Script
 

@@ -9,14 +9,25 @@ from typing import TYPE_CHECKING
 from toolcrib.core.file_source import FileSource
 from toolcrib.core.resources import INSTALLED, LazyFormat
 from toolcrib.core.sources import Rank, ToolList
-from toolcrib.infra.settings import PROJECT_SCRIPTS, USER_SCRIPTS
+from toolcrib.infra.settings import PROJECT_SCRIPTS, USER_SCRIPTS, Table, read_words, setting
 from toolcrib.lib import __version__
 
 if TYPE_CHECKING:
     from toolcrib.core.plugins import Plugins
     from toolcrib.core.resources import Resources
 
-DEFAULT_TREES = (PROJECT_SCRIPTS, USER_SCRIPTS)
+
+class ScriptsSettings(Table, name="scripts"):
+    """Where script files with metadata lie."""
+
+    folders: tuple[str, ...] = setting(
+        default=(PROJECT_SCRIPTS, USER_SCRIPTS),
+        read=read_words,
+        opens=False,
+        summary="trees of script files with metadata, from the project folder; of equal names the earlier tree is meant",
+    )
+
+
 # What runs tools of these kinds is found along their chain of executors.
 EXECUTED_KINDS = (
     *("script", "subprocess", "http", "docker", "filesystem"),
@@ -46,7 +57,7 @@ def register(plugins: Plugins) -> None:
     plugins.add_command(
         "prepare", "toolcrib.features.scripts.commands:prepare", "Install what a Python script asks for."
     )
-    plugins.add_settings("scripts", "toolcrib.features.scripts.settings:ScriptsSettings")
+    plugins.add_settings("scripts", ScriptsSettings)
 
 
 def _script_trees(resources: Resources) -> dict[str, Path]:
@@ -55,7 +66,7 @@ def _script_trees(resources: Resources) -> dict[str, Path]:
     settings = resources.settings
     if settings.root is None and "scripts.folders" not in settings.places:
         return trees
-    for written in settings.said("scripts").get("folders", DEFAULT_TREES):
+    for written in settings.table(ScriptsSettings).folders:
         path = _tree(resources, written)
         if path is None or path in trees.values():
             continue

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from toolcrib.features.http_tools.response import explain_status
-from toolcrib.infra.egress.messages import Request, describe_binary, is_json, read_media_type, text_of
+from toolcrib.infra.egress import Request, describe_binary, is_json, read_media_type, text_of
 from toolcrib.infra.files.jail import encode_text, list_items, read_text
 from toolcrib.infra.secrets.secret import VariableMasking
 from toolcrib.lib.documents import read_json
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from toolcrib.features.scripts.chain import Order
+    from toolcrib.infra.egress import Response
     from toolcrib.infra.egress.client import Egress
-    from toolcrib.infra.egress.messages import Response
     from toolcrib.infra.files.jail import Jail
     from toolcrib.lib.http_syntax import HostList, Url
     from toolcrib.lib.templates import Place, Template

@@ -1,7 +1,179 @@
-"""Outgoing connections: strict URLs, checked addresses, own redirects, bounded bodies."""
+"""Outgoing connections: strict URLs, checked addresses, own redirects, bounded bodies.
 
-from toolcrib.infra.egress.client import Egress
-from toolcrib.infra.egress.messages import Request, Response
-from toolcrib.lib.http_syntax import HostList, HostPattern, Url, parse_hosts, parse_url
+Here: requests and responses. Build the request after a redirect, and tell JSON, text and binary bodies apart. What a response declares
+counts only if its bytes agree.
+"""
 
-__all__ = ["Egress", "HostList", "HostPattern", "Request", "Response", "Url", "parse_hosts", "parse_url"]
+from __future__ import annotations
+
+import codecs
+import re
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from toolcrib.infra.settings import Table, read_words, setting
+from toolcrib.lib.http_syntax import SAFE_METHODS, check_header, check_method
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from toolcrib.lib.http_syntax import Url
+
+
+class EgressSettings(Table, name="egress"):
+    """What connections of tools may reach besides public addresses."""
+
+    private: tuple[str, ...] = setting(
+        default=(), read=read_words, summary="private addresses that may be reached, each as `host:port`"
+    )
+
+
+TEXT_TYPES = frozenset(
+    {
+        "application/ecmascript",
+        "application/graphql",
+        "application/javascript",
+        "application/json",
+        "application/ndjson",
+        "application/sql",
+        "application/toml",
+        "application/x-javascript",
+        "application/x-ndjson",
+        "application/x-www-form-urlencoded",
+        "application/x-yaml",
+        "application/xml",
+        "application/yaml",
+    }
+)
+# The character sets of the web. Python has more codecs, some of which are not text encodings.
+CHARSETS = frozenset(
+    {"utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "ascii", "koi8-r", "koi8-u", "mac-roman"}
+    | {f"iso8859-{part}" for part in (*range(1, 12), *range(13, 17))}
+    | {f"cp{page}" for page in (866, 874, 932, 949, 950, *range(1250, 1259))}
+    | {"gb2312", "gbk", "gb18030", "big5", "big5hkscs", "euc_jp", "euc_kr", "iso2022_jp", "shift_jis"}
+)
+# A byte order mark belongs to the encoding, not to the text.
+UTF_8 = "utf-8-sig"
+MOVED = frozenset({301, 302})
+SEE_OTHER = 303
+REDIRECTS = MOVED | {SEE_OTHER, 307, 308}
+CREDENTIALS = frozenset({"authorization", "cookie"})
+
+_MEDIA_TYPE = re.compile(r"\s*([a-z0-9!#$&^_.+-]{1,60}/[a-z0-9!#$&^_.+-]{1,60})\s*(?:;|$)", re.ASCII)
+_CHARSET = re.compile(r";\s*charset\s*=\s*\"?([a-z0-9_.:+-]{1,40})\"?\s*(?:;|$)", re.ASCII)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Request:
+    """A request. `secret_headers` must not follow a redirect to another origin.
+
+    Headers and body are not in the repr because they may contain secrets.
+    """
+
+    url: Url
+    method: str = "GET"
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    body: bytes | None = field(default=None, repr=False)
+    secret_headers: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        check_method(self.method)
+        for name, value in self.headers.items():
+            check_header(name, value)
+
+    @property
+    def size(self) -> int:
+        """The size of headers and body in bytes."""
+        headers = sum(len(name.encode()) + len(value.encode()) for name, value in self.headers.items())
+        return headers + len(self.body or b"")
+
+    @property
+    def has_effects(self) -> bool:
+        """Whether sending the request may have changed something."""
+        return self.method not in SAFE_METHODS
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Response:
+    """A response. Header names are lower case, repeated headers joined; `hops` counts the redirects before it."""
+
+    url: Url
+    status: int
+    headers: Mapping[str, str] = field(repr=False)
+    body: bytes = field(repr=False)
+    hops: int = 0
+
+    @property
+    def location(self) -> str | None:
+        """The target of a redirect, or None."""
+        return self.headers.get("location") if self.status in REDIRECTS else None
+
+
+def redirect(request: Request, status: int, url: Url) -> Request:
+    """The request after a redirect; to another origin without credentials and body."""
+    crosses = url.origin != request.url.origin
+    becomes_get = request.method == "POST" if status in MOVED else status == SEE_OTHER and request.method != "HEAD"
+    bare = crosses or becomes_get
+    secrets = CREDENTIALS | {name.lower() for name in request.secret_headers} if crosses else frozenset()
+    headers = {
+        name: value
+        for name, value in request.headers.items()
+        if name.lower() not in secrets and not (bare and name.lower().startswith("content-"))
+    }
+    return replace(
+        request,
+        url=url,
+        method="GET" if becomes_get else request.method,
+        headers=headers,
+        body=None if bare else request.body,
+    )
+
+
+def read_media_type(content_type: str) -> str:
+    """The media type in lower case without parameters; empty if there is none."""
+    found = _MEDIA_TYPE.match(content_type.lower())
+    return found[1] if found else ""
+
+
+def is_json(media_type: str) -> bool:
+    """Whether the media type is JSON."""
+    return media_type in {"application/json", "text/json"} or media_type.endswith("+json")
+
+
+def text_of(response: Response) -> str | None:
+    """The text of the body, or None if it is not declared as text or does not decode."""
+    declared = response.headers.get("content-type", "").lower()
+    return decode_text(response.body, declared) if _is_text(read_media_type(declared)) else None
+
+
+def decode_text(body: bytes, content_type: str) -> str | None:
+    """Decode the body in its declared character set, UTF-8 by default; None if it does not decode."""
+    codec = codec_of(content_type)
+    try:
+        return None if codec is None else body.decode(codec)
+    except UnicodeDecodeError:
+        return None
+
+
+def codec_of(content_type: str) -> str | None:
+    """The codec of the declared character set, UTF_8 by default; None for one that is not supported."""
+    charset = _CHARSET.search(content_type.lower())
+    if charset is None:
+        return UTF_8
+    try:
+        name = codecs.lookup(charset[1]).name
+    except LookupError:
+        return None
+    if name not in CHARSETS:
+        return None
+    return UTF_8 if name == "utf-8" else name
+
+
+def describe_binary(response: Response) -> str:
+    """A sentence in place of a binary body."""
+    media_type = read_media_type(response.headers.get("content-type", "")) or "unknown"
+    return f"Binary content of type {media_type}, {len(response.body)} bytes; not shown."
+
+
+def _is_text(media_type: str) -> bool:
+    return media_type.startswith("text/") or media_type in TEXT_TYPES or media_type.endswith(("+json", "+xml", "+yaml"))

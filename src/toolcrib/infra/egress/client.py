@@ -7,8 +7,8 @@ from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
+from toolcrib.infra.egress import redirect
 from toolcrib.infra.egress.dialler import AddressPolicy, Dialler, parse_private, resolve_name
-from toolcrib.infra.egress.messages import redirect
 from toolcrib.infra.egress.proxy import ProxyLimits, serve_proxy
 from toolcrib.infra.egress.transport import exchange, open_session
 from toolcrib.lib.http_syntax import STANDARD_PORTS, follow_reference, parse_hosts
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from aiohttp import ClientSession
 
+    from toolcrib.infra.egress import Request, Response
     from toolcrib.infra.egress.dialler import Address, Resolve
-    from toolcrib.infra.egress.messages import Request, Response
     from toolcrib.infra.egress.proxy import ProxyLog
     from toolcrib.lib.http_syntax import HostList, Url
 

@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Sequence
     from contextlib import AbstractAsyncContextManager
 
+    from toolcrib.infra.egress import Request, Response
     from toolcrib.infra.egress.http1 import RequestHead
-    from toolcrib.infra.egress.messages import Request, Response
     from toolcrib.infra.egress.proxy import End
     from toolcrib.lib.http_syntax import HostList, Url
     from toolcrib.model.toolrequest import RecordedAnswer

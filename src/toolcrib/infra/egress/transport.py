@@ -14,7 +14,7 @@ from functools import cache, partial
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, cast
 
-from toolcrib.infra.egress.messages import REDIRECTS, Response
+from toolcrib.infra.egress import REDIRECTS, Response
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from aiohttp.http import RawResponseMessage
     from aiohttp.streams import StreamReader
 
+    from toolcrib.infra.egress import Request
     from toolcrib.infra.egress.dialler import Dialler
-    from toolcrib.infra.egress.messages import Request
     from toolcrib.lib.http_syntax import Url
 
 ACCEPTED_ENCODINGS = "gzip, deflate"

@@ -1,10 +1,21 @@
-"""Documents by key, in files or in memory: the keys, each a safe file path on every system, and the size of documents."""
+"""Documents by key: the keys, each a safe file path on every system, the size of documents, and the store in memory."""
 
 from __future__ import annotations
 
 import re
+import threading
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
 
+from toolcrib.infra.files.locks import Turns, held_already, not_free
 from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.protocols import LOCK_SECONDS, MAX_DOCUMENT_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 
 # A space, an id, the names of a tool and of its version, each as long as `lib.document_format` writes them, and an
 # extension.
@@ -67,3 +78,119 @@ def check_lock(name: str) -> None:
     """Refuse an invalid lock name."""
     if len(name) > MAX_KEY or not _FOLDER.fullmatch(name):
         raise ToolError(Kind.VALIDATION, f"{name[:80]!r} cannot be a lock of a store; write words, as in bundle/1")
+
+
+class MemoryStore:
+    """Documents in a dictionary; threads may share it."""
+
+    def __init__(self) -> None:
+        self._mutex = threading.Lock()
+        self._documents: dict[str, tuple[bytes, int, float]] = {}
+        # The number of the last change below each folder; a space is a folder.
+        self._changes: dict[str, int] = {}
+        self._count = 0
+        self._turns: WeakValueDictionary[str, Turns] = WeakValueDictionary()
+
+    def get(self, key: str, limit: int = MAX_DOCUMENT_BYTES) -> bytes | None:
+        """The document, or None; raises LIMIT_EXCEEDED for one of more than `limit` bytes."""
+        check_key(key)
+        kept = self._documents.get(key)
+        if kept is None:
+            return None
+        check_size(key, len(kept[0]), limit)
+        return kept[0]
+
+    def create(self, key: str, document: bytes) -> bool:
+        """Store a new document; False if the key exists."""
+        check_key(key)
+        with self._mutex:
+            if key in self._documents:
+                return False
+            self._documents[key] = document, self._note(key), time.time()
+        return True
+
+    def replace(self, key: str, document: bytes) -> None:
+        """Store a document, replacing the one of this key."""
+        check_key(key)
+        with self._mutex:
+            self._documents[key] = document, self._note(key), time.time()
+
+    def remove(self, key: str) -> bool:
+        """Remove a document; False if there is none."""
+        check_key(key)
+        with self._mutex:
+            if self._documents.pop(key, None) is None:
+                return False
+            self._note(key)
+        return True
+
+    def keys(self, prefix: str = "") -> list[str]:
+        """The keys with this prefix, sorted."""
+        return sorted(self.stamps(prefix))
+
+    def stamp(self, key: str) -> str | None:
+        """A value that changes whenever the document does; None if there is none."""
+        check_key(key)
+        kept = self._documents.get(key)
+        return None if kept is None else str(kept[1])
+
+    def changed_at(self, key: str) -> float | None:
+        """When the document last changed; None if there is none."""
+        check_key(key)
+        kept = self._documents.get(key)
+        return None if kept is None else kept[2]
+
+    def stamps(self, prefix: str) -> dict[str, str]:
+        """The stamps of all documents with this prefix."""
+        check_prefix(prefix)
+        with self._mutex:
+            return {key: str(change) for key, (_, change, _) in self._documents.items() if key.startswith(prefix)}
+
+    def folders(self, prefix: str) -> dict[str, str]:
+        """The folders directly below `prefix`, each with a stamp."""
+        place = "/".join(read_folder(prefix)) + "/"
+        with self._mutex:
+            rests = (key.removeprefix(place) for key in self._documents if key.startswith(place))
+            words = {rest.partition("/")[0] for rest in rests if "/" in rest}
+            return {word: str(self._changes[place + word]) for word in words}
+
+    def strangers(self, prefix: str) -> list[str]:
+        """Always empty: memory contains nothing but documents."""
+        read_folder(prefix)
+        return []
+
+    def discard(self, prefix: str) -> None:
+        """Remove everything below a folder atomically."""
+        place = "/".join(read_folder(prefix)) + "/"
+        with self._mutex:
+            for key in [key for key in self._documents if key.startswith(place)]:
+                del self._documents[key]
+                self._note(key)
+
+    def generation(self, space: str) -> str:
+        """A value that changes with every document of the space that is created, replaced or removed."""
+        check_space(space)
+        return str(self._changes.get(space, 0))
+
+    @contextmanager
+    def lock(self, name: str, seconds: float = LOCK_SECONDS) -> Iterator[None]:
+        """Hold the name exclusively among all threads; raises TRANSIENT at the deadline."""
+        check_lock(name)
+        with self._mutex:
+            turns = self._turns.setdefault(name, Turns())
+        if turns.mine:
+            raise held_already(name)
+        if not turns.enter(time.monotonic() + seconds):
+            raise not_free(name, seconds)
+        try:
+            yield
+        finally:
+            turns.leave()
+
+    def _note(self, key: str) -> int:
+        """Record a change for every folder of the key; returns its number."""
+        self._count += 1
+        place = key
+        while place := place.rpartition("/")[0]:
+            self._changes[place] = self._count
+        return self._count

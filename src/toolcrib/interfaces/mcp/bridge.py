@@ -35,7 +35,7 @@ from toolcrib.toolkit.cli import ExitCode, WrongUseError, log_on_stderr
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from toolcrib.infra.egress.messages import Response
+    from toolcrib.infra.egress import Response
     from toolcrib.interfaces.mcp.header_values import HeaderRule
     from toolcrib.interfaces.mcp.messages import Message, Params
 
