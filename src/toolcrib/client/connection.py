@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
@@ -17,7 +18,7 @@ from toolcrib.lib.http_syntax import HostList, HostPattern, parse_url
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
     from toolcrib.infra.egress import Response
     from toolcrib.infra.egress.dialler import Resolve
@@ -105,6 +106,21 @@ class Connection:
             return await egress.fetch(
                 request, hosts=self._hosts, max_bytes=MAX_ANSWER_BYTES, timeout=seconds, max_sent_bytes=MAX_SENT_BYTES
             )
+        except ToolError as problem:
+            raise self._explain(problem) from problem
+
+    @asynccontextmanager
+    async def stream(
+        self, method: str, target: str, headers: Mapping[str, str], body: bytes | None
+    ) -> AsyncIterator[tuple[Response, AsyncIterator[bytes]]]:
+        """Send a request as it is, with the token; gives the head of the answer, and its body in pieces as they arrive."""
+        request = Request(
+            url=parse_url(self.url + target), method=method, headers={**headers, **self._headers}, body=body
+        )
+        try:
+            egress = self._egress or await self._open()
+            async with egress.stream(request, hosts=self._hosts, max_piece=MAX_ANSWER_BYTES) as streamed:
+                yield streamed
         except ToolError as problem:
             raise self._explain(problem) from problem
 

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import asynccontextmanager
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from toolcrib.infra.egress import redirect
 from toolcrib.infra.egress.dialler import AddressPolicy, Dialler, parse_private, resolve_name
 from toolcrib.infra.egress.proxy import ProxyLimits, serve_proxy
-from toolcrib.infra.egress.transport import exchange, open_session
+from toolcrib.infra.egress.transport import exchange, exchange_streamed, open_session
 from toolcrib.lib.http_syntax import STANDARD_PORTS, follow_reference, parse_hosts
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
     from contextlib import AbstractAsyncContextManager
 
     from aiohttp import ClientSession
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     from toolcrib.infra.egress.dialler import Address, Resolve
     from toolcrib.infra.egress.proxy import ProxyLog
     from toolcrib.lib.http_syntax import HostList, Url
-
-    Exchange = Callable[[Request, int], Awaitable[Response]]
 
 MAX_REDIRECTS = 5
 MAX_SENT_BYTES = 1_000_000
@@ -47,7 +46,7 @@ class Egress:
         self._patterns = tuple(allowed)
         self._ports = STANDARD_PORTS | {port for _, port in self._policy.private}
         self._dialler = Dialler(policy=self._policy, resolve=resolve or resolve_name)
-        self._ways: dict[asyncio.AbstractEventLoop, tuple[Exchange, AsyncGenerator[None, None]]] = {}
+        self._ways: dict[asyncio.AbstractEventLoop, tuple[ClientSession, AsyncGenerator[None, None]]] = {}
 
     @cached_property
     def _allowed(self) -> HostList:
@@ -91,6 +90,17 @@ class Egress:
                 details={"origin": request.url.origin, "seconds": timeout},
             ) from None
 
+    @asynccontextmanager
+    async def stream(
+        self, request: Request, *, hosts: HostList | None, max_piece: int
+    ) -> AsyncIterator[tuple[Response, AsyncIterator[bytes]]]:
+        """Send the request and read its response piece by piece, for as long as the block lasts; follows no redirect."""
+        self.check(request.url, hosts)
+        await self._check_port(request.url, hosts)
+        session, _ = self._ways.get(asyncio.get_running_loop()) or await self._open()
+        async with exchange_streamed(session, request, max_piece) as streamed:
+            yield streamed
+
     def proxy(
         self, hosts: HostList | None, *, deadline: float, limits: ProxyLimits | None = None
     ) -> Callable[[socket.socket], AbstractAsyncContextManager[ProxyLog]]:
@@ -128,8 +138,8 @@ class Egress:
         # A pooled connection does not resolve again, so the host is checked here every time.
         self.check(request.url, hosts)
         await self._check_port(request.url, hosts)
-        exchange, _ = self._ways.get(asyncio.get_running_loop()) or await self._open()
-        return await exchange(request, max_bytes)
+        session, _ = self._ways.get(asyncio.get_running_loop()) or await self._open()
+        return await exchange(session, request, max_bytes)
 
     async def _check_port(self, url: Url, hosts: HostList | None) -> None:
         """Refuse a name at a port that only `private` names, unless all its addresses are listed there."""
@@ -144,13 +154,13 @@ class Egress:
         if url.port not in self._ports or any((address, url.port) not in private for address in addresses):
             raise _unnamed_port(url)
 
-    async def _open(self) -> tuple[Exchange, AsyncGenerator[None, None]]:
+    async def _open(self) -> tuple[ClientSession, AsyncGenerator[None, None]]:
         """Open a session for the running loop."""
         session = open_session(self._dialler)
         keeper = _close_with_loop(session)
         await anext(keeper)
         self._ways = {known: way for known, way in self._ways.items() if not known.is_closed()}
-        way = self._ways[asyncio.get_running_loop()] = (partial(exchange, session), keeper)
+        way = self._ways[asyncio.get_running_loop()] = (session, keeper)
         return way
 
 

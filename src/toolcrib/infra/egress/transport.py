@@ -9,6 +9,7 @@ import errno
 import os
 import socket
 import zlib
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import cache, partial
 from ipaddress import ip_address
@@ -18,7 +19,7 @@ from toolcrib.infra.egress import REDIRECTS, Response
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterable, Mapping
+    from collections.abc import AsyncIterable, AsyncIterator, Mapping
 
     import aiohttp
     import yarl
@@ -87,6 +88,31 @@ async def exchange(session: aiohttp.ClientSession, request: Request, max_bytes: 
             return Response(url=request.url, status=status, headers=headers, body=body)
     except (aiohttp.ClientError, FloodError) as error:
         # Not chained: messages of aiohttp quote the whole URL, and its query may contain a secret.
+        raise _explain(error, reading) from None
+
+
+@asynccontextmanager
+async def exchange_streamed(
+    session: aiohttp.ClientSession, request: Request, max_piece: int
+) -> AsyncIterator[tuple[Response, AsyncIterator[bytes]]]:
+    """Send one request; gives the head of the response, and its body in pieces as they arrive."""
+    import aiohttp
+
+    reading = Reading(origin=request.url.origin, max_bytes=max_piece, has_effects=request.has_effects)
+    headers = {**request.headers, "Accept-Encoding": "identity"}
+    try:
+        async with session.request(
+            request.method, to_yarl(request.url), headers=headers, data=request.body, allow_redirects=False
+        ) as answer:
+            told = _join_headers(answer)
+            decoder = _decoder(reading, told.get("content-encoding", ""))
+
+            async def pieces() -> AsyncIterator[bytes]:
+                async for piece in answer.content.iter_any():
+                    yield decoder.feed(piece, max_piece)
+
+            yield Response(url=request.url, status=answer.status, headers=told, body=b""), pieces()
+    except (aiohttp.ClientError, FloodError) as error:
         raise _explain(error, reading) from None
 
 

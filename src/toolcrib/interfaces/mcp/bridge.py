@@ -1,7 +1,7 @@
 """Pass the messages of a client on standard input and output to the endpoint `/mcp` of a server elsewhere.
 
-Each message is one POST whose answer is read whole. So a client of the older wire is not declared able to answer questions, which
-would come in the middle of an answer, and streams of changes are refused.
+Each message is one POST, and what the server answers is passed on as it comes: progress, questions, the result. On the older wire changes come in
+a stream of their own, and an answer that is cut off is resumed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 import orjson
 
 from toolcrib.client.connection import TOKEN_VARIABLE, Connection
-from toolcrib.interfaces.mcp.client_link import CAPABILITIES
 from toolcrib.interfaces.mcp.header_values import NAMED, argument_headers, encode, header_rules
 from toolcrib.interfaces.mcp.messages import (
     Code,
@@ -22,7 +21,6 @@ from toolcrib.interfaces.mcp.messages import (
     ProtocolError,
     Request,
     UnreadableError,
-    dump,
     read_message,
     write_error,
 )
@@ -33,16 +31,23 @@ from toolcrib.model.errors import Kind, ToolError
 from toolcrib.toolkit.cli import ExitCode, WrongUseError, log_on_stderr
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import AsyncIterator
 
     from toolcrib.infra.egress import Response
     from toolcrib.interfaces.mcp.header_values import HeaderRule
     from toolcrib.interfaces.mcp.messages import Message, Params
 
 PATH = "/mcp"
+# How long the server may take for an answer that is no stream, and how long a stream may be silent.
 SECONDS = 600.0
-UNAUTHORIZED = 401
+QUIET_SECONDS = 60.0
+RESUME_TRIES = 10
 LISTEN = "subscriptions/listen"
+REFUSED = 400
+UNAUTHORIZED = 401
+FORBIDDEN = 403
+MAX_EVENT_ID = 2_000
+MAX_RETRY_DIGITS = 5
 ACCEPT = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
 
 
@@ -84,12 +89,18 @@ class Bridge:
         # Whatever follows an `initialize` waits until that was answered.
         self._order = asyncio.Lock()
         self._session: dict[str, str] = {}
+        self._listening: asyncio.Task[None] | None = None
+        self._subscriptions: set[object] = set()
         self._rules: dict[str, tuple[HeaderRule, ...]] = {}
 
     async def run(self) -> None:
         """Pass messages on until the client closes its end, and answer what it asked before that."""
         Reader(self._opening.source, asyncio.get_running_loop(), Lines(self._receive).feed, self._over.set).start()
         await self._over.wait()
+        # What has no end is not waited for.
+        for endless in (self._listening, *map(self._running.get, self._subscriptions)):
+            if endless is not None:
+                endless.cancel()
         if self._running:
             await asyncio.wait(self._running.values(), timeout=DRAIN_SECONDS)
         for task in tuple(self._running.values()):
@@ -124,40 +135,122 @@ class Bridge:
             return
         task = asyncio.get_running_loop().create_task(self._pass_on(line, message))
         self._running[key] = task
-        task.add_done_callback(lambda _: self._running.pop(key, None))
+        if isinstance(message, Request) and message.method == LISTEN:
+            self._subscriptions.add(key)
+        task.add_done_callback(lambda _: self._forget(key))
+
+    def _forget(self, key: object) -> None:
+        self._running.pop(key, None)
+        self._subscriptions.discard(key)
 
     async def _pass_on(self, line: bytes, message: Message) -> None:
         request_id = message.id if isinstance(message, Request) else None
         try:
-            for answer in await self._exchange(line, message):
-                self._writer.answer(answer)
-        except ProtocolError as problem:
-            if request_id is not None:
-                self._writer.answer(write_error(request_id, problem))
+            if isinstance(message, Request) and message.method == "initialize":
+                async with self._order:
+                    self._session = {}
+                    await self._exchange(line, message, {})
+            else:
+                async with self._order:
+                    headers = self._headers(message) or self._session
+                await self._exchange(line, message, headers)
         except ToolError as problem:
             if request_id is not None:
                 error = ProtocolError(Code.INTERNAL, problem.message, data={"type": str(problem.kind)})
                 self._writer.answer(write_error(request_id, error))
+        if isinstance(message, Notification) and message.method == "notifications/initialized":
+            self._listen()
 
-    async def _exchange(self, line: bytes, message: Message) -> list[bytes]:
-        """What the server answers to one message."""
-        if isinstance(message, Request) and message.method == LISTEN:
-            raise ProtocolError(Code.METHOD_NOT_FOUND, "crib mcp --url passes on no streams of changes; list again")
-        if isinstance(message, Request) and message.method == "initialize":
-            async with self._order:
-                response = await self._post(dump(_without_questions(message)), {})
-                answers = self._read(response)
-                self._note_session(response, answers)
-                return answers
-        async with self._order:
-            headers = self._headers(message) or self._session
-        answers = self._read(await self._post(line, headers))
-        if isinstance(message, Request) and message.method == "tools/list":
-            self._note_tools(answers)
-        return answers
+    async def _exchange(self, line: bytes, message: Message, headers: dict[str, str]) -> None:
+        """Send a message, and pass on what the server answers as it comes."""
+        wanted = message.id if isinstance(message, Request) else None
+        cut = Cut()
+        try:
+            if await self._converse("POST", headers, line, cut, message):
+                return
+        except ToolError:
+            # Only a stream of the older wire can be resumed, and only one of which an event was seen.
+            if not cut.event_id or "MCP-Session-Id" not in headers:
+                raise
+        if wanted is None:
+            return
+        for _ in range(RESUME_TRIES):
+            if not cut.event_id or "MCP-Session-Id" not in headers:
+                break
+            await asyncio.sleep(cut.retry_seconds)
+            with suppress(ToolError):
+                if await self._converse("GET", {**headers, "Last-Event-ID": cut.event_id}, None, cut, message):
+                    return
+        reason = (
+            f"{self._connection.url} ended the answer before the result; what it did is unknown, make the request again"
+        )
+        raise ToolError(Kind.TRANSIENT, reason, partial_side_effects=True)
 
-    async def _post(self, body: bytes, headers: dict[str, str]) -> Response:
-        return await self._connection.send("POST", PATH, {**ACCEPT, **headers}, body, SECONDS)
+    async def _converse(
+        self, method: str, headers: dict[str, str], body: bytes | None, cut: Cut, message: Message | None
+    ) -> bool:
+        """Pass on the messages of one answer; whether the one that was asked for is among them, or nothing was asked for."""
+        wanted = message.id if isinstance(message, Request) else None
+        is_answered = wanted is None
+        async with self._connection.stream(method, PATH, {**ACCEPT, **headers}, body) as (response, pieces):
+            is_stream = response.headers.get("content-type", "").startswith("text/event-stream")
+            if not is_stream:
+                answer = await self._read_whole(response, pieces)
+                if message is None:
+                    raise ToolError(Kind.PERMANENT, f"{self._connection.url} has no stream of changes")
+                if answer:
+                    self._note(message, response, answer)
+                    self._writer.answer(answer)
+                return True
+            async for found in read_events(_in_time(pieces, QUIET_SECONDS), cut):
+                one = self._check(found, response)
+                if wanted is not None and _answers(one, wanted):
+                    is_answered = True
+                    self._note(message, response, found)
+                if "id" in one:
+                    self._writer.answer(_one_line(found))
+                else:
+                    self._writer.notify(_one_line(found))
+        return is_answered
+
+    async def _read_whole(self, response: Response, pieces: AsyncIterator[bytes]) -> bytes:
+        """An answer of one message; empty where there is none. Raises for one that is none of the protocol."""
+        body = bytearray()
+        async for piece in _in_time(pieces, SECONDS):
+            body += piece
+            if len(body) > MAX_LINE:
+                raise ToolError(Kind.LIMIT_EXCEEDED, f"{self._connection.url} answers with more than {MAX_LINE} bytes")
+        if not body and response.status < REFUSED:
+            return b""
+        self._check(bytes(body), response)
+        return _one_line(bytes(body))
+
+    def _listen(self) -> None:
+        """Hear of changes, from now on; on the older wire the server tells of them in a stream of its own."""
+        if self._listening is not None:
+            self._listening.cancel()
+        if "MCP-Session-Id" in self._session:
+            self._listening = asyncio.create_task(self._hear_changes(dict(self._session)))
+
+    async def _hear_changes(self, headers: dict[str, str]) -> None:
+        cut = Cut()
+        while True:
+            resumed = {"Last-Event-ID": cut.event_id} if cut.event_id else {}
+            try:
+                await self._converse("GET", {**headers, **resumed}, None, cut, None)
+            except ToolError as problem:
+                if problem.kind not in {Kind.TRANSIENT, Kind.TIMEOUT}:
+                    return
+            await asyncio.sleep(cut.retry_seconds)
+
+    def _note(self, message: Message | None, response: Response, answer: bytes) -> None:
+        """Remember what later messages need of an answer."""
+        if not isinstance(message, Request):
+            return
+        if message.method == "initialize":
+            self._note_session(response, [answer])
+        elif message.method == "tools/list":
+            self._note_tools([answer])
 
     def _note_session(self, response: Response, answers: list[bytes]) -> None:
         agreed = orjson.loads(answers[-1]).get("result", {}) if answers else {}
@@ -183,40 +276,76 @@ class Bridge:
         rules = self._rules.get(named, ()) if message.method == "tools/call" else ()
         return headers | {"Mcp-Name": encode(named)} | argument_headers(rules, message.params.get("arguments"))
 
-    def _read(self, response: Response) -> list[bytes]:
-        """The messages of an answer; raises for one that is none of the protocol."""
-        try:
-            return [_one_line(found) for found in _messages(response) if found]
-        except ValueError:
-            pass
+    def _check(self, raw: bytes, response: Response) -> Params:
+        """A message of the protocol; raises for what is none, with what the server says instead."""
+        with suppress(ValueError):
+            found = orjson.loads(raw)
+            if isinstance(found, dict) and found.get("jsonrpc") == "2.0":
+                return found
+            if isinstance(found, dict) and response.status in {UNAUTHORIZED, FORBIDDEN}:
+                cure = f"put a token that may do it into the variable {TOKEN_VARIABLE}"
+                raise ToolError(Kind.AUTH, f"{self._connection.url}: {found.get('detail')!s:.500}; {cure}")
         why = f"{self._connection.url} answers with status {response.status}"
         if response.status == UNAUTHORIZED:
             raise ToolError(Kind.AUTH, f"{why}; put a token that it knows into the variable {TOKEN_VARIABLE}")
+        if "location" in response.headers:
+            raise ToolError(
+                Kind.PERMANENT, f"{why} and sends its clients elsewhere; give that URL, if it is the server"
+            )
         raise ToolError(Kind.PERMANENT, f"{why} and not as a server of this protocol; is this the URL of crib serve?")
 
 
-def _messages(response: Response) -> Iterator[bytes]:
-    if not response.headers.get("content-type", "").startswith("text/event-stream"):
-        yield response.body
-        return
-    for line in response.body.split(b"\n"):
-        if line.startswith(b"data:"):
-            yield line.removeprefix(b"data:").strip()
+class Cut:
+    """Where a stream was cut off: the last event that came, and when to come back."""
+
+    def __init__(self) -> None:
+        self.event_id = ""
+        self.retry_seconds = 1.0
+
+
+async def read_events(pieces: AsyncIterator[bytes], cut: Cut) -> AsyncIterator[bytes]:
+    """The messages of a stream as they come; an empty event says only its id."""
+    buffer = b""
+    event_id = data = b""
+    async for piece in pieces:
+        buffer += piece
+        if len(buffer) > MAX_LINE:
+            raise ToolError(Kind.LIMIT_EXCEEDED, f"an event of the server has more than {MAX_LINE} bytes")
+        *lines, buffer = buffer.split(b"\n")
+        for line in lines:
+            field, _, value = line.rstrip(b"\r").partition(b":")
+            value = value.removeprefix(b" ")
+            if field == b"data":
+                data += value
+            elif field == b"id" and len(value) <= MAX_EVENT_ID:
+                event_id = value
+            elif field == b"retry" and value.isdigit() and len(value) <= MAX_RETRY_DIGITS:
+                cut.retry_seconds = int(value) / 1000
+            elif not field and not value:
+                if data:
+                    yield data
+                # Only what was passed on has been seen.
+                cut.event_id = event_id.decode("ascii", "replace") if event_id.isascii() else ""
+                data = b""
+
+
+async def _in_time(pieces: AsyncIterator[bytes], seconds: float) -> AsyncIterator[bytes]:
+    """The pieces; a server that falls silent is not waited for without end."""
+    while True:
+        try:
+            async with asyncio.timeout(seconds):
+                piece = await anext(pieces)
+        except StopAsyncIteration:
+            return
+        except TimeoutError:
+            raise ToolError(Kind.TIMEOUT, f"the server was silent for {seconds:g} s", retryable=True) from None
+        yield piece
+
+
+def _answers(message: Params, request_id: object) -> bool:
+    return message.get("id") == request_id and "method" not in message
 
 
 def _one_line(raw: bytes) -> bytes:
-    """A message of the protocol as one line, otherwise as it came; raises ValueError for what is none."""
-    found = orjson.loads(raw)
-    if not isinstance(found, dict) or found.get("jsonrpc") != "2.0":
-        raise ValueError
-    # A line break within JSON is white space between its parts.
+    """A message as one line; a line break within JSON is white space between its parts."""
     return b" ".join(raw.splitlines())
-
-
-def _without_questions(message: Request) -> Params:
-    """The opening of a session whose client is asked nothing."""
-    declared = message.params.get("capabilities")
-    questions = set(CAPABILITIES.values())
-    kept = {key: said for key, said in declared.items() if key not in questions} if isinstance(declared, dict) else {}
-    params = {**message.params, "capabilities": kept}
-    return {"jsonrpc": "2.0", "id": message.id, "method": message.method, "params": params}
