@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from toolcrib.client.connection import TOKEN_VARIABLE, Connection
+from toolcrib.client.connection import MAX_ANSWER_BYTES, TOKEN_VARIABLE, Connection
 from toolcrib.interfaces.mcp.header_values import NAMED, argument_headers, encode, header_rules
 from toolcrib.interfaces.mcp.messages import (
     Code,
@@ -218,8 +218,9 @@ class Bridge:
         body = bytearray()
         async for piece in _in_time(pieces, SECONDS):
             body += piece
-            if len(body) > MAX_LINE:
-                raise ToolError(Kind.LIMIT_EXCEEDED, f"{self._connection.url} answers with more than {MAX_LINE} bytes")
+            if len(body) > MAX_ANSWER_BYTES:
+                reason = f"{self._connection.url} answers with more than {MAX_ANSWER_BYTES} bytes"
+                raise ToolError(Kind.LIMIT_EXCEEDED, reason)
         if not body and response.status < REFUSED:
             return b""
         self._check(bytes(body), response)
@@ -305,13 +306,17 @@ class Cut:
 
 async def read_events(pieces: AsyncIterator[bytes], cut: Cut) -> AsyncIterator[bytes]:
     """The messages of a stream as they come; an empty event says only its id."""
-    buffer = b""
+    rest = bytearray()
     event_id = data = b""
     async for piece in pieces:
-        buffer += piece
-        if len(buffer) > MAX_LINE:
-            raise ToolError(Kind.LIMIT_EXCEEDED, f"an event of the server has more than {MAX_LINE} bytes")
-        *lines, buffer = buffer.split(b"\n")
+        rest += piece
+        if len(rest) + len(data) > MAX_ANSWER_BYTES:
+            raise ToolError(Kind.LIMIT_EXCEEDED, f"an event of the server has more than {MAX_ANSWER_BYTES} bytes")
+        # A long event comes in many pieces, of which only the last has its end.
+        if b"\n" not in piece:
+            continue
+        *lines, last = bytes(rest).split(b"\n")
+        rest = bytearray(last)
         for line in lines:
             field, _, value = line.rstrip(b"\r").partition(b":")
             value = value.removeprefix(b" ")
