@@ -184,9 +184,14 @@ class Crib:
         return tuple(entry for entry in self._catalog.entries() if entry.tool.bundle != SYSTEM_BUNDLE)
 
     @property
+    def unstored_entries(self) -> tuple[Entry, ...]:
+        """The same without the tools that are stored in bundles, of which there may be very many."""
+        return tuple(entry for entry in self._catalog.entries(stored=False) if entry.tool.bundle != SYSTEM_BUNDLE)
+
+    @property
     def executors(self) -> tuple[Entry, ...]:
         """The platform's own primitives and runtimes, which execute other tools."""
-        return tuple(entry for entry in self._catalog.entries() if entry.tool.bundle == SYSTEM_BUNDLE)
+        return tuple(entry for entry in self._catalog.entries(stored=False) if entry.tool.bundle == SYSTEM_BUNDLE)
 
     def find(self, name: str, session: Session | None = None) -> Entry | None:
         """The tool of that name, slug or address, as a session finds it if one is given."""

@@ -168,13 +168,17 @@ class Catalog:
                     return entry.tool
         return self.require(name).tool
 
-    def entries(self, session: Session | None = None) -> Iterator[Entry]:
-        """Every tool that the current caller may see, source by source; for a session of an earlier version, as that has them."""
+    def entries(self, session: Session | None = None, *, stored: bool = True) -> Iterator[Entry]:
+        """Every tool that the current caller may see, source by source; for a session of an earlier version, as that has them.
+
+        Without `stored`, those of bundles are left out, of which there may be very many.
+        """
         if session is None or session.tools_version in ("", self.tools_version):
             listed: Iterable[Entry] = self._indexed().addresses.values()
         else:
             listed = chain.from_iterable(source.entries(session) for source in self._sources if source.listed)
-        searched = (source.entries() for source in self._sources if not source.listed)
+        unlisted = (source for source in self._sources if not source.listed)
+        searched = (source.entries() for source in unlisted if stored or source.rank != Rank.BUNDLES)
         found = chain(map(self._switches.apply, listed), chain.from_iterable(searched))
         view = current_view()
         return found if view is None else (entry for entry in found if view.shows(entry.tool))

@@ -77,6 +77,10 @@ class DescribedCrib(Protocol):
         """Every tool there is, with its switch, but those that only run others."""
 
     @property
+    def unstored_entries(self) -> tuple[Entry, ...]:
+        """The same without the tools that are stored in bundles."""
+
+    @property
     def executors(self) -> tuple[Entry, ...]:
         """The platform's own primitives and runtimes, which execute other tools."""
 
@@ -183,17 +187,17 @@ def _from_root(path: Path, root: Path | None) -> str:
 
 
 def listed(
-    crib: DescribedCrib, *, tags: Iterable[str] = (), executors: bool = False
+    crib: DescribedCrib, *, tags: Iterable[str] = (), executors: bool = False, stored: bool = True
 ) -> list[tuple[str, Callable[[], Facts]]]:
     """What a list of tools shows, each by its address and described when that is asked for.
 
     These are all tools, or those with every one of the tags, and behind them the folders that are not built; or what
-    executes tools.
+    executes tools. Without `stored`, those of bundles are left out.
     """
     wanted = {tag.casefold() for tag in tags}
     entries = [
         entry
-        for entry in (crib.executors if executors else crib.entries)
+        for entry in (crib.executors if executors else crib.entries if stored else crib.unstored_entries)
         if wanted <= {tag.casefold() for tag in entry.tool.tags}
     ]
     unbuilt = [] if executors or wanted or current_view() is not None else unbuilt_facts(crib)

@@ -102,7 +102,7 @@ class Bundles:
             max_tools=max_tools,
             clock=clock,
         )
-        self.list_bundles, self.list_tools = listing.bundles, listing.tools
+        self.list_bundles, self.list_tools, self.list_stored = listing.bundles, listing.tools, listing.stored
         self.search, self.ask = listing.search, listing.ask
         self.find, self.entry = self._lookup.find, self._lookup.entry
         self.put_bundle, self.switch_bundle = self._editor.put_bundle, self._editor.switch_bundle

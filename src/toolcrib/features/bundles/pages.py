@@ -17,8 +17,9 @@ from toolcrib.core.sources import current_view
 from toolcrib.features.bundles.stored_documents import check_bundle_id
 from toolcrib.infra.search.tokens import Hit, Tier
 from toolcrib.lib.names import slug_of
-from toolcrib.model.bundle import Found, Page
+from toolcrib.model.bundle import Found, Owner, Page
 from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.tool import Entry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -136,6 +137,29 @@ class Listing:
             if (kept := self._usable(row.id, counts, include_disabled=include_disabled)) is not None
         )
         return self._page(query, found, size, is_complete=is_complete)
+
+    def stored(
+        self, *, tags: Collection[str] = (), after: str = "", patience: float | None = None
+    ) -> tuple[Iterator[tuple[str, Entry]], bool]:
+        """The tools that are stored, read one by one as they are taken, each with its place; and whether that is all of them.
+
+        Those behind the place `after`, with all of the tags, in capitals or not.
+        """
+        is_complete = self.lookup.look(patience)
+        wanted = {tag.casefold() for tag in tags}
+
+        def rows_behind(last: Row | None) -> list[Row]:
+            page = partial(self.index.page, limit=MAX_PAGE_SIZE, include_disabled=True)
+            return self._read(lambda: page(after=after if last is None else last.id), is_complete=is_complete)
+
+        rows = (row for row in _batches(rows_behind, MAX_PAGE_SIZE) if wanted <= {tag.casefold() for tag in row.tags})
+        found = ((row.id, self._usable(row.id, {}, include_disabled=True)) for row in rows)
+        entries = (
+            (place, Entry(tool=kept.tool, enabled=kept.usable, reason=kept.reason))
+            for place, kept in found
+            if kept is not None and kept.tool is not None and kept.bundle.owner is Owner.STORE
+        )
+        return entries, is_complete
 
     def search(
         self,

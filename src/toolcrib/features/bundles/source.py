@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING
 
 from toolcrib.core.sources import Rank
 from toolcrib.lib.names import slug_of
-from toolcrib.model.bundle import Owner
-from toolcrib.model.tool import Entry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,9 +14,9 @@ if TYPE_CHECKING:
     from toolcrib.features.bundles.facade import Bundles
     from toolcrib.model.errors import ToolError
     from toolcrib.model.session import Session
+    from toolcrib.model.tool import Entry
 
 BUNDLES = "bundles"
-PAGE = 256
 ID_LETTERS = 36
 
 
@@ -47,15 +45,10 @@ class BundleSource:
 
     def entries(self, session: Session | None = None) -> Iterator[Entry]:
         """Every tool that is stored in a bundle."""
-        token, bundles = "", self._stored
-        while bundles is not None:
-            page = bundles.list_tools(include_disabled=True, page_size=PAGE, page_token=token)
-            for kept in page.items:
-                if kept.bundle.owner is Owner.STORE and kept.tool is not None:
-                    yield Entry(tool=kept.tool, enabled=kept.usable, reason=kept.reason)
-            token = page.next_token
-            if not token:
-                return
+        bundles = self._stored
+        if bundles is not None:
+            entries, _ = bundles.list_stored()
+            yield from (entry for _, entry in entries)
 
     def generation(self) -> object:
         """A value that changes whenever a stored tool does, at most 100 ms late."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextvars import Context
-from typing import TYPE_CHECKING
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
 
-from toolcrib.core.describe import all_facts_of, found_facts, listed
+from toolcrib.core.describe import all_facts_of, facts_of, found_facts, listed
 from toolcrib.core.sources import current_view
 from toolcrib.features.bundles.endpoints import INDEX_SECONDS
 from toolcrib.features.requests.endpoint_handlers import QueueThreads
@@ -51,11 +52,29 @@ if TYPE_CHECKING:
 logger = logging.getLogger("toolcrib.http")
 
 PAGE = 100
+# Greater than the position of any tool.
+UNBUILT_ORDER = 1_000_000_000
 PIECE = 100_000
 MAX_PIECE = 1_000_000
 MAX_OFFSET = 2**40
 # The health of this server is reported without waiting long for the queue's server.
 QUEUE_SECONDS = 2
+
+
+class _Place(NamedTuple):
+    """Where a page of tools begins: behind an address, or behind a place among the stored ones."""
+
+    stored: bool = False
+    after: str = ""
+    position: int = 0
+
+    @classmethod
+    def of(cls, told: object) -> _Place:
+        """The place that a token tells; without one, the beginning."""
+        if not isinstance(told, list):
+            return cls()
+        stored, after, number = told
+        return cls(stored=bool(stored), after=str(after), position=int(number))
 
 
 class OverviewEndpoints:
@@ -71,7 +90,7 @@ class OverviewEndpoints:
         self._cursors = crib.bundles.cursors
 
     async def tools(self, request: Request) -> Answer:
-        """GET /crib/tools: every tool in the order of addresses, the one that a name means, or those that match a search."""
+        """GET /crib/tools: every tool, the one that a name means, or those that match a search."""
         return answer_json(await self._threads.read(self._list, request.query))
 
     async def result(self, request: Request) -> Answer:
@@ -131,15 +150,47 @@ class OverviewEndpoints:
         if query.has("q") or query.has("question"):
             return self._search(query)
         asked = ["facts", sorted(set(tags)), executors]
-        after = str(self._cursors.read(asked, token)) if token else ""
-        tools = listed(self._crib, tags=tags, executors=executors)
-        rest = sorted((address, order, facts) for order, (address, facts) in enumerate(tools) if address > after)
-        page = rest[:size]
-        return {
-            # Pages are in the order of addresses; `order` is the position in the list as it is shown, by precedence of names.
-            "tools": [{**facts(), "order": order} for _, order, facts in page],
-            "nextPageToken": self._cursors.write(asked, page[-1][0]) if len(rest) > size else None,
+        place = _Place.of(self._cursors.read(asked, token) if token else None)
+        tools, following, is_complete = self._page(place, size, tags=tags, executors=executors)
+        answer: dict[str, object] = {
+            "tools": tools,
+            "nextPageToken": self._cursors.write(asked, following) if following else None,
         }
+        return answer if is_complete else {**answer, "indexing": True}
+
+    def _page(
+        self, place: _Place, size: int, *, tags: tuple[str, ...], executors: bool
+    ) -> tuple[list[Facts], _Place | None, bool]:
+        """First the tools of files, functions and folders by their addresses, then those of bundles as their index has them.
+
+        A page opens only the documents of the stored tools that are on it. `order` is the position in the list as it is shown,
+        by precedence of names; folders that are not built come last there.
+        """
+        tools: list[Facts] = []
+        if not place.stored:
+            known = listed(self._crib, tags=tags, executors=executors, stored=False)
+            rest = sorted(
+                (address, order, facts) for order, (address, facts) in enumerate(known) if address > place.after
+            )
+            for _, order, facts in rest[:size]:
+                shown = facts()
+                tools.append({**shown, "order": order if shown.get("built", True) else UNBUILT_ORDER + order})
+            if len(rest) > size:
+                return tools, _Place(stored=False, after=rest[size - 1][0]), True
+            place = _Place(stored=True, position=len(known))
+        if executors:
+            return tools, None, True
+        stored, is_complete = self._crib.bundles.list_stored(tags=tags, after=place.after, patience=INDEX_SECONDS)
+        room = size - len(tools)
+        found = [*islice(stored, room + 1)]
+        tools += [
+            {**facts_of(self._crib, entry), "order": place.position + number}
+            for number, (_, entry) in enumerate(found[:room])
+        ]
+        if len(found) <= room:
+            return tools, None, is_complete
+        after = found[room - 1][0] if room else place.after
+        return tools, _Place(stored=True, after=after, position=place.position + room), is_complete
 
     def _find(self, name: str) -> Facts:
         if not name:
@@ -218,6 +269,7 @@ OVERVIEW_ENDPOINTS = EndpointTable(
             handler=OverviewEndpoints.tools,
             scope=Scope.READ,
             summary="List every tool from every source, with all its facts.",
+            description="First the tools of files, functions and folders by address, then those of bundles, bundle by bundle.",
             query=(
                 text("name", "Only the tool with this name, slug or address.", minLength=1),
                 TYPED,
@@ -229,7 +281,7 @@ OVERVIEW_ENDPOINTS = EndpointTable(
                 PAGE_TOKEN,
             ),
             refusals=(404,),
-            replies={200: Reply(description="A page of tools, in the order of their addresses.", schema="FactsPage")},
+            replies={200: Reply(description="A page of tools.", schema="FactsPage")},
         ),
         Endpoint(
             name="readResult",
