@@ -8,8 +8,8 @@ import sys
 import pytest
 
 # The numbers of today; a change may lower them, and must not raise them without a reason.
-# A file's hints are read by two modules and a table, and its result is written by the one that writes every result.
-MOST_MODULES = {"file tool": 65, "host function": 63}
+# A file is read by three modules and a table beside its format, and its result is written by the one that writes every result.
+MOST_MODULES = {"file tool": 66, "host function": 63}
 COUNT = """
 import sys
 from toolcrib.__main__ import main

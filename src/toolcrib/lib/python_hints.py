@@ -87,13 +87,13 @@ class SyntaxHints:
     contains itself ends up in `definitions`. `converts` tells that JSON is not what every hint asks for.
     """
 
-    def __init__(self, module: ast.Module) -> None:
+    def __init__(self, module: ast.Module, table: ClassTable | None = None) -> None:
         self.warnings: list[str] = []
         self.definitions: dict[str, object] = {}
         self.unfolded = False
         self.converts = False
         self.of_results = False
-        self._table = ClassTable(module)
+        self._table = table or ClassTable(module)
         self._opened: list[str] = []
         self._recursive: set[str] = set()
         self._models = 0

@@ -11,7 +11,7 @@ from soaks import examples
 from toolcrib import Kind, Tool, ToolError
 from toolcrib.features.python_files.format import PlainFile
 from toolcrib.lib.schema import check_parameters, check_schema
-from toolcrib.model.tool import Origin, Script
+from toolcrib.model.tool import Chained, Origin, Script
 
 PATH = Path("tools/weather.py")
 
@@ -119,7 +119,7 @@ class TestWhatAFileSays:
     def test_several_candidates_are_listed(self):
         assert refusal("def a(): ...\ndef b(): ...") == (
             "tools/weather.py: which function is the tool? found a, b; "
-            "name one `weather` or `run`, or begin the others with '_'"
+            'name one `weather` or `run`, begin the others with \'_\', or write __tools__ = ["a", "b"]'
         )
 
     def test_a_file_without_a_public_function_is_refused_with_the_cure(self):
@@ -446,14 +446,127 @@ class TestHostileFiles:
         assert caught.value.kind in (Kind.VALIDATION, Kind.LIMIT_EXCEEDED)
 
 
-@pytest.mark.parametrize("decorator", ["@tool(confirm=True)", "@toolcrib.tool(requires=['net.http'])", "@tool()"])
-def test_a_file_that_declares_what_nobody_would_obey_is_refused(tmp_path, decorator):
-    path = tmp_path / "pay.py"
-    code = f"from toolcrib import tool\nimport toolcrib\n{decorator}\ndef pay(n: int) -> int:\n    return n\n"
-    with pytest.raises(ToolError, match=r"pay\.py:4: what @tool\(…\) declares is not read .* modules.tools"):
-        PlainFile().read(path, code.encode())
+def read_all(text: str, path: Path = PATH) -> dict[str, Tool]:
+    return {made.name: made for made in PlainFile().read(path, dedent(text).encode())}
 
 
-def test_a_bare_decorator_declares_nothing_and_is_left_alone(tmp_path):
-    code = b"from toolcrib import tool\n@tool\ndef pay(n: int) -> int:\n    return n\n"
-    assert PlainFile().read(tmp_path / "pay.py", code)[0].name == "pay"
+class TestSeveralTools:
+    def test_a_file_says_which_functions_are_tools(self):
+        made = read_all('__tools__ = ["a", "b"]\ndef a(x: int): "A."\ndef b(): "B."\ndef c(): "C."')
+        assert {name: tool.run.entry for name, tool in made.items()} == {"a": "a", "b": "b"}  # type: ignore[union-attr]
+        assert [tool.description for tool in made.values()] == ["A.", "B."]
+        assert not any(tool.warnings for tool in made.values())
+
+    def test_a_decorator_on_each_says_so_too(self):
+        text = """
+            import toolcrib
+            from toolcrib import tool as offered
+            @offered
+            def a(): "A."
+            @toolcrib.tool(name="bee", confirm=True)
+            def b(): "B."
+            def helper(): "C."
+        """
+        made = read_all(text)
+        assert {name: tool.requires_confirmation for name, tool in made.items()} == {"a": False, "bee": True}
+
+    def test_functions_with_a_docstring_are_meant_where_nothing_is_said(self):
+        made = read_all('def a(): "A."\ndef b(): "B."\ndef c(): ...')
+        assert list(made) == ["a", "b"]
+        assert made["a"].warnings == (
+            'tools/weather.py:1: a, b are tools, as each has a docstring; say so: __tools__ = ["a", "b"]',
+        )
+
+    def test_beside_the_function_of_the_files_name_one_that_is_used_is_a_helper(self):
+        made = read_all('def weather(): return helper()\ndef helper(): "B."\ndef other(): "C."')
+        assert list(made) == ["weather", "other"]
+
+    def test_the_main_of_a_program_is_no_tool(self):
+        made = read_all('def a(): "A."\ndef main(argv=None): "Run."\nif __name__ == "__main__": main()')
+        assert {name: tool.run.entry for name, tool in made.items()} == {"weather": "a"}  # type: ignore[union-attr]
+
+    @pytest.mark.parametrize(
+        ("listed", "words"),
+        [
+            ("names()", "weather.py:1: __tools__: write a list of the names of functions, such as"),
+            ("[]", "write a list of the names of functions"),
+            ("['a', 'nope']", "nope is no public function of this file; it has a"),
+        ],
+    )
+    def test_a_list_that_cannot_be_obeyed_is_refused(self, listed, words):
+        assert words in refusal(f"__tools__ = {listed}\ndef a(): ...")
+
+    def test_a_function_that_is_defined_twice_comes_with_a_warning(self):
+        made = read("def weather(a: int): 'Old.'\ndef weather(b: int): 'New.'")
+        assert "tools/weather.py:2: weather is defined twice, at line 1 too; the last one counts" in made.warnings[0]
+
+
+class TestWhatTheDecoratorDeclares:
+    def test_its_literals_are_read(self):
+        made = read(
+            """
+            from toolcrib import Cost, RetryPolicy, SideEffects, tool
+
+            @tool(name="pay", description="Pay.", version="2.0.0", confirm=True, side_effects=SideEffects.WRITES, tags=["money"],
+                  timeout=1.5, calls_per_minute=6, retry=RetryPolicy(max_attempts=2), cost=Cost(per_invocation=0.1),
+                  requires=["net.http"], modes=["text"], behaviour="action", idempotent=True)
+            def weather(n: int) -> int:
+                return n
+            """
+        )
+        assert (made.name, made.description, made.version) == ("pay", "Pay.", "2.0.0")
+        assert (made.requires_confirmation, made.side_effects, made.behaviour) == (True, "writes", "action")
+        assert (made.limits.timeout_ms, made.limits.calls_per_minute) == (1500, 6)
+        assert made.limits.retry is not None
+        assert made.cost is not None
+        assert (made.requires, made.modes, made.tags) == (frozenset({"net.http"}), frozenset({"text"}), ("money",))
+        assert isinstance(made.run, Chained)
+
+    def test_schemas_of_its_own_replace_those_of_the_signature(self):
+        schema = {"type": "object", "properties": {"n": {"type": "integer", "minimum": 1}}, "required": ["n"]}
+        made = read(f"from toolcrib import tool\n@tool(parameters={schema})\ndef weather(n): 'Look.'")
+        assert made.parameters == schema
+
+    @pytest.mark.parametrize(
+        ("options", "words"),
+        [
+            ("confirm=ASK", "weather.py:2: @tool(confirm=…): is not a literal, and nothing of the file is run"),
+            ("confirm='no'", "@tool(confirm='no'): write True or False"),
+            ("bundle='other'", "bundle is no option of a file; it has name, description"),
+            ("'pay'", "takes its options by name; write @tool(name=…)"),
+            ("**more", "takes its options by name"),
+            ("timeout=-1", "timeout_ms must be greater than 0"),
+            ("timeout='soon'", "@tool(…): "),
+            ("requires=['everything']", "@tool(requires=…): 'everything': write dotted names"),
+            ("retry=RetryPolicy(max_attempts=0)", "max_attempts must be at least 1"),
+            ("parameters={'type': 'string'}", "must say"),
+            ("modes=['smell']", "write one or more of"),
+        ],
+    )
+    def test_what_cannot_be_obeyed_is_refused(self, options, words):
+        assert words in refusal(
+            f"from toolcrib import tool\n@tool({options})\ndef weather(n: int) -> int:\n    return n"
+        )
+
+    def test_a_decorator_of_that_name_that_is_not_ours_is_refused(self):
+        message = refusal("from elsewhere import tool\n@tool(confirm=True)\ndef weather(): ...")
+        assert (
+            "what @tool(…) declares is not read, as it is not toolcrib's; write: from toolcrib import tool" in message
+        )
+
+    def test_a_bare_decorator_declares_nothing(self):
+        assert read("from toolcrib import tool\n@tool\ndef pay(n: int) -> int:\n    return n").name == "weather"
+
+
+def test_a_file_with_packages_of_its_own_runs_where_they_are_installed():
+    text = '# /// script\n# dependencies = ["left-pad"]\n# ///\ndef weather(): "Look."'
+    assert isinstance(read(text).run, Chained)
+    assert isinstance(read("def weather(): 'Look.'").run, Script)
+
+
+def test_a_part_of_a_package_is_refused_with_the_cure():
+    message = refusal("from .formatting import euro\ndef weather(): ...")
+    assert message == (
+        "tools/weather.py:1: from .formatting import euro is a relative import, and a file here is no part of a package; "
+        "put what it needs beside it and write: from formatting import euro"
+    )

@@ -5,12 +5,11 @@ from __future__ import annotations
 import builtins
 import functools
 import inspect
-import math
 import types
 import typing
 from collections import abc
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypedDict, cast
+from typing import TYPE_CHECKING, cast
 
 from toolcrib.features.functions.decorators import MARK, functions_among, is_tool
 from toolcrib.features.functions.hints import HintError, HintReader
@@ -18,16 +17,16 @@ from toolcrib.features.functions.values import Field, NotJSON, as_default, read_
 from toolcrib.lib.docstring import read_docstring
 from toolcrib.lib.json_values import ConversionError
 from toolcrib.lib.schema import check_parameters, check_schema
+from toolcrib.lib.tool_options import read_options
 from toolcrib.model.call import Context
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.model.tool import MODES, Behaviour, Function, Limits, Origin, SideEffects, Tool
+from toolcrib.model.tool import Function, Origin, Tool
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from types import ModuleType
 
     from toolcrib.features.functions.decorators import Options
-    from toolcrib.model.tool import Cost
 
 
 if typing.TYPE_CHECKING:
@@ -270,7 +269,9 @@ def tool_of(function: object) -> Tool:
             ),
             origin=origin,
             warnings=warnings,
-            **_declared(options),
+            bundle=options.get("bundle", "host"),
+            source_type="function",
+            **read_options(options),
         )
     except ToolError as error:
         raise ToolError(error.kind, f"{place}: {error.message}") from None
@@ -278,71 +279,11 @@ def tool_of(function: object) -> Tool:
         raise ToolError(Kind.VALIDATION, f"{place}: {error}") from None
 
 
-class Declared(TypedDict):
-    """The fields of a Tool that only its author can declare."""
-
-    version: str
-    bundle: str
-    source_type: str
-    behaviour: Behaviour | None
-    side_effects: SideEffects | None
-    idempotent: bool
-    requires_confirmation: bool
-    modes: frozenset[str] | None
-    requires: frozenset[str]
-    tags: tuple[str, ...]
-    limits: Limits
-    cost: Cost | None
-
-
-def _declared(options: Options) -> Declared:
-    modes = options.get("modes")
-    behaviour, effects = options.get("behaviour"), options.get("side_effects")
-    return {
-        "version": options.get("version", "1.0.0"),
-        "bundle": options.get("bundle", "host"),
-        "source_type": "function",
-        "behaviour": None if behaviour is None else Behaviour(behaviour),
-        "side_effects": None if effects is None else SideEffects(effects),
-        "idempotent": options.get("idempotent", False),
-        "requires_confirmation": options.get("confirm", False),
-        "modes": None if modes is None else _modes(modes),
-        "requires": frozenset(_words("requires", options.get("requires", ()))),
-        "tags": tuple(_words("tags", options.get("tags", ()))),
-        "limits": _limits(options),
-        "cost": options.get("cost"),
-    }
-
-
-def _limits(options: Options) -> Limits:
-    seconds = options.get("timeout")
-    return Limits(
-        timeout_ms=None if seconds is None else math.ceil(seconds * 1000),
-        latency_budget_ms=options.get("latency_budget_ms"),
-        calls_per_minute=options.get("calls_per_minute"),
-        retry=options.get("retry"),
-    )
-
-
 def _wants_thread(options: Options, *, is_async: bool) -> bool:
     if is_async and options.get("thread"):
         message = "thread=True is for plain functions; an async function waits without one, so leave it out"
         raise ToolError(Kind.VALIDATION, message)
     return not is_async and (options.get("thread", False) or options.get("timeout") is not None)
-
-
-def _modes(modes: Iterable[str]) -> frozenset[str]:
-    given = frozenset(_words("modes", modes))
-    if given and given <= MODES:
-        return given
-    message = f"modes {sorted(given)}: write one or more of {', '.join(sorted(MODES))}"
-    raise ToolError(Kind.VALIDATION, message)
-
-
-def _words(name: str, words: Iterable[str]) -> list[str]:
-    if not isinstance(words, str):
-        return list(words)
-    raise ToolError(Kind.VALIDATION, f"{name} is a list of words; write [{words!r}]")
 
 
 def _plain_function(function: Callable[..., object]) -> Callable[..., object]:

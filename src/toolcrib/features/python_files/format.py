@@ -1,16 +1,19 @@
-"""Read plain `.py` files whose public function is the tool: by their syntax tree; nothing of a file runs before it is called.
+"""Read plain `.py` files whose public functions are tools: by their syntax tree; nothing of a file runs before it is called.
 
-The file names the tool. Its public function is the one named like the file, else `run`, else the only one.
+A file with one tool names it. Its function is the one named like the file, else `run`, else the only public one. A file says
+that it holds several with `__tools__`, or with `@tool` on each; each then goes by the name of its function. Where it says
+nothing, public functions with a docstring are meant, with a warning.
 """
 
 from __future__ import annotations
 
 import ast
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from toolcrib.lib.docstring import read_docstring
 from toolcrib.lib.names import is_capability
-from toolcrib.lib.python_classes import literal
+from toolcrib.lib.python_classes import ClassTable, literal
 from toolcrib.lib.python_hints import HintError, SyntaxHints
 from toolcrib.lib.python_signature import (
     BASE_TOOL_CURE,
@@ -22,12 +25,15 @@ from toolcrib.lib.python_signature import (
     top_imports,
     writable,
 )
-from toolcrib.lib.schema import check_schema
+from toolcrib.lib.schema import check_parameters, check_schema
+from toolcrib.lib.tool_options import read_options
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.model.tool import Chained, Origin, Script, Tool
+from toolcrib.model.tool import Behaviour, Chained, Cost, Origin, RetryPolicy, Script, SideEffects, Tool
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
+    from typing import Any
 
     from toolcrib.lib.python_signature import AnyFunction
 
@@ -35,6 +41,35 @@ OTHER_FILES = frozenset({"conftest", "setup"})
 # A smaller file in which every name stands for itself cannot hold a schema past our limits; checking it would take as long as reading it.
 SURELY_SMALL = 16_000
 REQUIRES = "__requires__"
+TOOLS = "__tools__"
+PACKAGES = b"# /// script"
+DECORATORS = frozenset({"toolcrib.tool", "toolcrib.features.functions.decorators.tool"})
+# The options of `@tool(…)` that a file may use. Each call has a process of its own, so `thread` changes nothing.
+OPTIONS = (
+    *(
+        "name",
+        "description",
+        "version",
+        "requires",
+        "confirm",
+        "behaviour",
+        "side_effects",
+        "idempotent",
+        "modes",
+        "tags",
+    ),
+    *("timeout", "thread", "latency_budget_ms", "calls_per_minute", "retry", "cost", "parameters", "output_schema"),
+)
+KINDS: dict[str, type] = {
+    **dict.fromkeys(("confirm", "idempotent", "thread"), bool),
+    **dict.fromkeys(("name", "description", "version"), str),
+    **dict.fromkeys(("requires", "tags", "modes"), list),
+}
+WRITTEN = {bool: "True or False", str: "a text", list: "a list of words"}
+CLASSES: dict[str, Any] = {"RetryPolicy": RetryPolicy, "Cost": Cost}
+WORDS: dict[str, Any] = {"Behaviour": Behaviour, "SideEffects": SideEffects}
+NOT_LITERAL = "is not a literal, and nothing of the file is run to find out; write the value itself"
+MAX_NAMED = 20
 
 
 class PlainFile:
@@ -50,108 +85,267 @@ class PlainFile:
         )
 
     def read(self, path: Path, code: bytes) -> list[Tool]:
-        """The one tool of the file."""
-        return [_read(path, code)]
+        """The tools of the file."""
+        module = parse_python(code, str(path))
+        refuse_base_tools(module, str(path))
+        file = _File(path, code, module, ClassTable(module))
+        _refuse_relative_imports(file)
+        chosen = _choose(file)
+        tools = [_read(file, function, len(chosen)) for function in chosen]
+        return [replace(tools[0], warnings=(*tools[0].warnings, *file.warnings)), *tools[1:]]
 
 
-def _read(path: Path, code: bytes) -> Tool:
-    """The one tool of the file."""
-    place = str(path)
-    module = parse_python(code, place)
-    refuse_base_tools(module, place)
-    function = _public_function(module, path)
-    place = f"{place}:{function.lineno}"
-    _refuse_declarations(function, place)
+@dataclass(frozen=True, slots=True)
+class _File:
+    """A file that was parsed; `warnings` are about no single function."""
+
+    path: Path
+    code: bytes
+    module: ast.Module
+    table: ClassTable
+    warnings: list[str] = field(default_factory=list)
+
+
+def _read(file: _File, function: AnyFunction, count: int) -> Tool:
+    place = f"{file.path}:{function.lineno}"
     try:
-        return _tool(path, code, module, function, place)
+        return _tool(file, function, place, is_only=count == 1)
     except HintError as error:
         raise ToolError(Kind.VALIDATION, f"{place}: {error}") from None
     except RecursionError:
         raise ToolError(Kind.VALIDATION, f"{place}: nested too deeply; make it simpler") from None
 
 
-def _refuse_declarations(function: AnyFunction, place: str) -> None:
-    """Refuse what only running code would obey: a file that asks to be confirmed must not run unasked."""
-    for decorator in function.decorator_list:
-        if isinstance(decorator, ast.Call) and last_name(decorator.func) == "tool":
-            message = f"{place}: what @tool(…) declares is not read in a folder of files"
-            raise ToolError(Kind.VALIDATION, f"{message}; {BASE_TOOL_CURE}")
+def _refuse_relative_imports(file: _File) -> None:
+    """Refuse a part of a package: alone it cannot be imported."""
+    for statement in file.module.body:
+        if isinstance(statement, ast.ImportFrom) and statement.level:
+            names = ", ".join(alias.name for alias in statement.names)
+            written = f"from {'.' * statement.level}{statement.module or ''} import {names}"
+            cure = f"from {statement.module} import {names}" if statement.module else f"import {names}"
+            message = f"{file.path}:{statement.lineno}: {written[:80]} is a relative import, and a file here is no part of a package"
+            raise ToolError(Kind.VALIDATION, f"{message}; put what it needs beside it and write: {cure[:80]}")
 
 
-def _public_function(module: ast.Module, path: Path) -> AnyFunction:
-    public = {
-        statement.name: statement
-        for statement in module.body
-        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef) and not statement.name.startswith("_")
-    }
-    wanted = path.stem.replace("-", "_")
+# Which functions are tools.
+
+
+def _choose(file: _File) -> list[AnyFunction]:
+    """The functions of the file that are tools, in their order."""
+    public: dict[str, AnyFunction] = {}
+    for statement in file.module.body:
+        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef) and not statement.name.startswith("_"):
+            if statement.name in public:
+                first = public[statement.name].lineno
+                file.warnings.append(
+                    f"{file.path}:{statement.lineno}: {statement.name} is defined twice, at line {first} too; the last one counts, so remove the other"
+                )
+            public[statement.name] = statement
+    if (listed := _listed(file, public)) is not None:
+        return listed
+    if marked := [function for function in public.values() if _decorator(file, function) is not None]:
+        return marked
+    return _certain(file, public)
+
+
+def _listed(file: _File, public: dict[str, AnyFunction]) -> list[AnyFunction] | None:
+    """The functions that `__tools__` names; None if there is no such list."""
+    found = _assigned(file.module, TOOLS)
+    if found is None:
+        return None
+    names = literal(found.value)
+    place = f"{file.path}:{found.lineno}: {TOOLS}"
+    if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
+        raise ToolError(Kind.VALIDATION, f"{place}: write a list of the names of functions, such as [{_some(public)}]")
+    if missing := [name for name in names if name not in public]:
+        message = f"{place}: {', '.join(map(str, missing))[:80]} is no public function of this file"
+        raise ToolError(Kind.VALIDATION, f"{message}; it has {', '.join(list(public)[:MAX_NAMED]) or 'none'}")
+    return [public[name] for name in dict.fromkeys(names)]
+
+
+def _certain(file: _File, public: dict[str, AnyFunction]) -> list[AnyFunction]:
+    """The functions that are meant where the file does not say."""
+    wanted = file.path.stem.replace("-", "_")
     if len(public) == 1:
-        return next(iter(public.values()))
-    if found := public.get(wanted) or public.get("run"):
-        return found
+        return list(public.values())
     if not public:
-        message = f"{path}: no public function; write `def {wanted}(…):`, or begin the file's name with '_'"
+        message = f"{file.path}: no public function; write `def {wanted}(…):`, or begin the file's name with '_'"
         raise ToolError(Kind.VALIDATION, message)
-    names = ", ".join(list(public)[:20])
-    message = (
-        f"{path}: which function is the tool? found {names}; name one `{wanted}` or `run`, or begin the others with '_'"
-    )
-    raise ToolError(Kind.VALIDATION, message)
+    if wanted not in public and "run" in public:
+        return [public["run"]]
+    named = public.get(wanted)
+    # Beside a function that bears the file's name, one that others of the file use is a helper.
+    used = set() if named is None else {name for name in public if _is_used(file.module, name)}
+    found = [
+        function
+        for name, function in public.items()
+        if function is named
+        or (name not in used and ast.get_docstring(function, clean=False) and not _is_program(file, function))
+    ]
+    if not found:
+        message = f"{file.path}: which function is the tool? found {', '.join(list(public)[:MAX_NAMED])}"
+        cure = f"name one `{wanted}` or `run`, begin the others with '_', or write {TOOLS} = [{_some(public)}]"
+        raise ToolError(Kind.VALIDATION, f"{message}; {cure}")
+    if len(found) > 1:
+        names = ", ".join(function.name for function in found[:MAX_NAMED])
+        written = ", ".join(f'"{function.name}"' for function in found[:MAX_NAMED])
+        file.warnings.append(
+            f"{file.path}:{found[0].lineno}: {names} are tools, as each has a docstring; say so: {TOOLS} = [{written}]"
+        )
+    return found
 
 
-def _requires(module: ast.Module, path: Path) -> frozenset[str] | None:
-    """The capabilities that the file lists under `__requires__`; None if it does not."""
-    for statement in module.body:
-        if not isinstance(statement, ast.Assign) or not any(map(_is_requires, statement.targets)):
-            continue
-        words = literal(statement.value)
-        if isinstance(words, list | tuple) and all(isinstance(word, str) and is_capability(word) for word in words):
-            return frozenset(words)
-        message = f'{path}:{statement.lineno}: {REQUIRES}: write a list of dotted names, such as ["fs.read"]'
-        raise ToolError(Kind.VALIDATION, message)
+def _some(public: dict[str, AnyFunction]) -> str:
+    return ", ".join(f'"{name}"' for name in list(public)[:3])
+
+
+def _is_used(module: ast.Module, name: str) -> bool:
+    """Whether the file uses one of its functions outside of the function itself."""
+    others = (node for node in module.body if getattr(node, "name", "") != name)
+    return any(isinstance(inner, ast.Name) and inner.id == name for node in others for inner in ast.walk(node))
+
+
+def _is_program(file: _File, function: AnyFunction) -> bool:
+    """Whether it is the `main` that runs the file as a program."""
+    arguments = function.args
+    count = len(arguments.posonlyargs) + len(arguments.args) + len(arguments.kwonlyargs)
+    has_guard = any(isinstance(node, ast.If) and "__main__" in ast.unparse(node.test) for node in file.module.body)
+    return function.name == "main" and has_guard and count <= 1
+
+
+# What `@tool(…)` declares, read from its literals: a file that asks to be confirmed must not run unasked.
+
+
+def _decorator(file: _File, function: AnyFunction) -> ast.expr | None:
+    """The `@tool` of a function; None if it has none."""
+    for decorator in function.decorator_list:
+        inner = decorator.func if isinstance(decorator, ast.Call) else decorator
+        if file.table.full_name(inner) in DECORATORS:
+            return decorator
+        if isinstance(decorator, ast.Call) and last_name(inner) == "tool":
+            message = f"{file.path}:{function.lineno}: what @{ast.unparse(inner)[:80]}(…) declares is not read, as it is not toolcrib's"
+            raise ToolError(Kind.VALIDATION, f"{message}; write: from toolcrib import tool, or {BASE_TOOL_CURE}")
     return None
 
 
-def _is_requires(target: ast.expr) -> bool:
-    return isinstance(target, ast.Name) and target.id == REQUIRES
+def _options(file: _File, function: AnyFunction) -> dict[str, Any]:
+    """The options of `@tool(…)`."""
+    decorator = _decorator(file, function)
+    if not isinstance(decorator, ast.Call):
+        return {}
+    place = f"{file.path}:{decorator.lineno}: @tool"
+    if decorator.args or any(word.arg is None for word in decorator.keywords):
+        raise ToolError(Kind.VALIDATION, f"{place}: takes its options by name; write @tool(name=…)")
+    found: dict[str, Any] = {}
+    for word in decorator.keywords:
+        if word.arg not in OPTIONS:
+            raise ToolError(Kind.VALIDATION, f"{place}: {word.arg} is no option of a file; it has {', '.join(OPTIONS)}")
+        found[word.arg] = _option(word.value, f"{place}({word.arg}=…)")
+    for name, kinds in KINDS.items():
+        if name in found and not isinstance(found[name], kinds):
+            raise ToolError(Kind.VALIDATION, f"{place}({name}={found[name]!r:.40}): write {WRITTEN[kinds]}")
+    if wrong := [word for word in found.get("requires", ()) if not isinstance(word, str) or not is_capability(word)]:
+        raise ToolError(
+            Kind.VALIDATION, f'{place}(requires=…): {wrong[0]!r:.40}: write dotted names, such as ["fs.read"]'
+        )
+    return found
+
+
+def _option(node: ast.expr, place: str) -> Any:
+    if isinstance(node, ast.Attribute) and (words := WORDS.get(last_name(node.value))) is not None:
+        return getattr(words, node.attr, node.attr)
+    if isinstance(node, ast.Call) and (made := CLASSES.get(last_name(node.func))) is not None and not node.args:
+        values = {word.arg: _option(word.value, place) for word in node.keywords if word.arg is not None}
+        try:
+            return made(**values)
+        except (TypeError, ValueError) as error:
+            raise ToolError(Kind.VALIDATION, f"{place}: {error}; correct it") from None
+    value = literal(node)
+    if value is NotImplemented:
+        raise ToolError(Kind.VALIDATION, f"{place}: {NOT_LITERAL}")
+    return value
+
+
+def _assigned(module: ast.Module, name: str) -> ast.Assign | None:
+    """The statement that sets a variable of the file."""
+    return next(
+        (
+            found
+            for found in _assignments(module)
+            if any(isinstance(target, ast.Name) and target.id == name for target in found.targets)
+        ),
+        None,
+    )
+
+
+def _assignments(module: ast.Module) -> Iterator[ast.Assign]:
+    return (statement for statement in module.body if isinstance(statement, ast.Assign))
+
+
+def _requires(file: _File) -> frozenset[str] | None:
+    """The capabilities that the file lists under `__requires__`; None if it does not."""
+    found = _assigned(file.module, REQUIRES)
+    if found is None:
+        return None
+    words = literal(found.value)
+    if isinstance(words, list | tuple) and all(isinstance(word, str) and is_capability(word) for word in words):
+        return frozenset(words)
+    message = f'{file.path}:{found.lineno}: {REQUIRES}: write a list of dotted names, such as ["fs.read"]'
+    raise ToolError(Kind.VALIDATION, message)
 
 
 def _executed(script: Script) -> Chained:
-    """A file with capabilities takes the way that can give them: through the runtime of its language."""
+    """A file with capabilities or packages of its own takes the way that can give them: through the runtime of its language."""
     return Chained(
         kind=script.kind, tool_type="file", executor="python_runtime", folder=script.path.parent, script=script
     )
 
 
-def _tool(path: Path, code: bytes, module: ast.Module, function: AnyFunction, place: str) -> Tool:
-    hints = SyntaxHints(module)
+def _tool(file: _File, function: AnyFunction, place: str, *, is_only: bool) -> Tool:
+    path, code, module = file.path, file.code, file.module
+    options = _options(file, function)
+    hints = SyntaxHints(module, file.table)
     docstring = read_docstring(ast.get_docstring(function, clean=False))
     parameters = read_parameters(function, hints, docstring)
     output_schema = read_answer(function, hints)
+    if options.get("parameters") is not None:
+        parameters = options["parameters"]
+        check_parameters(parameters, f"{place}: @tool(parameters=…)")
+    if options.get("output_schema") is not None:
+        output_schema = options["output_schema"]
+        check_schema(output_schema, f"{place}: @tool(output_schema=…)")
     if len(code) > SURELY_SMALL or hints.unfolded:
         check_schema(parameters, f"{place}: parameters")
         check_schema(output_schema or {}, f"{place}: the answer")
-    description = docstring.summary or read_docstring(ast.get_docstring(module, clean=False)).summary
+    description = options.get("description") or docstring.summary
+    if not description and is_only:
+        description = read_docstring(ast.get_docstring(module, clean=False)).summary
     problems = [f"{place}: {problem}" for problem in hints.warnings]
+    name = str(options.get("name") or (path.stem if is_only else function.name))
     if not description:
-        description = path.stem.replace("_", " ").replace("-", " ").capitalize()
+        description = name.replace("_", " ").replace("-", " ").capitalize()
         problems.append(f"{place}: nothing describes {function.name}; write a docstring")
     # What converts arguments needs typing; a warm process has it ready.
     imports = tuple(dict.fromkeys((*top_imports(module), *(("typing",) if hints.converts else ()))))
     script = Script(path=path, code=code, language="python", entry=function.name, imports=imports)
-    requires = _requires(module, path)
+    requires = _requires(file)
     try:
+        declared = read_options(options)
+        declared["requires"] |= requires or frozenset()
+        needs_chain = requires is not None or declared["requires"] or PACKAGES in code
         return Tool(
-            name=path.stem,
-            description=writable(description),
+            name=name,
+            description=writable(str(description)),
             documentation=writable(docstring.description),
             parameters=parameters,
             output_schema=output_schema,
-            run=script if requires is None else _executed(script),
-            requires=requires or frozenset(),
+            run=_executed(script) if needs_chain else script,
             source_type="file",
             origin=Origin(place=str(path), line=function.lineno),
             warnings=tuple(problems),
+            **declared,
         )
     except ToolError as error:
         raise ToolError(error.kind, f"{path}: {error.message}") from None
+    except (ValueError, TypeError, OverflowError) as error:
+        raise ToolError(Kind.VALIDATION, f"{place}: @tool(…): {error}; correct it") from None
