@@ -102,7 +102,7 @@ codes: dict[str, Code] = {}
 key = RSAKey.generate_key(2048, parameters={"use": "sig", "alg": "RS256"}, private=True, auto_kid=True)
 
 
-class CodeGrant(AuthorizationCodeGrant):  # type: ignore[misc]  # authlib has no types
+class CodeGrant(AuthorizationCodeGrant):
     """Gives and takes codes."""
 
     TOKEN_ENDPOINT_AUTH_METHODS = ("client_secret_basic", "client_secret_post", "none")
@@ -135,7 +135,7 @@ class CodeGrant(AuthorizationCodeGrant):  # type: ignore[misc]  # authlib has no
         return User()
 
 
-class TokenGenerator(JWTBearerTokenGenerator):  # type: ignore[misc]  # authlib has no types
+class TokenGenerator(JWTBearerTokenGenerator):
     """Writes access tokens for the resource that the client names (RFC 8707)."""
 
     def get_jwks(self) -> KeySet:
@@ -147,7 +147,7 @@ class TokenGenerator(JWTBearerTokenGenerator):  # type: ignore[misc]  # authlib 
         return request.form.get("resource", client.client_id)
 
 
-class Registration(ClientRegistrationEndpoint):  # type: ignore[misc]  # authlib has no types
+class Registration(ClientRegistrationEndpoint):
     """Everybody may register."""
 
     def authenticate_token(self, request: Any) -> bool:
