@@ -73,10 +73,17 @@ def test_a_runtime_of_the_project_takes_the_place_of_ours(bench):
     assert chain.config == {"command": "cat"}
 
 
-def test_a_primitive_that_a_project_puts_in_the_place_of_ours_does_nothing(bench):
+def test_a_primitive_of_the_platforms_name_without_an_executor_means_the_platforms(bench):
     bench.tool("subprocess", None, kind="primitive", config={"command": "cat"})
+    chain = resolve(bench.tool(executor="subprocess"), bench.find)
+    assert names_of(chain) == ["sample", "subprocess"]
+    assert (chain.primitive, chain.config) == ("subprocess", {})
+
+
+def test_a_primitive_of_another_name_without_an_executor_runs_nothing(bench):
+    bench.tool("quantum", None, kind="primitive", config={"command": "cat"})
     with pytest.raises(ToolError, match="only the platform's own primitives have none") as caught:
-        resolve(bench.tool(executor="subprocess"), bench.find)
+        resolve(bench.tool(executor="quantum"), bench.find)
     assert caught.value.kind is Kind.EXECUTOR_NOT_FOUND
 
 

@@ -9,7 +9,17 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from toolcrib.lib.system_tools import BUNDLE, PRIMITIVE, RUNTIME, SUBPROCESS, is_ours, primitive_of
+from toolcrib.lib.system_tools import (
+    BUNDLE,
+    DOCKER,
+    FILESYSTEM,
+    HTTP_CLIENT,
+    PRIMITIVE,
+    RUNTIME,
+    SUBPROCESS,
+    is_ours,
+    primitive_of,
+)
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Chained
 
@@ -179,8 +189,9 @@ class BoundChain:
     def _granted(self, name: str) -> str | None:
         value = self._variable(self._tool, name)
         if value is None:
+            where = " for its docker container" if self._tool.kind == DOCKER else ""
             message = (
-                f"{self._tool.name} asks for the host's variable {name}, which is not granted to it; "
+                f"{self._tool.name} asks for the host's variable {name}{where}, which is not granted to it; "
                 f"the operator may add '{self._tool.name}:{name}' to the setting variables"
             )
             raise ToolError(Kind.CAPABILITY_MISSING, message, details={"missing": [name]})
@@ -209,12 +220,21 @@ def _look_up(tool: Tool, executor: str, bundle: str, find: FindExecutor) -> Tool
             "name one that is listed there, such as python_runtime, node_runtime or subprocess"
         )
         raise ToolError(Kind.EXECUTOR_NOT_FOUND, message, details={"executor": executor})
+    if entry.enabled and bundle != BUNDLE and _means_ours(entry.tool):
+        return _look_up(tool, entry.tool.name.replace("-", "_"), BUNDLE, find)
     if not entry.enabled:
         raise ToolError(Kind.DISABLED, f"{tool.name}: its executor {entry.tool.name} is disabled: {entry.reason}")
     if entry.tool.kind not in {RUNTIME, PRIMITIVE} or not isinstance(entry.tool.run, Chained):
         message = f"{tool.name}: {entry.tool.name} runs no other tool, it is a {entry.tool.kind}; name a runtime or a primitive"
         raise ToolError(Kind.EXECUTOR_NOT_FOUND, message, details={"executor": executor})
     return entry.tool
+
+
+def _means_ours(tool: Tool) -> bool:
+    """Whether a file only describes a primitive of the platform: it is called like one and names no executor."""
+    run = tool.run
+    is_bare = isinstance(run, Chained) and run.kind == PRIMITIVE and run.executor is None and not is_ours(tool)
+    return is_bare and tool.name.replace("-", "_") in {SUBPROCESS, HTTP_CLIENT, FILESYSTEM}
 
 
 def _refuse_unlisted(tool: Tool, executors: list[Tool]) -> None:

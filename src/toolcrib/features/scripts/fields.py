@@ -12,6 +12,7 @@ from toolcrib.features.scripts.schemas import Declared, read_schemas
 from toolcrib.lib.http_syntax import parse_hosts
 from toolcrib.lib.names import is_capability
 from toolcrib.lib.positions import SHOWN
+from toolcrib.lib.system_tools import FILESYSTEM, HTTP_CLIENT, PRIMITIVE, SUBPROCESS
 from toolcrib.model.errors import ToolError
 from toolcrib.model.tool import MAX_ATTEMPTS, MAX_NAME, RETRY_KEYS, Backoff, Cost, Limits, RetryPolicy
 
@@ -34,6 +35,7 @@ SAMPLES = {
     "description": "What the tool does",
     "executor_id": "python_runtime",
 }
+PRIMITIVES = frozenset({SUBPROCESS, HTTP_CLIENT, FILESYSTEM})
 RUNTIMES = {"javascript": "node_runtime", "bash": "bash"}
 KEYS = ("name", "description", "parameters", "input_schema", "outputs", "output_schema")
 
@@ -93,11 +95,14 @@ def read_forms(report: Report, identity: Identity) -> list[Form]:
 def _name(report: Report) -> str:
     if report.metadata.plain and "tool_id" not in report.metadata.slips:
         return _text(report, "tool_id")
-    is_code = bool(report.metadata.language)
-    if is_code and "tool_id" not in {*report.fields, *report.metadata.refused}:
+    is_missing = "tool_id" not in {*report.fields, *report.metadata.refused, *report.metadata.slips}
+    if is_missing:
         name = report.metadata.path.stem
         cure = f"rename it, or write {report.write('tool_id', suggest_name(name))}"
         subject = "the name of the file"
+        if not report.metadata.language:
+            text = f"is missing, so the file names the tool; write {report.write('tool_id', suggest_name(name))}"
+            report.warn(("tool_id",), text)
     else:
         name = _text(report, "tool_id")
         cure = f"write {report.write('tool_id', suggest_name(name))}"
@@ -142,11 +147,31 @@ def _version(report: Report) -> str:
 
 def _executor(report: Report, tool_type: str) -> str | None:
     if "executor_id" not in report.fields or report.fields["executor_id"] is not None:
-        return _text(report, "executor_id") or None
+        return _last_part(report, _text(report, "executor_id")) or None
+    if tool_type == PRIMITIVE and (name := _platform_name(report)):
+        report.warn(
+            ("executor_id",), f"null means the platform's own {name}; name it as executor, and remove this file"
+        )
     if tool_type and tool_type not in NEEDS_NO_EXECUTOR:
         text = f"null is for {', '.join(sorted(NEEDS_NO_EXECUTOR))}; name what runs a {tool_type[:SHOWN]!r}"
         report.refuse(("executor_id",), f"{text}: {report.write('executor_id', _sample(report, 'executor_id'))}")
     return None
+
+
+def _last_part(report: Report, executor: str) -> str:
+    """The name of an executor that is written as the path to its file."""
+    if "/" not in executor:
+        return executor
+    name = executor.rstrip("/").rpartition("/")[2].removesuffix(".yaml").removesuffix(".py")
+    report.warn(("executor_id",), f"{executor[:SHOWN]!r} is a path; write {report.write('executor_id', name)}")
+    return name
+
+
+def _platform_name(report: Report) -> str:
+    """The primitive of the platform that the file is called like; empty if there is none."""
+    written = report.fields.get("tool_id", report.metadata.path.stem)
+    name = str(written).replace("-", "_")
+    return name if name in PRIMITIVES else ""
 
 
 def _sample(report: Report, name: str) -> str:
@@ -228,6 +253,7 @@ MAX_TIMEOUT_SECONDS = 7 * 24 * 3600
 COST_NUMBERS = ("per_invocation", "per_minute", "estimated_duration")
 EXAMPLE_KEYS = ("arguments", "action", "description", "output")
 SWITCHES = ("deprecated", "experimental")
+CAPABILITY_LISTS = frozenset({"capabilities", "permissions"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -284,12 +310,33 @@ def read_options(report: Report) -> Options:
 
 
 def _requires(report: Report) -> frozenset[str]:
-    capabilities = _texts(report, "requires")
+    value = report.fields.get("requires")
+    capabilities = _required_in(report, value) if isinstance(value, dict) else _texts(report, "requires")
     for index, capability in enumerate(capabilities):
         if not is_capability(capability):
             text = f"{capability[:SHOWN]!r} is not in dotted notation; write it like fs.write"
             report.refuse(("requires", index), text)
     return frozenset(capabilities)
+
+
+def _required_in(report: Report, written: Mapping[str, object]) -> tuple[str, ...]:
+    """The capabilities of a mapping: those that are switched on, or the list under `capabilities`."""
+    found: list[str] = []
+    for name, value in written.items():
+        if is_capability(name) and isinstance(value, bool):
+            found += [name] if value else []
+        elif name in CAPABILITY_LISTS and isinstance(value, list) and all(isinstance(word, str) for word in value):
+            found += value
+        elif is_capability(name) or name in CAPABILITY_LISTS:
+            report.refuse(("requires", name), f"must be true, false or a list, not {value!r:.40}; write - {name}")
+        else:
+            report.warn(("requires", name), "is not read; only capabilities stand under requires, such as fs.read")
+    if not any(is_capability(name) or name in CAPABILITY_LISTS for name in written):
+        report.refuse(("requires",), "must be a list, not a mapping; write one item per line")
+        return ()
+    words = f"[{', '.join(found)}]"
+    report.warn(("requires",), f"is a mapping; write a list: requires: {words}")
+    return tuple(found)
 
 
 def _checked_hosts(report: Report, hosts: tuple[str, ...] | None) -> tuple[str, ...] | None:

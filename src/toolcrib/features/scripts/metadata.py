@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from toolcrib.lib.documents import check_plain, decode, read_json, read_toml
+from toolcrib.lib.javascript_source import JavaScript, NotLiteralError
 from toolcrib.lib.names import near_misses
 from toolcrib.lib.positions import Lines, json_lines, spell, toml_lines
 from toolcrib.lib.yaml import read_yaml
@@ -40,6 +41,8 @@ OPTIONAL = (
 FIELDS = frozenset(REQUIRED + OPTIONAL)
 # Other files say `version` or `description` too; a file with one of these is meant as a tool.
 MARKS = frozenset({"tool_id", "tool_type", "executor_id"})
+# How files of the format name their input schema besides.
+CONFIG_SCHEMAS = ("config_schema", "CONFIG_SCHEMA")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -171,8 +174,13 @@ def _metadata(path: Path, value: object, line_of: Callable[[Steps], int], notati
     if not isinstance(value, dict) or not _is_meant(value):
         return None
     fields = {name: value[name] for name in value if name in FIELDS}
+    alias = next((name for name in CONFIG_SCHEMAS if isinstance(value.get(name), dict)), None)
+    if alias is not None and fields.keys().isdisjoint({"parameters", "input_schema"}):
+        fields["input_schema"] = value[alias]
     report = Report(Metadata(path=path, fields=fields, line_of=line_of, notation=notation))
-    slips = warn_of_strangers(report, (), value, FIELDS)
+    slips = warn_of_strangers(report, (), [name for name in value if name != alias], FIELDS)
+    if alias is not None:
+        report.warn((alias,), "is read as the input schema; write input_schema")
     return replace(report.metadata, warnings=tuple(report.warnings), slips=slips)
 
 
@@ -190,6 +198,7 @@ NEEDED = TEXTS - {"tool_id"}
 WORDS = frozenset({"requires", "tags", "hosts"})
 NOTHING = frozenset({"null", "~"})
 DESCRIPTION = "__tool_description__"
+EXPORTED = re.compile(r"^export[ \t]+const[ \t]+__(?:tool_type|executor_id|tool_id)__", re.MULTILINE)
 
 # An unclosed comment reaches to the end, so that every character is read a bounded number of times.
 LEADING = re.compile(
@@ -228,7 +237,7 @@ def read_javascript_file(path: Path, code: bytes, *, plain: bool = False) -> Met
     reader = _Reader(path)
     comments = [*_comments(text)]
     reader.read(_choose_header(comments))
-    described = reader.read_variable(text)
+    described = reader.read_constants(text, comments) if EXPORTED.search(text) else reader.read_variable(text)
     if not described and not reader.is_marked():
         if plain:
             return reader.metadata(JAVASCRIPT, "javascript", code)
@@ -332,6 +341,7 @@ class _Reader:
         self._problems: list[str] = []
         self._refused: set[str] = set()
         self._strangers: dict[str, int] = {}
+        self._warnings: list[str] = []
 
     def is_marked(self) -> bool:
         """Whether the file means to be a tool."""
@@ -363,10 +373,41 @@ class _Reader:
             self._fields["description"] = _read_string(literal)
         return True
 
+    def read_constants(self, text: str, comments: list[list[Line]]) -> bool:
+        """Take the fields that are written as `export const __version__ = …`; tags count before them."""
+        code = JavaScript(text, str(self._path))
+        schema_names = dict.fromkeys(CONFIG_SCHEMAS, "input_schema")
+        variables = {**{f"__{name}__": name for name in FIELDS}, DESCRIPTION: "description", **schema_names}
+        for variable, where in code.found.values.items():
+            name = variables.get(variable)
+            if name is None or name in self._fields:
+                continue
+            line = code[where.start - 1].line
+            try:
+                self._fields[name] = code.literal(where)
+            except NotLiteralError:
+                self._refused.add(name)
+                self._refuse(
+                    line,
+                    variable,
+                    "is not a literal, and nothing of the file is run to find out; write the value itself",
+                )
+                continue
+            self._lines[name,] = line
+            if variable in CONFIG_SCHEMAS:
+                self._warnings.append(
+                    f"{self._path}:{line}: {variable}: is read as the input schema; write @input_schema"
+                )
+        where_it_stands = next((line for at, line in self._lines.items() if at), 1)
+        self._warnings.append(
+            f"{self._path}:{where_it_stands}: export const __…__ is read as metadata; write @version and so on in the first comment"
+        )
+        return bool(self._fields.keys() & MARKS) or bool(comments and self.is_marked())
+
     def metadata(self, notation: Notation, language: str, code: bytes) -> Metadata:
         """Everything that was found."""
         slips = near_misses(self._strangers, FIELDS)
-        warnings = [
+        warnings = self._warnings + [
             f"{self._path}:{self._strangers[name]}: {notation.spell(name)}: is not read; write {notation.spell(meant)}"
             for name, meant in slips
         ]

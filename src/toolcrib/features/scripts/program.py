@@ -46,6 +46,8 @@ VARIABLES = "env"
 FOLDER = "cwd"
 INPUT = "stdin"
 FUNCTION = "function"
+# What a runtime may name in its words.
+TOOL_PATH, PARAMS_JSON, PROJECT_PATH = "tool_path", "params_json", "project_path"
 SHELL = "shell"
 VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 END_OF_OPTIONS = "--"
@@ -82,7 +84,7 @@ class Programs:
         if found.program in SHELLS:
             refuse_spliced_code(order.chain.config.get(ARGUMENTS))
         words = [*slots.words(COMMAND)[1:], *self._arguments(order, slots, found)]
-        line = slots.line()
+        line = slots.line() if not names_the_file(order) else Words(words=(), stdin=slots.stdin())
         argv = [found.argv[0], *self._node_options(order, found), *found.argv[1:], *words, *line.words]
         return self._program(order, slots, argv, found, line.stdin)
 
@@ -142,7 +144,10 @@ class Programs:
         written = (
             config[ARGUMENTS] for config in (chained(element).config for element in namers) if ARGUMENTS in config
         )
-        before = slots.options(next(written, None))
+        runtime_words = next(written, None)
+        if names_the_file(order):
+            return slots.runtime_words(runtime_words, script, self._workspace_policy.workspace)
+        before = slots.options(runtime_words)
         behind = [] if COMMAND in own else slots.arguments(own.get(ARGUMENTS))
         is_misread = (
             len(found.argv) == 1 and node_runtime.is_node(found) and node_runtime.needs_commonjs(script, self._commands)
@@ -239,6 +244,18 @@ class Slots:
                 raise ToolError(Kind.VALIDATION, message)
         return self.arguments(written)
 
+    def runtime_words(self, written: object, script: Script, project: Path) -> list[str]:
+        """The words of a runtime that says itself where the file and the arguments stand; the caller's own slots do not count."""
+        known = {
+            **self._order.values,
+            TOOL_PATH: str(script.path),
+            PARAMS_JSON: json.dumps(dict(self._order.arguments), ensure_ascii=False),
+            PROJECT_PATH: str(project),
+        }
+        lookup = look_up_in((), {}, known)
+        words = (compile_template(word).render(lookup, self._order.variable) for word in _list_of_words(written))
+        return [as_text(word) for word in words]
+
     def variables(self) -> dict[str, str]:
         """The variables of `env`."""
         filled = self._fill(VARIABLES, self._config.get(VARIABLES, {}))
@@ -310,6 +327,17 @@ class Slots:
             if error.kind is not Kind.VALIDATION or error.message.startswith("config."):
                 raise
             raise ToolError(error.kind, f"config.{key}: {error.message}", details=error.details) from None
+
+
+def names_the_file(order: Order) -> bool:
+    """Whether the runtime that starts the file says in its words where the file stands."""
+    if order.run.script is None or COMMAND in order.run.config or is_node_function(order.run.script):
+        return False
+    configs = (chained(element).config for element in order.chain.elements[1:])
+    first = next((config for config in configs if ARGUMENTS in config or COMMAND in config), {})
+    written = first.get(ARGUMENTS)
+    words = written if isinstance(written, list) else []
+    return any(TOOL_PATH in compile_template(word).names for word in words if isinstance(word, str))
 
 
 def is_node_function(script: Script) -> bool:

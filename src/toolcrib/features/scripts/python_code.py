@@ -7,7 +7,7 @@ import inspect
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from toolcrib.features.scripts.metadata import FIELDS, Metadata, Notation
+from toolcrib.features.scripts.metadata import CONFIG_SCHEMAS, FIELDS, Metadata, Notation
 from toolcrib.lib.documents import check_plain
 from toolcrib.lib.names import near_misses
 from toolcrib.lib.python_hints import HintError
@@ -48,6 +48,7 @@ def read_python_file(path: Path, code: bytes) -> Metadata | None:
     if not reader.lines.keys() - {(name,) for name in COMMON}:
         return None
     slips = reader.slips()
+    adopted = reader.adopt_config_schema()
     return Metadata(
         path=path,
         fields=reader.fields,
@@ -58,7 +59,7 @@ def read_python_file(path: Path, code: bytes) -> Metadata | None:
         module=module,
         docstring=writable(inspect.cleandoc(ast.get_docstring(module, clean=False) or "")),
         problems=tuple(reader.problems),
-        warnings=tuple(reader.warning(slip, meant) for slip, meant in slips),
+        warnings=(*adopted, *(reader.warning(slip, meant) for slip, meant in slips)),
         refused=reader.refused(),
         slips={VARIABLES[meant]: slip for slip, meant in slips},
     )
@@ -245,6 +246,7 @@ class _Variables:
         self.problems: list[str] = []
         self._place = place
         self._strangers: dict[str, int] = {}
+        self._config_schema: tuple[str, ast.expr | None, int] | None = None
 
     def line(self, at: Steps) -> int:
         """The line of a value, or of the nearest thing around it; the first line for what is not there."""
@@ -257,8 +259,25 @@ class _Variables:
         for name, value in _assignments(statement):
             if name in VARIABLES:
                 self._keep(name, VARIABLES[name], value, statement.lineno)
+            elif name in CONFIG_SCHEMAS:
+                self._config_schema = (name, value, statement.lineno)
             elif name.startswith("__") and name.endswith("__"):
                 self._strangers[name.strip("_")] = statement.lineno
+
+    def adopt_config_schema(self) -> list[str]:
+        """Take `CONFIG_SCHEMA` for the input schema where nothing else declares the parameters; returns the warnings."""
+        if self._config_schema is None or ("input_schema",) in self.lines or ("parameters",) in self.lines:
+            return []
+        name, value, line = self._config_schema
+        before = len(self.problems)
+        self._keep(name, "input_schema", value, line)
+        if len(self.problems) == before:
+            return [f"{self._place}:{line}: {name}: is read as the input schema; write __input_schema__"]
+        # Any module may compute something of that name.
+        del self.problems[before:], self.lines["input_schema",]
+        return [
+            f"{self._place}:{line}: {name}: is not a literal, so it is not read; write __input_schema__ as a literal"
+        ]
 
     def refused(self) -> frozenset[str]:
         """The fields whose variables could not be read."""

@@ -13,7 +13,15 @@ from toolcrib.features.scripts.chain import BoundChain, chained
 from toolcrib.features.scripts.container import Containers
 from toolcrib.features.scripts.host_drivers import FilesystemDriver, HttpDriver
 from toolcrib.features.scripts.node_function import node_value
-from toolcrib.features.scripts.program import ARGUMENTS, CALLS, COMMAND, Programs, Slots, is_node_function
+from toolcrib.features.scripts.program import (
+    ARGUMENTS,
+    CALLS,
+    COMMAND,
+    Programs,
+    Slots,
+    is_node_function,
+    names_the_file,
+)
 from toolcrib.infra.programs import (
     MAX_RESULT_BYTES,
     describe_end,
@@ -231,12 +239,15 @@ class ProcessDriver:
             logger.warning("container %s could not be removed: %s", removal.argv[-1], tail_of(ended.stderr))
 
 
-def printed_value(tool: Tool, ended: CompletedJob, seconds: float) -> object:
-    """The text without its last line end, or the JSON it is where the tool promises a shape; raises ToolError."""
+def printed_value(tool: Tool, ended: CompletedJob, seconds: float, *, speaks_json: bool = False) -> object:
+    """The text without its last line end, or the JSON it is where the tool promises a shape; raises ToolError.
+
+    A program that `speaks_json` promises nothing, and an object or a list that it prints is its value.
+    """
     refuse_early_end(tool.name, ended, seconds)
     if ended.exit_code != 0:
         raise _failure(tool, ended)
-    return _printed(tool, ended)
+    return _printed(tool, ended, speaks_json=speaks_json)
 
 
 def answered_value(tool: Tool, job: PythonFile, ended: CompletedJob, seconds: float) -> object:
@@ -262,14 +273,15 @@ def _may_be_null(tool: Tool) -> bool:
     return tool.output_schema is not None and compile_schema(tool.output_schema).is_valid(None)
 
 
-def _printed(tool: Tool, ended: CompletedJob) -> object:
+def _printed(tool: Tool, ended: CompletedJob, *, speaks_json: bool = False) -> object:
     if ended.stdout_dropped:
         message = f"{tool.name} printed more than {MAX_PRINTED_BYTES} bytes; print less, or write it to a file"
         raise ToolError(Kind.LIMIT_EXCEEDED, message, partial_side_effects=True)
     text = ended.stdout.decode("utf-8", "replace")
     text = text.removesuffix("\n").removesuffix("\r")
     if tool.output_schema is None:
-        return _as_json(text) if tool.source_type == PLAIN_FILE and text[:1] in {"{", "["} else text
+        speaks_json = speaks_json or tool.source_type == PLAIN_FILE
+        return _as_json(text) if speaks_json and text[:1] in {"{", "["} else text
     return _read(tool, text, tool.output_schema)
 
 
@@ -322,7 +334,7 @@ def _value(order: Order, job: Job, ended: CompletedJob, seconds: float) -> objec
         if not printed or _may_be_null(order.tool):
             return value
         return _printed(order.tool, replace(ended, stdout=printed.encode("utf-8", "surrogatepass")))
-    return printed_value(order.tool, ended, seconds)
+    return printed_value(order.tool, ended, seconds, speaks_json=names_the_file(order))
 
 
 def _is_called(order: Order) -> bool:
