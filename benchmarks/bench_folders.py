@@ -12,8 +12,8 @@ from pathlib import Path
 from run import show
 from toolcrib import Crib
 from toolcrib.build import build, load_registry
+from toolcrib.lib.export_schemas import Provider
 from toolcrib.lib.export_schemas.definitions import export_tools
-from toolcrib.lib.export_schemas.targets import Provider
 from toolcrib.model.tool import Function, Tool
 
 FOLDERS = 500

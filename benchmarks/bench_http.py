@@ -142,10 +142,9 @@ def serve_toolcrib(*, log: bool) -> None:
     from toolcrib.interfaces.http.server_state import Service
     from toolcrib.interfaces.http.settings import ServerSettings
     from toolcrib.model.call import Scope
-    from toolcrib.toolkit.http.bodies import read_body
+    from toolcrib.toolkit.http import answer_json, read_body
     from toolcrib.toolkit.http.contract import ANYTHING, Body
     from toolcrib.toolkit.http.endpoint import Endpoint, EndpointTable
-    from toolcrib.toolkit.http.messages import answer_json
 
     async def echo(_, request):
         return answer_json(await read_body(request))

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from toolcrib import Crib
 from toolcrib.features.requests.demo import HONEST, NAME, REQUEST
-from toolcrib.features.requests.document.reader import read_request
+from toolcrib.features.requests.document import read_request
 from toolcrib.features.requests.document.writer import write_request
 from toolcrib.features.requests.queues.redis import RedisQueue
 from toolcrib.features.requests.queues.sqlite import EmbeddedQueue

@@ -18,7 +18,7 @@ from toolcrib.infra.search.index import Index
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from toolcrib.infra.search.tokens import Hit, Row
+    from toolcrib.infra.search import Hit, Row
 
 TOOLS = 100_000
 LIMIT_SECONDS = 0.005

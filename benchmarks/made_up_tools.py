@@ -6,7 +6,7 @@ import random
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from toolcrib.infra.search.tokens import Row
+from toolcrib.infra.search import Row
 from toolcrib.lib.names import stable_id
 
 if TYPE_CHECKING:

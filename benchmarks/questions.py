@@ -13,7 +13,7 @@ import sys
 import warnings
 from typing import TYPE_CHECKING
 
-from toolcrib.infra.search.tokens import Hit, Row
+from toolcrib.infra.search import Hit, Row
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from toolcrib.features.exports.facade import Exports
     from toolcrib.features.folders.source import Registries
     from toolcrib.features.model_texts.lint import TextLint
-    from toolcrib.features.publications.registry import Publications
+    from toolcrib.features.publications.definitions import Publications
     from toolcrib.features.requests.builder import Builder
     from toolcrib.features.requests.service import RequestService
     from toolcrib.features.requests.tracker import Requests
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from toolcrib.features.scripts.sink import Sink
     from toolcrib.features.testing.examples import Examples
     from toolcrib.infra.secrets.lookup import Secrets
-    from toolcrib.lib.export_schemas.targets import Export
+    from toolcrib.lib.export_schemas import Export
     from toolcrib.lib.presentation import Prompt
     from toolcrib.model.protocols import Journal, Rule, Store
     from toolcrib.model.result import Explanation, Intent, Result

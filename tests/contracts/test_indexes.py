@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
+from toolcrib.infra.search import Hit, Row, Tier
 from toolcrib.infra.search.index import Index
-from toolcrib.infra.search.tokens import Hit, Row, Tier
 
 
 @pytest.fixture(params=["file", "memory", "memory without full-text search"])

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from soaks import examples
 from toolcrib import Kind, ToolError
+from toolcrib.lib.shell import GLOB, UNKNOWN
 from toolcrib.lib.shell.reader import MAX_COMMANDS, MAX_DEPTH, MAX_LENGTH, read_line
-from toolcrib.lib.shell.words import GLOB, UNKNOWN
 
 
 def read_commands(line: str):

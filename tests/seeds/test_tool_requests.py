@@ -3,7 +3,7 @@
 import pytest
 
 from toolcrib import Kind, ToolError
-from toolcrib.features.requests.document.reader import read_request
+from toolcrib.features.requests.document import read_request
 from toolcrib.features.requests.document.writer import read_message, with_id
 from toolcrib.lib.schema import compile_schema, fill_defaults
 from toolcrib.model.toolrequest import Priority

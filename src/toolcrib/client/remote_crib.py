@@ -9,8 +9,7 @@ from urllib.parse import quote
 
 from toolcrib.client import shapes
 from toolcrib.client.connection import SECONDS, Connection
-from toolcrib.client.remote_approvals import RemoteApprovals
-from toolcrib.client.remote_requests import RemoteRequests
+from toolcrib.client.remote_requests import RemoteApprovals, RemoteRequests
 from toolcrib.client.shapes import read_bundle, read_explanation, read_failure, read_success
 from toolcrib.core.expiring_documents import Piece
 from toolcrib.lib.names import slug_of

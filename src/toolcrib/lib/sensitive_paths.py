@@ -17,7 +17,7 @@ from toolcrib.lib.protected_names import (
     is_secret_file,
     is_source,
 )
-from toolcrib.lib.shell.words import GLOB, UNKNOWN
+from toolcrib.lib.shell import GLOB, UNKNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from toolcrib import Crib, Kind, ToolError
 from toolcrib.features.requests.built_functions import POOL, Answer, Record, to_answer
 from toolcrib.features.requests.candidate import publish, read_candidate
-from toolcrib.features.requests.document.reader import read_request
+from toolcrib.features.requests.document import read_request
 from toolcrib.features.requests.document.writer import write_request
 from toolcrib.model.toolrequest import ToolRequest
 

@@ -22,7 +22,7 @@ from toolcrib import Crib, Kind, ToolError
 from toolcrib.features.agent_classes.classes import to_tool_result
 from toolcrib.features.requests.built_package import digest_of
 from toolcrib.features.requests.candidate import publish, read_candidate, tool_of_candidate
-from toolcrib.features.requests.document.reader import read_request
+from toolcrib.features.requests.document import read_request
 from toolcrib.features.requests.document.writer import write_request
 from toolcrib.features.requests.format import read_package
 from toolcrib.infra.programs import package_files, refuse_changed_files

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from toolcrib.infra.search.tokens import Row
+from toolcrib.infra.search import Row
 
 
 @pytest.fixture

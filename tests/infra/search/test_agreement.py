@@ -3,8 +3,8 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from toolcrib.infra.search import Row
 from toolcrib.infra.search.index import Index
-from toolcrib.infra.search.tokens import Row
 
 WORDS = [
     "mail",

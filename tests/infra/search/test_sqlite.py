@@ -198,7 +198,7 @@ def test_where_no_file_can_be_the_index_is_kept_in_memory(tmp_path, a_row, caplo
 FULL_DISK = """
 import logging, resource, sys
 from pathlib import Path
-from toolcrib.infra.search.tokens import Row
+from toolcrib.infra.search import Row
 from toolcrib.infra.search.index import Index
 
 logging.basicConfig(level=logging.WARNING)
@@ -239,7 +239,7 @@ def test_an_index_that_another_process_keeps_busy_says_so(opened, a_row, path, m
 WRITER = """
 import sys
 from pathlib import Path
-from toolcrib.infra.search.tokens import Row
+from toolcrib.infra.search import Row
 from toolcrib.infra.search.index import Index
 
 index = Index(Path(sys.argv[1]))

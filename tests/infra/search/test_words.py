@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from toolcrib.infra.search import MAX_WORD, MAX_WORDS, Vocabulary, moment, read_query, words_in_order, words_of
 from toolcrib.infra.search.relevance import stem
-from toolcrib.infra.search.tokens import MAX_WORD, MAX_WORDS, Vocabulary, moment, read_query, words_in_order, words_of
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from toolcrib.features.bundles.endpoints import endpoints
 from toolcrib.interfaces.http.app import make_app
 from toolcrib.interfaces.http.routes import _spell
-from toolcrib.toolkit.http.messages import Request
+from toolcrib.toolkit.http import Request
 from toolcrib.toolkit.http.problems import Refusal
 
 

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from toolcrib import Tool
-from toolcrib.lib.export_schemas.targets import Provider
+from toolcrib.lib.export_schemas import Provider
 from toolcrib.model.tool import Function
 
 RUN = Function(call=print, is_async=False)

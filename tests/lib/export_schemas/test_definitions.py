@@ -6,8 +6,8 @@ import re
 import pytest
 
 from toolcrib import Kind, ToolError
+from toolcrib.lib.export_schemas import Loss, Provider
 from toolcrib.lib.export_schemas.definitions import export_tool, export_tools, to_openai
-from toolcrib.lib.export_schemas.targets import Loss, Provider
 from toolcrib.model.tool import SideEffects
 
 SEARCH = {

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from soaks import examples
 from toolcrib import ToolError
+from toolcrib.lib.export_schemas import Provider
 from toolcrib.lib.export_schemas.definitions import export_tool
-from toolcrib.lib.export_schemas.targets import Provider
 from toolcrib.lib.schema import check_schema
 
 NAMES = "abc"

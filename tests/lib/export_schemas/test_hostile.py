@@ -5,8 +5,8 @@ import json
 import pytest
 
 from toolcrib import Kind, ToolError
+from toolcrib.lib.export_schemas import Provider
 from toolcrib.lib.export_schemas.definitions import export_tool
-from toolcrib.lib.export_schemas.targets import Provider
 from toolcrib.lib.export_schemas.writer import MAX_FORMS, MAX_UNFOLDED
 
 RESTRICTED = [(Provider.OPENAI, True), (Provider.ANTHROPIC, True), (Provider.GEMINI, False)]

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from toolcrib.lib.export_schemas import Provider
 from toolcrib.lib.export_schemas.definitions import export_tool
-from toolcrib.lib.export_schemas.targets import Provider
 from toolcrib.lib.schema import check_schema
 
 ROOT = Path(__file__).parents[3]
@@ -161,7 +161,7 @@ def test_no_package_of_a_vendor_is_imported_to_export():
     import sys
 
     code = (
-        "import sys\nfrom toolcrib.lib.export_schemas.definitions import *\nfrom toolcrib.lib.export_schemas.targets import *\n"
+        "import sys\nfrom toolcrib.lib.export_schemas.definitions import *\nfrom toolcrib.lib.export_schemas import *\n"
         "from toolcrib.model.tool import Function, Tool\n"
         "tool = Tool(name='t', description='', parameters={'type': 'object'}, run=Function(call=print, is_async=False))\n"
         "[export_tool(tool, provider) for provider in Provider]\n"

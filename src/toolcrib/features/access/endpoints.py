@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING
 from toolcrib.features.access.sign_in import COOKIE, SESSION_SECONDS, csrf_of, session_in, sign_in_of
 from toolcrib.model.call import Scope
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.toolkit.http.bodies import read_body, text_of
+from toolcrib.toolkit.http import Answer, answer_json, read_body, text_of
 from toolcrib.toolkit.http.contract import TEXT, Body, Reply, closed
 from toolcrib.toolkit.http.endpoint import Endpoint, EndpointTable
-from toolcrib.toolkit.http.messages import Answer, answer_json
 
 if TYPE_CHECKING:
     from toolcrib.features.access.sign_in import SignIn
+    from toolcrib.toolkit.http import Header, Request
     from toolcrib.toolkit.http.concurrency import Threads
     from toolcrib.toolkit.http.endpoint import Host
-    from toolcrib.toolkit.http.messages import Header, Request
 
 PATH = "/ui/session"
 SIGN_IN_BODY = Body(

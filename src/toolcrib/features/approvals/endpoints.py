@@ -8,7 +8,7 @@ from toolcrib.features.approvals.approvals import MAX_NOTE
 from toolcrib.model.approval import State
 from toolcrib.model.call import Scope
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.toolkit.http.bodies import read_body, text_of
+from toolcrib.toolkit.http import answer_json, read_body, text_of
 from toolcrib.toolkit.http.contract import (
     ANYTHING,
     OPTIONAL_TEXT,
@@ -24,14 +24,13 @@ from toolcrib.toolkit.http.contract import (
 )
 from toolcrib.toolkit.http.endpoint import Endpoint, EndpointTable
 from toolcrib.toolkit.http.event_stream import EventStreams, encode_event
-from toolcrib.toolkit.http.messages import answer_json
 
 if TYPE_CHECKING:
     from toolcrib.features.approvals.approvals import Approvals
     from toolcrib.model.approval import Approval
+    from toolcrib.toolkit.http import Answer, Request
     from toolcrib.toolkit.http.concurrency import Threads
     from toolcrib.toolkit.http.endpoint import Host
-    from toolcrib.toolkit.http.messages import Answer, Request
 
 APPROVE, REFUSE = "approve", "refuse"
 EVERYTHING = "all"

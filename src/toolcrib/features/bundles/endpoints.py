@@ -17,7 +17,7 @@ from toolcrib.features.bundles.openapi import (
 from toolcrib.features.bundles.stored_documents import etag_of
 from toolcrib.model.call import Scope
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.toolkit.http.bodies import only_keys, read_body
+from toolcrib.toolkit.http import Answer, answer_json, answer_page, only_keys, read_body
 from toolcrib.toolkit.http.contract import (
     INCLUDE_DISABLED,
     PAGE_SIZE,
@@ -35,7 +35,6 @@ from toolcrib.toolkit.http.contract import (
 )
 from toolcrib.toolkit.http.endpoint import Endpoint, EndpointTable
 from toolcrib.toolkit.http.etags import IF_MATCH, IF_NONE_MATCH, ONLY_NEW, etag_header, unchanged, wanted_etag
-from toolcrib.toolkit.http.messages import Answer, answer_json, answer_page
 from toolcrib.toolkit.http.places import (
     BUNDLE,
     BUNDLE_PLACE,
@@ -54,10 +53,10 @@ if TYPE_CHECKING:
 
     from toolcrib.features.bundles.facade import Bundles
     from toolcrib.model.bundle import Bundle, Found, Kept, Page
+    from toolcrib.toolkit.http import Header, Request
     from toolcrib.toolkit.http.concurrency import Threads
     from toolcrib.toolkit.http.contract import Query
     from toolcrib.toolkit.http.endpoint import Host
-    from toolcrib.toolkit.http.messages import Header, Request
     from toolcrib.toolkit.http.places import ToolPlace
 
 

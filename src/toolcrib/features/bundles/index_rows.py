@@ -18,7 +18,7 @@ from toolcrib.features.bundles.stored_documents import (
     structural_digest,
     tool_key,
 )
-from toolcrib.infra.search.tokens import Row
+from toolcrib.infra.search import Row
 from toolcrib.lib.document_format import CUT, read_time
 from toolcrib.model.bundle import Bundle
 

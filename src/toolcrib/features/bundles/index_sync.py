@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
 
     from toolcrib.features.bundles.stored_documents import Documents, StoredTool
+    from toolcrib.infra.search import Row
     from toolcrib.infra.search.index import Index
-    from toolcrib.infra.search.tokens import Row
     from toolcrib.model.bundle import Bundle
     from toolcrib.model.protocols import Store
 

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from toolcrib.features.bundles.index_sync import IndexSync
     from toolcrib.features.bundles.other_sources import Overlay, Sources
     from toolcrib.features.bundles.stored_documents import Documents, StoredTool
+    from toolcrib.infra.search import Row
     from toolcrib.infra.search.index import Index
-    from toolcrib.infra.search.tokens import Row
     from toolcrib.model.bundle import Bundle
     from toolcrib.model.tool import Run, Tool
 

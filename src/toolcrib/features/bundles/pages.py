@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from toolcrib.core.sources import current_view
 from toolcrib.features.bundles.stored_documents import check_bundle_id
-from toolcrib.infra.search.tokens import Hit, Tier
+from toolcrib.infra.search import Hit, Tier
 from toolcrib.lib.names import slug_of
 from toolcrib.model.bundle import Found, Owner, Page
 from toolcrib.model.errors import Kind, ToolError
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from toolcrib.features.bundles.index_sync import IndexSync
     from toolcrib.features.bundles.lookup import Lookup
     from toolcrib.features.bundles.other_sources import Sources
+    from toolcrib.infra.search import Row
     from toolcrib.infra.search.index import Index
-    from toolcrib.infra.search.tokens import Row
     from toolcrib.model.bundle import Bundle, Kept
 
 T = TypeVar("T")

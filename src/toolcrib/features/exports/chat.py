@@ -27,7 +27,7 @@ from toolcrib.model.tool import MODES
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable
 
-    from toolcrib.lib.export_schemas.targets import Loss, Provider
+    from toolcrib.lib.export_schemas import Loss, Provider
     from toolcrib.model.session import Session
     from toolcrib.model.tool import Entry, Tool
 

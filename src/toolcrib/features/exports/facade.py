@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from toolcrib.core.describe import offered_tools, without_failing
 from toolcrib.core.sources import current_view
+from toolcrib.lib.export_schemas import Provider
 from toolcrib.lib.export_schemas.definitions import export_tools
-from toolcrib.lib.export_schemas.targets import Provider
 from toolcrib.lib.presentation import write_prompt
 from toolcrib.model.errors import Kind, ToolError
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from toolcrib.core.resources import Resources
-    from toolcrib.lib.export_schemas.targets import Export
+    from toolcrib.lib.export_schemas import Export
     from toolcrib.lib.presentation import Prompt
     from toolcrib.model.tool import Entry, Tool
 

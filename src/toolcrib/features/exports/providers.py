@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from toolcrib.features.exports.chat import Adapter, Asked, has, items, part, text
-from toolcrib.lib.export_schemas.targets import Provider
+from toolcrib.lib.export_schemas import Provider
 from toolcrib.lib.hidden_text import show_hidden, show_hidden_in
 from toolcrib.lib.presentation import to_text
 

@@ -24,8 +24,8 @@ from toolcrib.features.folders.format import read_tool
 from toolcrib.infra.files import durable
 from toolcrib.infra.files.durable import show
 from toolcrib.lib.documents import read_json
+from toolcrib.lib.export_schemas import Provider
 from toolcrib.lib.export_schemas.definitions import export_tool
-from toolcrib.lib.export_schemas.targets import Provider
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Handler
 

@@ -10,4 +10,4 @@ if TYPE_CHECKING:
 
 def register(plugins: Plugins) -> None:
     """Add what holds the publications of a Crib."""
-    plugins.add_resource("publications", "toolcrib.features.publications.registry:Publications")
+    plugins.add_resource("publications", "toolcrib.features.publications.definitions:Publications")

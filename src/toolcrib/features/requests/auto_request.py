@@ -13,8 +13,8 @@ from contextlib import suppress
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from toolcrib.features.requests.document import name_problem, read_request
 from toolcrib.features.requests.document.parameters import MAX_ITEMS, is_argument_name
-from toolcrib.features.requests.document.reader import name_problem, read_request
 from toolcrib.features.requests.document.writer import set_field, write_request
 from toolcrib.features.requests.tracker import MAX_TEXT_BYTES
 from toolcrib.infra.files import read_small

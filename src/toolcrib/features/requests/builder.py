@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from toolcrib.features.requests.claim import Lease, Proof, announce, drop, publish, read_task
 from toolcrib.features.requests.gate.contract_tests import write_contract_tests
-from toolcrib.features.requests.queues.records import Step
+from toolcrib.features.requests.queues import Step
 from toolcrib.features.requests.workspace import remove_workspace, sweep, workspace_of, write_workspace
 from toolcrib.model.errors import Kind, SettingsError, ToolError
 from toolcrib.model.protocols import MakerTask

@@ -21,7 +21,7 @@ from toolcrib.features.requests.built_package import (
     write_description,
 )
 from toolcrib.features.requests.format import load_package, read_file, read_folder
-from toolcrib.features.requests.queues.records import spell_time, utc_now
+from toolcrib.features.requests.queues import spell_time, utc_now
 from toolcrib.infra.files import DISK, OPEN_FOLDER
 from toolcrib.infra.files.durable import UnsyncedError, explained
 from toolcrib.infra.files.tool_folder import MARKS

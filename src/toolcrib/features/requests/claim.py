@@ -12,7 +12,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from toolcrib.features.requests import candidate as candidates
-from toolcrib.features.requests.document.reader import read_request
+from toolcrib.features.requests.document import read_request
 from toolcrib.features.requests.gate.judge import find_unprovable, judge, refuse_beyond
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.toolrequest import Status
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from typing import Any, Self
 
     from toolcrib.features.requests.candidate import Candidate
-    from toolcrib.features.requests.gate.contract import OpenTrial
+    from toolcrib.features.requests.gate import OpenTrial
     from toolcrib.model.protocols import Queue
     from toolcrib.model.toolrequest import Allowance, Claim, Made, ToolRequest
 

@@ -16,10 +16,9 @@ from toolcrib.features.requests.tracker import MAX_TEXT_BYTES
 from toolcrib.infra.files.durable import show
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.toolrequest import Status, Submitted
-from toolcrib.toolkit.http.bodies import read_body, read_yaml, text_of
+from toolcrib.toolkit.http import answer_json, read_body, read_yaml, text_of, until_gone
 from toolcrib.toolkit.http.concurrency import Admission
 from toolcrib.toolkit.http.event_stream import EventStreams, encode_event
-from toolcrib.toolkit.http.messages import answer_json, until_gone
 from toolcrib.toolkit.http.problems import Refusal
 
 if TYPE_CHECKING:
@@ -28,8 +27,8 @@ if TYPE_CHECKING:
 
     from toolcrib.features.requests.tracker import Requests
     from toolcrib.model.toolrequest import Event, Filed
+    from toolcrib.toolkit.http import Answer, Request
     from toolcrib.toolkit.http.concurrency import Threads
-    from toolcrib.toolkit.http.messages import Answer, Request
 
     # A request as it was written: its fields, or its text.
     Written = Mapping[str, object] | str | bytes

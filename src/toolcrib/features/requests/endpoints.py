@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from toolcrib.features.requests.endpoint_handlers import LISTED, MAX_NUMBER, MAX_WAIT_SECONDS, NUMBER, RequestEndpoints
-from toolcrib.features.requests.queues.records import HISTORY_EVENTS
+from toolcrib.features.requests.queues import HISTORY_EVENTS
 from toolcrib.features.requests.tracker import MAX_LISTED
 from toolcrib.infra.files.tool_folder import MAX_FILES
 from toolcrib.model.call import Scope

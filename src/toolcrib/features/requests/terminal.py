@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from toolcrib.features.requests.document import name_problem, read_request
 from toolcrib.features.requests.document.extensions import HOST_CURE, is_host_pattern, read_answers
 from toolcrib.features.requests.document.parameters import OUTPUT_NAME, OWN_TYPES, is_argument_name
-from toolcrib.features.requests.document.reader import name_problem, read_request
 from toolcrib.features.requests.document.writer import write_request
 from toolcrib.features.requests.tracker import MAX_LISTED, MAX_TEXT_BYTES
 from toolcrib.lib.names import is_capability

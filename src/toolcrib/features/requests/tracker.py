@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 from toolcrib.core.sources import current_view
 from toolcrib.features.requests.delivery import deliver
-from toolcrib.features.requests.document.reader import read_request
+from toolcrib.features.requests.document import read_request
 from toolcrib.features.requests.document.writer import set_field, write_request
-from toolcrib.features.requests.queues.records import unknown
+from toolcrib.features.requests.queues import unknown
 from toolcrib.features.requests.workspace import find_package
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.toolrequest import Submitted

@@ -20,7 +20,7 @@ from toolcrib.model.errors import ToolError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from toolcrib.lib.shell.words import Command, Word
+    from toolcrib.lib.shell import Command, Word
     from toolcrib.lib.templates import Slot
     from toolcrib.model.tool import Chained
 

@@ -15,6 +15,7 @@ from toolcrib.core.rules import strictest_of, unreadable
 from toolcrib.features.safety_rules.arguments import Argument, Reading, Role, read_arguments, runs_command_line
 from toolcrib.lib.protected_names import OPEN, judge
 from toolcrib.lib.schema_structure import holds_text
+from toolcrib.lib.shell import GLOB, UNKNOWN, Command, Redirection, Word
 from toolcrib.lib.shell.programs import (
     DECLARES,
     INTERPRETERS,
@@ -28,14 +29,13 @@ from toolcrib.lib.shell.programs import (
     split_words,
 )
 from toolcrib.lib.shell.reader import read_line
-from toolcrib.lib.shell.words import GLOB, UNKNOWN, Command, Redirection, Word
 from toolcrib.model.errors import ToolError
 from toolcrib.model.result import Verdict, confirm, deny
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from toolcrib.lib.shell.words import Line
+    from toolcrib.lib.shell import Line
     from toolcrib.model.call import Call
     from toolcrib.model.tool import Tool
 

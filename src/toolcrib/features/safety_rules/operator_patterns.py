@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from toolcrib.core.resources import Resources
-    from toolcrib.lib.shell.words import Command
+    from toolcrib.lib.shell import Command
     from toolcrib.model.call import Call
     from toolcrib.model.tool import Tool
 

@@ -21,8 +21,8 @@ from toolcrib.lib.sensitive_paths import (
     pattern_outline,
     spellings,
 )
+from toolcrib.lib.shell import GLOB, UNKNOWN, Command, Word
 from toolcrib.lib.shell.reader import read_line
-from toolcrib.lib.shell.words import GLOB, UNKNOWN, Command, Word
 from toolcrib.model.errors import ToolError
 from toolcrib.model.result import Verdict, confirm, deny
 from toolcrib.model.tool import Function

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 from toolcrib.infra.files import commit_or_rollback, make_folder
+from toolcrib.infra.search import Vocabulary
 from toolcrib.infra.search.tables import LAYOUT, make_tables
-from toolcrib.infra.search.tokens import Vocabulary
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:

@@ -8,19 +8,18 @@ from heapq import merge
 from itertools import chain, islice
 from typing import TYPE_CHECKING, TypeVar
 
-from toolcrib.infra.search import queries, tables
+from toolcrib.infra.search import by_relevance, order, queries, read_query, tables
 from toolcrib.infra.search.database import Database
 from toolcrib.infra.search.relevance import Relevance, corrected, read_question, stem
-from toolcrib.infra.search.tokens import by_relevance, order, read_query
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
     from pathlib import Path
 
+    from toolcrib.infra.search import Hit, Row
     from toolcrib.infra.search.database import OpenDatabase
     from toolcrib.infra.search.relevance import Idea
-    from toolcrib.infra.search.tokens import Hit, Row
 
 T = TypeVar("T")
 

@@ -12,17 +12,17 @@ from heapq import merge, nsmallest
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
+from toolcrib.infra.search import MAX_SLIPS, TIERS, WORDS_DISTANCE, Hit, Query, Tier, by_relevance, moment, order
 from toolcrib.infra.search.relevance import Document
 from toolcrib.infra.search.tables import ANY, BEGINNING, bound, place_behind, read_body
-from toolcrib.infra.search.tokens import MAX_SLIPS, TIERS, WORDS_DISTANCE, Hit, Query, Tier, by_relevance, moment, order
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Collection, Iterable, Iterator, Mapping
     from typing import Self
 
+    from toolcrib.infra.search import Row, Vocabulary
     from toolcrib.infra.search.relevance import Relevance
-    from toolcrib.infra.search.tokens import Row, Vocabulary
 
 # How many words with a common prefix are queried one by one.
 MAX_BEGINNING = 64

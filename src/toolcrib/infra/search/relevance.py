@@ -13,12 +13,12 @@ from collections import defaultdict
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from toolcrib.infra.search.tokens import MAX_FIELD, words_in_order
+from toolcrib.infra.search import MAX_FIELD, words_in_order
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping, Sequence
 
-    from toolcrib.infra.search.tokens import Row
+    from toolcrib.infra.search import Row
 
 MAX_LETTERS = 1_000
 MAX_IDEAS = 12

@@ -14,8 +14,8 @@ from contextlib import closing
 from itertools import chain, groupby, islice
 from typing import TYPE_CHECKING
 
+from toolcrib.infra.search import END_OF_TIME, Row, all_words_of, moment, names_of, texts_of
 from toolcrib.infra.search.relevance import document_of
-from toolcrib.infra.search.tokens import END_OF_TIME, Row, all_words_of, moment, names_of, texts_of
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator

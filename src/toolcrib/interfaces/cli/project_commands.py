@@ -21,8 +21,16 @@ from toolcrib.lib.names import read_address
 from toolcrib.lib.protected_names import ASKED, CLOSED, FIXED, TABLE
 from toolcrib.model.errors import ToolError
 from toolcrib.toolkit.cli import ExitCode, count, on_one_line, say, say_facts, say_json, say_table
-from toolcrib.toolkit.cli.group import complete_tool, json_option, pass_opener, project_option
-from toolcrib.toolkit.cli.new_files import explain_failure, report_file, write_files, write_new
+from toolcrib.toolkit.cli.group import (
+    complete_tool,
+    explain_failure,
+    json_option,
+    pass_opener,
+    project_option,
+    report_file,
+    write_files,
+    write_new,
+)
 from toolcrib.toolkit.cli.tool_tables import complain_unknown
 
 if TYPE_CHECKING:

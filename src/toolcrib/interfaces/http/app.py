@@ -15,8 +15,8 @@ from toolcrib.interfaces.http.routes import PathCheck, make_router, make_routes,
 from toolcrib.interfaces.http.server_state import HttpHost, ProblemFinder, Service, SessionStore
 from toolcrib.interfaces.http.settings import ServerSettings
 from toolcrib.model.errors import Kind, ToolError
+from toolcrib.toolkit.http import ID, PROBLEM, REQUEST, Answer, Request, respond, to_bytes
 from toolcrib.toolkit.http.concurrency import Threads
-from toolcrib.toolkit.http.messages import ID, PROBLEM, REQUEST, Answer, Request, respond, to_bytes
 from toolcrib.toolkit.http.problems import Refusal, headers_of, problem_of, status_of
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
     from toolcrib.crib import Crib
+    from toolcrib.toolkit.http import Header
     from toolcrib.toolkit.http.endpoint import EndpointTable
-    from toolcrib.toolkit.http.messages import Header
 
 logger = logging.getLogger("toolcrib.http")
 

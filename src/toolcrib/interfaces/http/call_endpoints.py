@@ -14,7 +14,7 @@ from toolcrib.model.call import Call, Consent, Scope
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.result import Decision
 from toolcrib.model.tool import Http
-from toolcrib.toolkit.http.bodies import arguments_of, read_body, text_of
+from toolcrib.toolkit.http import PROBLEM, Answer, answer_json, arguments_of, read_body, text_of, to_bytes, until_gone
 from toolcrib.toolkit.http.contract import (
     ANYTHING,
     OPTIONAL_TEXT,
@@ -27,7 +27,6 @@ from toolcrib.toolkit.http.contract import (
     schema,
 )
 from toolcrib.toolkit.http.endpoint import PROBLEM_KEYS, PROBLEM_REQUIRED, Endpoint, EndpointTable
-from toolcrib.toolkit.http.messages import PROBLEM, Answer, answer_json, to_bytes, until_gone
 from toolcrib.toolkit.http.places import TOOL, TOOL_PLACE, tool_place
 from toolcrib.toolkit.http.problems import headers_of, problem_of, status_of
 
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
     from toolcrib.model.result import Finding, Result
     from toolcrib.model.session import Session
     from toolcrib.model.tool import Tool
-    from toolcrib.toolkit.http.messages import Request
+    from toolcrib.toolkit.http import Request
     from toolcrib.toolkit.http.places import ToolPlace
 
 MAX_NAME = 1_000

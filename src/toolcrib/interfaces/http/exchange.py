@@ -14,7 +14,7 @@ import orjson
 
 from toolcrib.interfaces.http.server_state import NO_ROUTE
 from toolcrib.model.errors import Kind
-from toolcrib.toolkit.http.messages import CALLER, ID, ROUTE
+from toolcrib.toolkit.http import CALLER, ID, ROUTE
 from toolcrib.toolkit.http.problems import Refusal, refusal
 
 if TYPE_CHECKING:

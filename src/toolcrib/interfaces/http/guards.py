@@ -16,7 +16,7 @@ from toolcrib.features.access.sign_in import CSRF_HEADER, csrf_of, session_in
 from toolcrib.lib.signed_tokens import TokenError, looks_signed
 from toolcrib.model.call import Scope
 from toolcrib.model.errors import Kind
-from toolcrib.toolkit.http.messages import CALLER, REQUEST
+from toolcrib.toolkit.http import CALLER, REQUEST
 from toolcrib.toolkit.http.problems import Refusal, challenge
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from toolcrib.core.sources import View
     from toolcrib.features.access.oauth import Authorization
     from toolcrib.features.access.tokens import Token, Tokens
-    from toolcrib.toolkit.http.messages import Header, Request
+    from toolcrib.toolkit.http import Header, Request
 
 
 LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})

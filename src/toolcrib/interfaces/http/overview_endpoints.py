@@ -17,6 +17,7 @@ from toolcrib.lib import __version__
 from toolcrib.lib.document_format import SCHEMA_VERSION
 from toolcrib.model.call import Scope
 from toolcrib.model.errors import Kind, ToolError
+from toolcrib.toolkit.http import answer_json
 from toolcrib.toolkit.http.contract import (
     INCLUDE_DISABLED,
     INDEXING,
@@ -39,15 +40,14 @@ from toolcrib.toolkit.http.contract import (
     whole,
 )
 from toolcrib.toolkit.http.endpoint import Endpoint, EndpointTable
-from toolcrib.toolkit.http.messages import answer_json
 
 if TYPE_CHECKING:
     from toolcrib.core.describe import Facts
     from toolcrib.crib import Crib
     from toolcrib.interfaces.http.server_state import HttpHost, ProblemFinder, Service
+    from toolcrib.toolkit.http import Answer, Request
     from toolcrib.toolkit.http.concurrency import Threads
     from toolcrib.toolkit.http.contract import Query
-    from toolcrib.toolkit.http.messages import Answer, Request
 
 logger = logging.getLogger("toolcrib.http")
 

@@ -13,15 +13,15 @@ from toolcrib.core.sources import current_view
 from toolcrib.interfaces.http.server_state import CONTENT_TYPE, OTHERS, UNKNOWN
 from toolcrib.model.call import Scope
 from toolcrib.model.errors import Kind
+from toolcrib.toolkit.http import Answer, answer_json, to_bytes
 from toolcrib.toolkit.http.contract import SWITCH, Reply, closed
 from toolcrib.toolkit.http.endpoint import Endpoint, EndpointTable, describe_api
-from toolcrib.toolkit.http.messages import Answer, answer_json, to_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from toolcrib.interfaces.http.server_state import HttpHost, Service
-    from toolcrib.toolkit.http.messages import Request
+    from toolcrib.toolkit.http import Request
 
     Json = Mapping[str, object]
 

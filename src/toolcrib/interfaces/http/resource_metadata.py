@@ -7,13 +7,13 @@ from urllib.parse import urlsplit
 
 from toolcrib.features.access.oauth import RESOURCE_PATH, Authorization
 from toolcrib.model.errors import SettingsError
+from toolcrib.toolkit.http import answer_json
 from toolcrib.toolkit.http.contract import Reply
 from toolcrib.toolkit.http.endpoint import Endpoint, EndpointTable
-from toolcrib.toolkit.http.messages import answer_json
 
 if TYPE_CHECKING:
     from toolcrib.interfaces.http.settings import ServerSettings
-    from toolcrib.toolkit.http.messages import Answer, Request
+    from toolcrib.toolkit.http import Answer, Request
 
 MCP_PATH = "/mcp"
 

@@ -13,8 +13,8 @@ from starlette.routing import Route, Router
 
 from toolcrib.model.call import Scope
 from toolcrib.model.errors import Kind
+from toolcrib.toolkit.http import REQUEST, ROUTE, Answer, respond
 from toolcrib.toolkit.http.contract import QueryReader
-from toolcrib.toolkit.http.messages import REQUEST, ROUTE, Answer, respond
 from toolcrib.toolkit.http.problems import Refusal
 
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from toolcrib.core.plugins import Plugins
     from toolcrib.interfaces.http.guards import Gate, HostRules
     from toolcrib.interfaces.http.server_state import HttpHost
+    from toolcrib.toolkit.http import Request
     from toolcrib.toolkit.http.endpoint import Endpoint, EndpointTable
-    from toolcrib.toolkit.http.messages import Request
 
     Found = tuple[str, "_CallPath | None", dict[str, str]]
 

@@ -9,15 +9,14 @@ from toolcrib.core.call_state import CallsSettings
 from toolcrib.model.call import Scope
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import MODES
-from toolcrib.toolkit.http.bodies import read_body, text_of
+from toolcrib.toolkit.http import Answer, answer_json, read_body, text_of
 from toolcrib.toolkit.http.contract import NOTHING, OPTIONAL_WHOLE, TEXT, TIME, WHOLE, Body, Reply, closed, in_path
 from toolcrib.toolkit.http.endpoint import Endpoint, EndpointTable
-from toolcrib.toolkit.http.messages import Answer, answer_json
 
 if TYPE_CHECKING:
     from toolcrib.crib import Crib
     from toolcrib.interfaces.http.server_state import HttpHost, OpenSession, SessionStore
-    from toolcrib.toolkit.http.messages import Request
+    from toolcrib.toolkit.http import Request
 
 SESSIONS = "/crib/sessions"
 SESSION = f"{SESSIONS}/{{sessionID}}"

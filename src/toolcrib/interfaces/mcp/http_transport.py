@@ -36,7 +36,7 @@ from toolcrib.interfaces.mcp.versions import (
 )
 from toolcrib.model.call import Scope
 from toolcrib.model.errors import Kind
-from toolcrib.toolkit.http.messages import JSON, Answer, until_gone
+from toolcrib.toolkit.http import JSON, Answer, until_gone
 from toolcrib.toolkit.http.problems import Refusal, challenge
 
 if TYPE_CHECKING:
@@ -46,9 +46,9 @@ if TYPE_CHECKING:
     from toolcrib.crib import Crib
     from toolcrib.interfaces.mcp.seals import Session
     from toolcrib.model.result import Result
+    from toolcrib.toolkit.http import Header
+    from toolcrib.toolkit.http import Request as HttpRequest
     from toolcrib.toolkit.http.concurrency import Admission
-    from toolcrib.toolkit.http.messages import Header
-    from toolcrib.toolkit.http.messages import Request as HttpRequest
 
 EVENT_STREAM = b"text/event-stream"
 SESSION_HEADER = b"mcp-session-id"

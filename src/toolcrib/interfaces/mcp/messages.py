@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from toolcrib.lib.documents import read_json
-from toolcrib.lib.plain_json import MAX_KEYS, has_too_many_keys, read_plain
+from toolcrib.lib.documents import MAX_KEYS, has_too_many_keys, read_json, read_plain
 from toolcrib.model.errors import ToolError
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from toolcrib.interfaces.mcp.header_values import header_rules
+from toolcrib.lib.export_schemas import Provider
 from toolcrib.lib.export_schemas.definitions import export_tool
 from toolcrib.lib.export_schemas.phrases import copy
-from toolcrib.lib.export_schemas.targets import Provider
 from toolcrib.model.tool import Function, Http
 
 if TYPE_CHECKING:

@@ -14,16 +14,16 @@ from toolcrib.interfaces.web.tool_list import STATES, list_tools
 from toolcrib.lib import __version__
 from toolcrib.model.call import Scope
 from toolcrib.model.errors import Kind
+from toolcrib.toolkit.http import Answer, answer_json
 from toolcrib.toolkit.http.contract import MAX_PAGE, TEXT, TYPED, Reply, choice, in_path, text, whole
 from toolcrib.toolkit.http.endpoint import Endpoint, EndpointTable
-from toolcrib.toolkit.http.messages import Answer, answer_json
 from toolcrib.toolkit.http.problems import Refusal
 
 if TYPE_CHECKING:
     from toolcrib.crib import Crib
+    from toolcrib.toolkit.http import Header, Request
     from toolcrib.toolkit.http.concurrency import Threads
     from toolcrib.toolkit.http.endpoint import Host
-    from toolcrib.toolkit.http.messages import Header, Request
 
 PATH = "/ui/"
 NONCE = b"__NONCE__"

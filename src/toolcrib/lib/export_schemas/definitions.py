@@ -5,10 +5,23 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from toolcrib.lib.export_schemas import phrases, targets
-from toolcrib.lib.export_schemas import targets as forms
+from toolcrib.lib.export_schemas import (
+    ANTHROPIC_NAME,
+    ANTHROPIC_STRICT,
+    ARGUMENT_NAMES,
+    GEMINI,
+    GEMINI_NAME,
+    OPENAI_NAME,
+    OPENAI_STRICT,
+    Export,
+    Loss,
+    Provider,
+    Target,
+    phrases,
+    to_gemini,
+    to_strict,
+)
 from toolcrib.lib.export_schemas.objects import check_references, open_root
-from toolcrib.lib.export_schemas.targets import Export, Loss, Provider
 from toolcrib.lib.export_schemas.writer import Writer
 from toolcrib.lib.names import function_name, function_names
 from toolcrib.lib.schema import compile_schema
@@ -18,18 +31,18 @@ from toolcrib.model.tool import SideEffects
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from toolcrib.lib.export_schemas import Json
     from toolcrib.lib.export_schemas.subschemas import Losses
-    from toolcrib.lib.export_schemas.targets import Json
     from toolcrib.lib.schema_structure import Place
     from toolcrib.model.tool import Tool
 
 HASH_LETTERS = 8
 SHOWN_LETTERS = 50
 LABELS = {
-    Provider.OPENAI: targets.OPENAI_NAME,
-    Provider.OPENAI_RESPONSES: targets.OPENAI_NAME,
-    Provider.ANTHROPIC: targets.ANTHROPIC_NAME,
-    Provider.GEMINI: targets.GEMINI_NAME,
+    Provider.OPENAI: OPENAI_NAME,
+    Provider.OPENAI_RESPONSES: OPENAI_NAME,
+    Provider.ANTHROPIC: ANTHROPIC_NAME,
+    Provider.GEMINI: GEMINI_NAME,
 }
 WITH_STRICT_MODE = frozenset((Provider.OPENAI, Provider.OPENAI_RESPONSES, Provider.ANTHROPIC))
 
@@ -97,10 +110,10 @@ def write_parameters(source: Mapping[str, object], provider: Provider, *, strict
         form = Writer(target, source, opened.losses).write_root(opened.schema)
     form, renamed = _rename(form, LABELS[provider], opened.losses)
     absent: frozenset[Place] = frozenset()
-    if target is targets.OPENAI_STRICT:
-        form, absent = forms.to_strict(form)
-    if target is targets.GEMINI:
-        form = forms.to_gemini(form)
+    if target is OPENAI_STRICT:
+        form, absent = to_strict(form)
+    if target is GEMINI:
+        form = to_gemini(form)
     return Parameters(form, opened.losses.all(), absent, renamed)
 
 
@@ -188,18 +201,18 @@ _SHAPES = {
 }
 
 
-def _target(provider: Provider, *, strict: bool) -> targets.Target | None:
+def _target(provider: Provider, *, strict: bool) -> Target | None:
     """The restricted form; None where the provider takes any schema below the root."""
     if provider is Provider.GEMINI:
-        return targets.GEMINI
+        return GEMINI
     if not strict:
         return None
-    return targets.ANTHROPIC_STRICT if provider is Provider.ANTHROPIC else targets.OPENAI_STRICT
+    return ANTHROPIC_STRICT if provider is Provider.ANTHROPIC else OPENAI_STRICT
 
 
 def _rename(form: Json, label: str, losses: Losses) -> tuple[Json, dict[str, str]]:
     """Give arguments names that the provider takes; they lead back to the tool's own."""
-    taken = targets.ARGUMENT_NAMES.get(label)
+    taken = ARGUMENT_NAMES.get(label)
     properties = form.get("properties")
     if taken is None or not isinstance(properties, dict) or all(map(taken.fullmatch, properties)):
         return form, {}

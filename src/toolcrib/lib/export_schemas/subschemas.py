@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from toolcrib.lib.export_schemas.targets import Loss
+from toolcrib.lib.export_schemas import Loss
 from toolcrib.lib.schema_structure import (
     REFERENCES,
     Graph,

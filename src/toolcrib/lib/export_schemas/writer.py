@@ -30,8 +30,8 @@ from toolcrib.model.errors import Kind, ToolError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from toolcrib.lib.export_schemas import Json, Target
     from toolcrib.lib.export_schemas.subschemas import Losses, Node, Part
-    from toolcrib.lib.export_schemas.targets import Json, Target
     from toolcrib.lib.schema_structure import Place
 
     Choice = frozenset[tuple[Place, str]]

@@ -11,12 +11,12 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from toolcrib.lib.shell.words import GLOB, UNKNOWN
+from toolcrib.lib.shell import GLOB, UNKNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from toolcrib.lib.shell.words import Command, Word
+    from toolcrib.lib.shell import Command, Word
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

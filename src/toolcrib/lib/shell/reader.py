@@ -15,8 +15,7 @@ from functools import lru_cache
 from itertools import product
 from typing import TYPE_CHECKING
 
-from toolcrib.lib.shell.programs import CODE_AS_WORDS, DECLARES, SETS_VARIABLES, SHELLS, WRAPPERS, does_more, is_listed
-from toolcrib.lib.shell.words import (
+from toolcrib.lib.shell import (
     GLOB,
     UNKNOWN,
     Assignment,
@@ -28,6 +27,7 @@ from toolcrib.lib.shell.words import (
     unknown,
     unreadable,
 )
+from toolcrib.lib.shell.programs import CODE_AS_WORDS, DECLARES, SETS_VARIABLES, SHELLS, WRAPPERS, does_more, is_listed
 from toolcrib.model.errors import ToolError
 
 if TYPE_CHECKING:

@@ -1,17 +1,18 @@
-"""Parts of Click commands: the opener of cribs, commands that parse their own words, and shared options."""
+"""Parts of Click commands: the opener of cribs, commands that parse their own words, shared options, and the first files of a project."""
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import click
 
 from toolcrib.model.errors import ToolError
-from toolcrib.toolkit.cli import say
+from toolcrib.toolkit.cli import WrongUseError, say
 from toolcrib.toolkit.cli.options import PROJECT, URL, wants_help
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
     from typing import Self
 
@@ -117,3 +118,37 @@ project_option = click.option(
 )
 url_option = click.option(URL.name, "url", metavar=URL.value, help=URL.help)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+def write_files(root: Path, files: Mapping[str, str]) -> None:
+    """Write the files that do not exist yet, and report which."""
+    with explain_failure():
+        for name, text in files.items():
+            report_file(name, written=write_new(root / name, text))
+
+
+def write_new(path: Path, text: str) -> bool:
+    """Write a new file; False if the name exists, even as a dangling link."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        return False
+    return True
+
+
+def report_file(name: str, *, written: bool) -> None:
+    """Report whether a file was written or kept."""
+    say(f"{'wrote' if written else 'kept '}  {name}")
+
+
+@contextmanager
+def explain_failure() -> Iterator[None]:
+    """Turn a failure to write into wrong use, with its cure."""
+    try:
+        yield
+    except OSError as problem:
+        raise WrongUseError(
+            f"{problem.filename}: {problem.strerror}; name a folder that can be written to"
+        ) from problem

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from toolcrib.lib import __version__
 from toolcrib.model.errors import Kind
+from toolcrib.toolkit.http import Answer, Request
 from toolcrib.toolkit.http.contract import ANYTHING, REQUEST_ID, SWITCH, TEXT, Place, closed, ref, schema
-from toolcrib.toolkit.http.messages import Answer, Request
 from toolcrib.toolkit.http.problems import PROBLEMS, TITLES
 
 if TYPE_CHECKING:

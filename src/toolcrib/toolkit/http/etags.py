@@ -6,14 +6,14 @@ import re
 from typing import TYPE_CHECKING
 
 from toolcrib.model.errors import Kind, ToolError
+from toolcrib.toolkit.http import Answer
 from toolcrib.toolkit.http.contract import in_header
-from toolcrib.toolkit.http.messages import Answer
 from toolcrib.toolkit.http.problems import Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from toolcrib.toolkit.http.messages import Header, Request
+    from toolcrib.toolkit.http import Header, Request
 
 ETAGS = r'^(\*|(W/)?"[!#-~]*"( *, *(W/)?"[!#-~]*")*)$'
 IF_MATCH = in_header("If-Match", "Change it only if this is its current ETag.", key="ifMatch", pattern=ETAGS)

@@ -8,7 +8,7 @@ from contextlib import aclosing, contextmanager
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.toolkit.http.messages import Answer, to_bytes
+from toolcrib.toolkit.http import Answer, to_bytes
 from toolcrib.toolkit.http.problems import Refusal
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any, Self
 
-    from toolcrib.toolkit.http.messages import Request
+    from toolcrib.toolkit.http import Request
 
 E = TypeVar("E")
 

@@ -12,7 +12,7 @@ from toolcrib.model.tool import MAX_NAME, check_slug, check_version
 from toolcrib.toolkit.http.contract import TEXT, in_path
 
 if TYPE_CHECKING:
-    from toolcrib.toolkit.http.messages import Header, Request
+    from toolcrib.toolkit.http import Header, Request
 
 BUNDLES = "/tools/bundles"
 BUNDLE = f"{BUNDLES}/{{bundleID}}"

@@ -11,7 +11,7 @@ from toolcrib import Crib, ToolError
 from toolcrib.features.requests.builder import Builder
 from toolcrib.features.requests.candidate import read_candidate
 from toolcrib.features.requests.claim import Bench, Proof
-from toolcrib.features.requests.document.reader import read_request
+from toolcrib.features.requests.document import read_request
 from toolcrib.features.requests.document.writer import write_request
 from toolcrib.features.requests.queues.sqlite import EmbeddedQueue
 from toolcrib.features.requests.queues.sqlite_changes import read_clock

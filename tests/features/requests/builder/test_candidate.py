@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from toolcrib import Kind, ToolError
 from toolcrib.features.requests.candidate import Candidate, read_candidate, tool_of_candidate
-from toolcrib.features.requests.document.reader import read_request
+from toolcrib.features.requests.document import read_request
 from toolcrib.features.requests.document.writer import write_request
 from toolcrib.features.requests.format import read_folder
 from toolcrib.model.toolrequest import Allowance, ToolRequest

@@ -19,7 +19,7 @@ import pytest
 from toolcrib import Crib, Kind, ToolError
 from toolcrib.features.bundles import other_sources
 from toolcrib.features.requests.candidate import Candidate, find_published, publish, read_candidate
-from toolcrib.features.requests.document.reader import read_request
+from toolcrib.features.requests.document import read_request
 from toolcrib.features.requests.document.writer import write_request
 from toolcrib.features.requests.format import load_package
 from toolcrib.infra.files import Disk
@@ -396,7 +396,7 @@ class TestWhatGoesWrong:
         code = (
             "import os, signal, sys\nfrom pathlib import Path\n"
             "from toolcrib.features.requests.candidate import read_candidate\nfrom toolcrib.features.requests.candidate import publish\n"
-            "from toolcrib.infra.files import Disk\nfrom toolcrib.features.requests.document.reader import read_request\n"
+            "from toolcrib.infra.files import Disk\nfrom toolcrib.features.requests.document import read_request\n"
             "class Deadly(Disk):\n    def rename(self, *given, **more):\n        os.kill(os.getpid(), signal.SIGKILL)\n"
             "request = read_request(sys.argv[1])\n"
             "publish(read_candidate(Path(sys.argv[2]), request), request, project_tools=Path(sys.argv[3]), disk=Deadly())\n"

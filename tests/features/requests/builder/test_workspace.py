@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolcrib.features.requests.brief import quote, write_brief, write_starter
-from toolcrib.features.requests.document.reader import read_request
+from toolcrib.features.requests.document import read_request
 from toolcrib.features.requests.workspace import write_workspace
 from toolcrib.model.toolrequest import MISSING, Allowance, Example, Input, RecordedAnswer
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from toolcrib import Kind, ToolError
-from toolcrib.features.requests.document.reader import read_request
+from toolcrib.features.requests.document import read_request
 
 SMALL = {
     "id": "req_20240115_001",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from toolcrib.features.requests.document.reader import read_request, same_text
+from toolcrib.features.requests.document import read_request, same_text
 
 WISH = """tool_request:
   id: req_20240115_001

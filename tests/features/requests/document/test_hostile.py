@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from soaks import examples
 from toolcrib import Kind, ToolError
-from toolcrib.features.requests.document.reader import read_request
+from toolcrib.features.requests.document import read_request
 
 LETTERS = "abcdefghij"
 KEYS = [

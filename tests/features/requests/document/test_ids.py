@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from toolcrib import Kind, ToolError
-from toolcrib.features.requests.document.reader import is_request_id, request_day, spell_id
+from toolcrib.features.requests.document import is_request_id, request_day, spell_id
 
 
 @pytest.mark.parametrize("text", ["req_20240115_001", "req_20240115_002", "req_20240120_001", "req_20240229_999"])

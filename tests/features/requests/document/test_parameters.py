@@ -2,7 +2,7 @@
 
 import pytest
 
-from toolcrib.features.requests.document.reader import read_request
+from toolcrib.features.requests.document import read_request
 from toolcrib.lib.schema import compile_schema, fill_defaults
 
 FIVE = "string, integer, boolean, list, object"

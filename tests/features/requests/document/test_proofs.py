@@ -3,8 +3,8 @@
 import pytest
 
 from toolcrib import Kind, ToolError
+from toolcrib.features.requests.document import read_request
 from toolcrib.features.requests.document.extensions import read_answers
-from toolcrib.features.requests.document.reader import read_request
 from toolcrib.model.toolrequest import Example, RecordedAnswer
 
 URL = "https://api.example.com/users"

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from soaks import examples
 from toolcrib import ToolError
-from toolcrib.features.requests.document.reader import read_request
+from toolcrib.features.requests.document import read_request
 
 HEAD = """tool_request:
   id: req_20240115_001

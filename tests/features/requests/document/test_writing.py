@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from soaks import examples
 from toolcrib import Kind, ToolError
-from toolcrib.features.requests.document.reader import read_request
+from toolcrib.features.requests.document import read_request
 from toolcrib.features.requests.document.writer import write_request
 from toolcrib.lib.yaml import read_yaml
 from toolcrib.model.toolrequest import MISSING

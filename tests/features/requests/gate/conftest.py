@@ -11,9 +11,9 @@ import pytest
 
 from toolcrib import Crib
 from toolcrib.features.requests.candidate import Candidate
-from toolcrib.features.requests.document.reader import read_request
+from toolcrib.features.requests.document import read_request
 from toolcrib.features.requests.document.writer import write_request
-from toolcrib.features.requests.gate.contract import Judgement, OpenTrial
+from toolcrib.features.requests.gate import Judgement, OpenTrial
 from toolcrib.features.requests.gate.judge import judge
 from toolcrib.model.toolrequest import Allowance, ToolRequest
 

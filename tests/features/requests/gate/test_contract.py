@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolcrib import Kind, ToolError
-from toolcrib.features.requests.document.reader import read_request
+from toolcrib.features.requests.document import read_request
 from toolcrib.features.requests.document.writer import write_request
-from toolcrib.features.requests.gate.contract import MAX_ACCEPTED, derive_contract
+from toolcrib.features.requests.gate import MAX_ACCEPTED, derive_contract
 from toolcrib.features.requests.gate.judge import refuse_beyond
 from toolcrib.lib.schema import compile_schema
 from toolcrib.model.toolrequest import Allowance

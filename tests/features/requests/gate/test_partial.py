@@ -3,8 +3,8 @@
 import pytest
 
 from toolcrib import Kind, Result, ToolError
+from toolcrib.features.requests.gate import Sample
 from toolcrib.features.requests.gate.calls import Tried
-from toolcrib.features.requests.gate.contract import Sample
 from toolcrib.features.requests.gate.effects import Achievement
 from toolcrib.model.toolrequest import RecordedAnswer
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from toolcrib.features.requests.command_maker import CommandMaker
-from toolcrib.features.requests.document.reader import read_request
+from toolcrib.features.requests.document import read_request
 from toolcrib.features.requests.workspace import write_workspace
 from toolcrib.infra.egress.client import Egress
 from toolcrib.infra.programs.executables import Commands

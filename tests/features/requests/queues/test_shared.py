@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolcrib.features.requests.queues.records import (
+from toolcrib.features.requests.queues import (
     TEXT_BYTES,
     cut,
     is_text,

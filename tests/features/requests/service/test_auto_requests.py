@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from toolcrib import Kind, ToolError
 from toolcrib.features.requests import auto_request
 from toolcrib.features.requests.auto_request import MARK, AutoRequests, fields_from_call, fields_from_search
-from toolcrib.features.requests.document.reader import read_request
+from toolcrib.features.requests.document import read_request
 from toolcrib.features.requests.document.writer import write_request
 from toolcrib.model.toolrequest import Priority, Status
 

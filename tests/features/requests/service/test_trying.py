@@ -9,9 +9,9 @@ import pytest
 
 from toolcrib import Crib, Kind, Tool, ToolError
 from toolcrib.core.call_state import AccessSettings
+from toolcrib.features.requests.gate import TrialTerms
 from toolcrib.features.requests.gate.calls import write_probe
-from toolcrib.features.requests.gate.contract import TrialTerms
-from toolcrib.features.requests.trial_crib import AUTHORITY
+from toolcrib.features.requests.service import AUTHORITY
 from toolcrib.infra.programs.observed_effects import Comparison
 from toolcrib.infra.sandbox.child import notifications
 from toolcrib.model.tool import Chained, Function, Script

@@ -10,9 +10,9 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from toolcrib.features.requests.document import KEYS, REQUESTER, is_safe_id, read_request
 from toolcrib.features.requests.document.fields import ROOT, Source, lay_out, refusal
 from toolcrib.features.requests.document.parameters import INPUT_KEYS, OUTPUT_KEYS
-from toolcrib.features.requests.document.reader import KEYS, REQUESTER, is_safe_id, read_request
 from toolcrib.lib.documents import MAX_DEFINITION_BYTES, check_plain
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.toolrequest import Priority

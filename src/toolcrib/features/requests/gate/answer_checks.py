@@ -7,8 +7,8 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from toolcrib.features.requests.built_package import ENVELOPE
+from toolcrib.features.requests.gate import Check, complain, show_call, show_value, spell_value
 from toolcrib.features.requests.gate.calls import MOST, TOO_MUCH, Reason, tell_once
-from toolcrib.features.requests.gate.contract import Check, complain, show_call, show_value, spell_value
 from toolcrib.lib.comparison import differences
 from toolcrib.model.errors import Kind
 from toolcrib.model.toolrequest import MISSING
@@ -16,8 +16,8 @@ from toolcrib.model.toolrequest import MISSING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from toolcrib.features.requests.gate import Complaint, Sample
     from toolcrib.features.requests.gate.calls import Tried
-    from toolcrib.features.requests.gate.contract import Complaint, Sample
     from toolcrib.model.toolrequest import ToolRequest
 
     Pair = tuple[Mapping[str, object], Mapping[str, object]]

@@ -12,7 +12,7 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from toolcrib.features.requests.gate.contract import complain, show_value
+from toolcrib.features.requests.gate import complain, show_value
 from toolcrib.infra.sandbox.jobs import WRITE
 from toolcrib.model.errors import Kind, ToolError
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Iterable, Sequence
     from typing import Self
 
-    from toolcrib.features.requests.gate.contract import Check, Complaint, Sample, Trial
+    from toolcrib.features.requests.gate import Check, Complaint, Sample, Trial
     from toolcrib.model.result import Result
     from toolcrib.model.tool import Tool
 

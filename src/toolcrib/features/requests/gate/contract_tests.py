@@ -6,7 +6,7 @@ import json
 from pprint import pformat
 from typing import TYPE_CHECKING
 
-from toolcrib.features.requests.gate.contract import LONG, REPEATED, WORDS, derive_contract
+from toolcrib.features.requests.gate import LONG, REPEATED, WORDS, derive_contract
 from toolcrib.infra.sandbox.jobs import has_network
 from toolcrib.model.toolrequest import MISSING
 

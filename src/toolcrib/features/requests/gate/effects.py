@@ -11,7 +11,7 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from toolcrib.features.requests.gate.contract import Check, complain, show_call, show_value, spell_value
+from toolcrib.features.requests.gate import Check, complain, show_call, show_value, spell_value
 from toolcrib.infra.programs.observed_effects import Comparison
 from toolcrib.infra.sandbox.child.observer import MORE
 from toolcrib.lib.http_syntax import parse_hosts, parse_url
@@ -20,8 +20,8 @@ from toolcrib.model.errors import ToolError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from toolcrib.features.requests.gate import Complaint, TrialTerms
     from toolcrib.features.requests.gate.calls import Tried
-    from toolcrib.features.requests.gate.contract import Complaint, TrialTerms
     from toolcrib.infra.programs.observed_effects import Deed
     from toolcrib.model.tool import Tool
     from toolcrib.model.toolrequest import RecordedAnswer, ToolRequest

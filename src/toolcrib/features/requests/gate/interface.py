@@ -6,7 +6,7 @@ import ast
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from toolcrib.features.requests.gate.contract import Check, complain, show_value, spell_value
+from toolcrib.features.requests.gate import Check, complain, show_value, spell_value
 from toolcrib.lib.names import did_you_mean
 from toolcrib.lib.python_classes import literal
 from toolcrib.lib.python_hints import HintError, SyntaxHints
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from toolcrib.features.requests.candidate import Candidate
+    from toolcrib.features.requests.gate import Complaint
     from toolcrib.features.requests.gate.calls import Probed, Raised
-    from toolcrib.features.requests.gate.contract import Complaint
     from toolcrib.lib.python_signature import AnyFunction
     from toolcrib.model.toolrequest import Input, ToolRequest
 

@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING
 
 from toolcrib.core.call_state import missing_grants
 from toolcrib.features.requests.candidate import tool_of_candidate
-from toolcrib.features.requests.gate import answer_checks
+from toolcrib.features.requests.gate import (
+    Check,
+    Judgement,
+    Sample,
+    TrialTerms,
+    answer_checks,
+    check_schemas,
+    complain,
+    derive_contract,
+    show_call,
+)
 from toolcrib.features.requests.gate.answer_checks import (
     ONE_ANSWER,
     REPEATED,
@@ -21,16 +31,6 @@ from toolcrib.features.requests.gate.answer_checks import (
     has_to_vary,
 )
 from toolcrib.features.requests.gate.calls import MOST, TOO_MUCH, Calls, Probed, Reason, message_of, write_probe
-from toolcrib.features.requests.gate.contract import (
-    Check,
-    Judgement,
-    Sample,
-    TrialTerms,
-    check_schemas,
-    complain,
-    derive_contract,
-    show_call,
-)
 from toolcrib.features.requests.gate.effects import (
     Achievement,
     check_effects,
@@ -48,8 +48,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from toolcrib.features.requests.candidate import Candidate
+    from toolcrib.features.requests.gate import Complaint, Contract, OpenTrial
     from toolcrib.features.requests.gate.calls import Tried
-    from toolcrib.features.requests.gate.contract import Complaint, Contract, OpenTrial
     from toolcrib.infra.programs.observed_effects import Deed
     from toolcrib.model.tool import Tool
     from toolcrib.model.toolrequest import Allowance, ToolRequest

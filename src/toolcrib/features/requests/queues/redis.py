@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from toolcrib.features.requests.document.reader import read_request
-from toolcrib.features.requests.queues.records import OPEN, PERMITTED, CommandQueue, cut, is_text, unknown
+from toolcrib.features.requests.document import read_request
+from toolcrib.features.requests.queues import OPEN, PERMITTED, CommandQueue, cut, is_text, unknown
 from toolcrib.features.requests.queues.redis_commands import (
     Commands,
     Names,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from datetime import datetime
 
-    from toolcrib.features.requests.queues.records import Refusal
+    from toolcrib.features.requests.queues import Refusal
     from toolcrib.features.requests.queues.redis_commands import Answer
     from toolcrib.features.requests.queues.redis_connection import Connection
     from toolcrib.model.toolrequest import Claim, Event, Experiment, Filed, Made, ToolRequest

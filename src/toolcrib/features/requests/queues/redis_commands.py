@@ -14,8 +14,8 @@ from uuid import uuid4
 
 import orjson
 
-from toolcrib.features.requests.document.reader import LAST_NUMBER, request_day
-from toolcrib.features.requests.queues.records import HISTORY_EVENTS, spell_time, to_filed
+from toolcrib.features.requests.document import LAST_NUMBER, request_day
+from toolcrib.features.requests.queues import HISTORY_EVENTS, spell_time, to_filed
 from toolcrib.lib.documents import MAX_DEFINITION_BYTES
 from toolcrib.model.errors import SettingsError
 from toolcrib.model.toolrequest import Claim, Event, Experiment, Priority

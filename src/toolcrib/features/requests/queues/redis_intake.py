@@ -10,9 +10,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from toolcrib.features.requests.document.reader import LAST_NUMBER, is_safe_id, read_request, spell_id
+from toolcrib.features.requests.document import LAST_NUMBER, is_safe_id, read_request, spell_id
 from toolcrib.features.requests.document.writer import read_message, readable_id, with_id
-from toolcrib.features.requests.queues.records import check_text, cut, other_text
+from toolcrib.features.requests.queues import check_text, cut, other_text
 from toolcrib.features.requests.queues.redis_commands import LONGEST_TEXT, read_filed, read_foreign_hash
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.toolrequest import Priority

@@ -5,9 +5,9 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from toolcrib.features.requests.document.reader import request_day
+from toolcrib.features.requests.document import request_day
+from toolcrib.features.requests.queues import PERMITTED, CommandQueue, cut, is_text, spell_time, utc_now
 from toolcrib.features.requests.queues import sqlite_changes as changes
-from toolcrib.features.requests.queues.records import PERMITTED, CommandQueue, cut, is_text, spell_time, utc_now
 from toolcrib.features.requests.queues.sqlite_changes import Change, known_row, read_experiments, read_filed, read_row
 from toolcrib.features.requests.queues.sqlite_database import BUSY_SECONDS, Handle
 from toolcrib.model.toolrequest import Event, Status
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
-    from toolcrib.features.requests.queues.records import Refusal
+    from toolcrib.features.requests.queues import Refusal
     from toolcrib.features.requests.queues.sqlite_changes import Clock
     from toolcrib.model.toolrequest import Claim, Experiment, Filed, Made, ToolRequest
 

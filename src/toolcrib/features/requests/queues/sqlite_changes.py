@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING
 
-from toolcrib.features.requests.document.reader import same_text, spell_id
+from toolcrib.features.requests.document import same_text, spell_id
 from toolcrib.features.requests.document.writer import with_id
-from toolcrib.features.requests.queues.records import (
+from toolcrib.features.requests.queues import (
     HISTORY_EVENTS,
     OPEN,
     Step,

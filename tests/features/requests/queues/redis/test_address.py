@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from toolcrib import Kind, SettingsError, ToolError
-from toolcrib.features.requests.document.reader import read_request
+from toolcrib.features.requests.document import read_request
 from toolcrib.features.requests.queues.redis import RedisQueue
 
 ID = "req_20240115_001"

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from toolcrib import Kind, ToolError
-from toolcrib.features.requests.document.reader import read_request
+from toolcrib.features.requests.document import read_request
 from toolcrib.features.requests.queues import redis_intake
 from toolcrib.model.toolrequest import Allowance, Made, Status
 

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from toolcrib import Kind, ToolError
-from toolcrib.features.requests.document.reader import read_request
+from toolcrib.features.requests.document import read_request
 from toolcrib.features.requests.queues import redis as queue_module
 from toolcrib.features.requests.queues import redis_connection as link
 from toolcrib.model.toolrequest import Allowance, Made, Status

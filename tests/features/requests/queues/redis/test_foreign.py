@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from toolcrib import ToolError
-from toolcrib.features.requests.document.reader import read_request
+from toolcrib.features.requests.document import read_request
 from toolcrib.features.requests.queues import redis_connection, redis_intake
 from toolcrib.model.toolrequest import Made, Status
 

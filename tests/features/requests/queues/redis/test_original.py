@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from toolcrib.features.requests.document.reader import read_request
+from toolcrib.features.requests.document import read_request
 from toolcrib.model.toolrequest import Made, Status
 
 TASKS, RESULTS, ORCHESTRATOR = "fullsend:builder_tasks", "fullsend:builder_results", "fullsend:to_orchestrator"

@@ -18,7 +18,7 @@ import redis
 
 from soaks import size
 from toolcrib import Kind, ToolError
-from toolcrib.features.requests.document.reader import read_request
+from toolcrib.features.requests.document import read_request
 from toolcrib.model.toolrequest import Status
 from warm_python import WarmPython
 

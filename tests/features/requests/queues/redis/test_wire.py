@@ -6,7 +6,7 @@ from datetime import datetime
 import pytest
 
 from toolcrib import Kind, ToolError
-from toolcrib.features.requests.document.reader import read_request
+from toolcrib.features.requests.document import read_request
 from toolcrib.model.toolrequest import Made, Status
 
 REQUESTS, READY = "fullsend:builder_requests", "builder:tool_ready"
