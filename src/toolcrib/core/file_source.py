@@ -21,11 +21,12 @@ from toolcrib.infra.files import (
     list_packages,
     refused,
     settled_stamp,
+    stamp_on_disk,
     stamps_within,
 )
 from toolcrib.lib.names import slug_of, version_order
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.model.tool import Broken, Entry
+from toolcrib.model.tool import Broken, Chained, Entry, Script
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -44,11 +45,15 @@ LOOK_SECONDS = 0.1
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReadFile:
-    """What a file held when it was last read, and the stamps of all that it depends on; without any it is read again."""
+    """What a file held when it was last read, and the stamps of all that it depends on; without any it is read again.
+
+    `beside` are the other files that its tools run, or that its problem names: they belong to it and are no tools themselves.
+    """
 
     stamps: Mapping[str, Stamp | None] = field(default_factory=dict)
     entries: tuple[Entry, ...] = ()
     problem: ToolError | None = None
+    beside: frozenset[str] = frozenset()
 
 
 class Place(NamedTuple):
@@ -110,8 +115,9 @@ class FileSource(ListedSource):
 
     @property
     def files(self) -> list[tuple[str, ReadFile]]:
-        """The files of the folder that are meant to be tools, by name."""
-        return sorted(self._files.items())
+        """The files of the folder that are meant to be tools, by name; not those that belong to another one."""
+        owned = {path for file in self._files.values() for path in file.beside}
+        return sorted((name, file) for name, file in self._files.items() if str(self._path(name)) not in owned)
 
     def find(
         self, name: str, bundle: str | None, version: str | None, session: Session | None
@@ -158,7 +164,9 @@ class FileSource(ListedSource):
                 # A caller is told the file, and not where on this machine the project lies.
                 reason = file.problem.message.replace(str(self.path), self.path.name)
                 # What the tool was to be called may still be said in the file; else the name of the file says so.
-                known = (PurePath(name).stem, file.problem.details.get("tool_id"))
+                ids = file.problem.details.get("tool_ids")
+                stems = () if file.entries else (PurePath(name).stem, file.problem.details.get("tool_id"))
+                known = (*stems, *(ids if isinstance(ids, list) else ()))
                 for slug in dict.fromkeys(slug_of(spelling) for spelling in known if isinstance(spelling, str)):
                     yield Place(slug, name, Broken(f"its file is broken: {reason}"))
 
@@ -201,8 +209,8 @@ class FileSource(ListedSource):
         if known is not None and _is_as_it_was(known):
             return False
         path = self._path(name)
-        reader = next((reader for reader in self._formats if reader.reads(path)), None)
-        found = None if reader is None else self._read(path, reader)
+        readers = [reader for reader in self._formats if reader.reads(path)]
+        found = self._read(path, readers) if readers else None
         if found is None:
             return self._files.pop(name, None) is not None
         is_alike = known is not None and _alike(known, found)
@@ -210,8 +218,8 @@ class FileSource(ListedSource):
         self._files[name] = replace(found, entries=known.entries) if known is not None and is_alike else found
         return not is_alike
 
-    def _read(self, path: Path, reader: Format) -> ReadFile | None:
-        """What the file holds now; None if there is no such file."""
+    def _read(self, path: Path, readers: Iterable[Format]) -> ReadFile | None:
+        """What the first format finds that finds anything in the file; None if there is no such file."""
         try:
             check_letters(path.parent, path.name)
             # Before anything is read: what changes meanwhile changes its stamp once more.
@@ -225,7 +233,12 @@ class FileSource(ListedSource):
             return ReadFile(problem=refused(path, problem))
         except ToolError as problem:
             return ReadFile(problem=problem)
-        return translate(path, reader, self.bundle, code, stamps)
+        found = None
+        for reader in readers:
+            found = translate(path, reader, self.bundle, code, stamps)
+            if found.entries or found.problem is not None:
+                break
+        return found
 
 
 def translate(
@@ -233,16 +246,28 @@ def translate(
 ) -> ReadFile:
     """Have a format read a file or document; what it cannot read is a problem of that file alone."""
     known = {} if stamps is None else stamps
+    entries: list[Entry] = []
+    problem: ToolError | None = None
     try:
-        entries = tuple(Entry(tool=replace(tool, bundle=bundle)) for tool in reader.read(path, code))
-    except ToolError as problem:
-        return ReadFile(stamps=known, problem=problem)
-    except Exception as problem:
+        entries.extend(Entry(tool=replace(tool, bundle=bundle)) for tool in reader.read(path, code))
+    except ToolError as error:
+        problem = error
+    except Exception as error:
         # A format may be of another package: its mistake costs this one file.
         logger.exception("%s could not be read by the format %s", path, reader.name)
-        message = f"{path}: the format {reader.name!r} failed on it ({type(problem).__name__}); see the log"
+        message = f"{path}: the format {reader.name!r} failed on it ({type(error).__name__}); see the log"
         return ReadFile(stamps=known, problem=ToolError(Kind.INTERNAL, message))
-    return ReadFile(stamps=known, entries=entries)
+    beside = frozenset(_other_files(path, entries, problem))
+    stamps = {**known, **{other: stamp_on_disk(other) for other in beside}} if beside else known
+    return ReadFile(stamps=stamps, entries=tuple(entries), problem=problem, beside=beside)
+
+
+def _other_files(path: Path, entries: Iterable[Entry], problem: ToolError | None) -> Iterator[str]:
+    runs = (entry.tool.run for entry in entries)
+    scripts = (run.script if isinstance(run, Chained) else run for run in runs)
+    yield from {str(script.path) for script in scripts if isinstance(script, Script) and script.path != path}
+    beside = None if problem is None else problem.details.get("beside")
+    yield from (str(other) for other in (beside if isinstance(beside, list) else ()))
 
 
 class PackageSource(FileSource):

@@ -40,6 +40,7 @@ FEATURES: Mapping[str, tuple[str, ...]] = {
         "resources:host_modules",
     ),
     "toolcrib.features.agent_classes:register": ("converters:agent class", "module_contexts"),
+    "toolcrib.features.ecosystems:register": ("formats",),
     "toolcrib.features.python_files:register": ("formats", "runners:script", "resources:plain_format"),
     "toolcrib.features.requests:register": (
         *("formats:tool.json", "resources:requests", "queues:", "queues:redis"),
@@ -192,14 +193,17 @@ class Plugins:
         folder: str = "",
         stored: str = "",
         in_trees: bool = True,
+        mentions: Iterable[bytes] = (),
     ) -> None:
         """Add a way of writing tools: single files, folders, or documents of the store.
 
         With `folder` it reads folders that each hold a description in a file of that name, with `stored` the documents of
         that space of the store. With `suffixes` it is only asked about files that end so, and is not loaded before there is
-        one. With `in_trees` a format of single files reads the trees of scripts too.
+        one; with `mentions` it is only given files that hold one of these words. With `in_trees` a format of single files
+        reads the trees of scripts too.
         """
         options = {"suffixes": frozenset(suffixes), "folder": folder, "stored": stored, "in_trees": in_trees}
+        options["mentions"] = tuple(mentions)
         self._add("formats", folder, reader, given=lambda _: {}, **options)
 
     def add_source(self, name: str, make: Make | str) -> None:

@@ -404,20 +404,29 @@ class LazyRunner:
 
 
 class LazyFormat:
-    """Stands in for a format until there is a file with one of its suffixes, or any file if it names none."""
+    """Stands in for a format until there is a file with one of its suffixes, or any file if it names none.
 
-    def __init__(self, make: Callable[[], Format], suffixes: frozenset[str] = frozenset()) -> None:
+    With `mentions` it waits until such a file holds one of these words.
+    """
+
+    def __init__(
+        self, make: Callable[[], Format], suffixes: frozenset[str] = frozenset(), mentions: tuple[bytes, ...] = ()
+    ) -> None:
         self.name = ""
         self._make = make
         self._suffixes = suffixes
+        self._mentions = mentions
         self._format: Format | None = None
 
     def reads(self, path: Path) -> bool:
         """Whether the file is written in the format."""
-        return (not self._suffixes or path.suffix in self._suffixes) and self._made.reads(path)
+        is_meant = not self._suffixes or path.suffix in self._suffixes
+        return is_meant and (bool(self._mentions) or self._made.reads(path))
 
     def read(self, path: Path, code: bytes) -> Iterable[Tool]:
         """The tools of the file."""
+        if self._mentions and not (any(word in code for word in self._mentions) and self._made.reads(path)):
+            return ()
         return self._made.read(path, code)
 
     @property
@@ -430,7 +439,7 @@ class LazyFormat:
 
 def _format(part: Part) -> Format:
     """What reads the files; one that is named by reference or by suffixes is made when there is such a file."""
-    return LazyFormat(partial(part.make, None), part.options["suffixes"])
+    return LazyFormat(partial(part.make, None), part.options["suffixes"], part.options["mentions"])
 
 
 async def _close(part: Any) -> None:

@@ -36,7 +36,7 @@ class Format(Protocol):
         """Whether what lies there is written in the format."""
 
     def read(self, path: Path, code: bytes) -> Iterable[Tool]:
-        """The tools that the bytes describe; raises ToolError with place and cure."""
+        """The tools that the bytes describe; raises ToolError with place and cure, after those that can be used."""
 
 
 class Source(Protocol):

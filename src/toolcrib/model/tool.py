@@ -174,6 +174,7 @@ class Convention(StrEnum):
     PARAMS = "params"  # entry(arguments), the return value
     ARGV = "argv"  # the file itself with --key value, what it prints
     SINK = "sink"  # the class `entry`, made from arguments; it is written to and answers nothing
+    OBJECT = "object"  # the function or object that `binding` finds in the file, the return value
     HANDLER = "handler"  # entry(args, context), a response of the form that handlers give
 
 
@@ -184,6 +185,7 @@ class Script:
     `imports` names the modules that its first lines bring in, which a warm process may have ready. `files` are the bytes of
     a package by their paths from its folder, the script's own among them; none for a file that stands alone. An answer of
     one that is `enveloped` may be an object of `result`, `success` and `error` alone, which then says how it went.
+    `binding` says where in a file of another framework the function is, and how it is called.
     """
 
     kind = "script"
@@ -196,6 +198,7 @@ class Script:
     imports: tuple[str, ...] = ()
     files: Mapping[str, bytes] = field(default_factory=dict)
     enveloped: bool = False
+    binding: Mapping[str, object] = field(default_factory=dict)
 
     def identity(self) -> dict[str, object]:
         """What makes this another script."""
@@ -210,6 +213,8 @@ class Script:
         }
         if self.files:
             facts["files"] = {path: hashlib.sha256(data).hexdigest() for path, data in sorted(self.files.items())}
+        if self.binding:
+            facts["binding"] = self.binding
         return {**facts, "enveloped": True} if self.enveloped else facts
 
 

@@ -175,6 +175,7 @@ class ProcessDriver:
             channel=CALLS in order.tool.requires,
             files=files,
             stdin=line.stdin,
+            binding=script.binding,
         )
 
     async def _until_its_end(self, work: Work, order: Order, context: Context) -> CompletedJob:

@@ -303,6 +303,14 @@ def stamps_within(folder: str) -> dict[str, Stamp | None]:
     return stamps
 
 
+def stamp_on_disk(path: str) -> Stamp | None:
+    """The stamp of a file that was just read, or was found to be missing."""
+    try:
+        return settled_stamp(os.stat(path))  # noqa: PTH116 - as above
+    except OSError:
+        return ABSENT
+
+
 def refused(path: Path | str, problem: OSError) -> ToolError:
     """The problem of a file or folder that the system does not let us read."""
     return ToolError(Kind.PERMANENT, f"{path}: {problem.strerror}; fix it or move it away")

@@ -48,6 +48,8 @@ LIMITS = {
     "pids": "more processes than it may (setting sandbox.processes)",
     "disk": "more disk than it may (setting sandbox.disk_mb)",
 }
+# Modules that a later version of their package dropped, with the versions that have them.
+PINS = {"mcp.server.fastmcp": "mcp<2"}
 ENVELOPE = frozenset({"result", "success", "error"})
 MAX_MESSAGE_LETTERS = 2_000
 MAX_SAID_LETTERS = 500
@@ -174,6 +176,7 @@ def to_error(tool: Tool, job: PythonFile, described: Described) -> ToolError:
         return ToolError(Kind.VALIDATION, f"{tool.name}: {described.get('message')}")
     logger.error("%s failed unexpectedly\n%s", tool.name, described.get("traceback"))
     known = _too_much(tool, job, described) or _no_module(tool, described) or _denied(tool, job, described)
+    known = known or _unloadable(tool, job, described)
     if known is not None:
         return known
     if "in_result" in described:
@@ -295,11 +298,27 @@ def _no_module(tool: Tool, described: Described) -> ToolError | None:
     module = described.get("missing")
     if not isinstance(module, str) or _MODULE_NAME.fullmatch(module) is None:
         return None
+    package, _, inner = module.partition(".")
+    if inner:
+        pin = PINS.get(module, f"{package}==…")
+        message = (
+            f"{tool.name} needs {module}, which the installed version of {package} does not have; "
+            f"pin {pin} in a block '# /// script' of the file, then run: crib prepare {tool.name}"
+        )
+        return ToolError(Kind.EXECUTOR_NOT_FOUND, message, partial_side_effects=True, details={"module": module})
     message = (
         f"{tool.name} needs the Python module {module}, which is not installed for it; "
         f"declare its package in a block '# /// script' of the file, then run: crib prepare {tool.name}"
     )
     return ToolError(Kind.EXECUTOR_NOT_FOUND, message, partial_side_effects=True, details={"module": module})
+
+
+def _unloadable(tool: Tool, job: PythonFile, described: Described) -> ToolError | None:
+    """The error of a file that fails while it is loaded: nothing of the call is known by then, so its author's words are shown."""
+    if "in_loading" not in described:
+        return None
+    said = f"{described.get('type')}: {described.get('message')}"
+    return failure(tool, f"{job.path.name} cannot be loaded: {said[:MAX_MESSAGE_LETTERS]}")
 
 
 def _denied(tool: Tool, job: PythonFile, described: Described) -> ToolError | None:

@@ -129,7 +129,8 @@ class PythonFile:
 
     `argv` are command-line arguments for a file that parses its own. `imports` are modules to preload. `interpreter`
     belongs to the file's own environment; None means the one that runs Toolcrib. `project` is the second argument of an
-    entry of the convention `params`; None means the file's own folder. `files` and `stdin` are as in Program.
+    entry of the convention `params`; None means the file's own folder. `binding` finds the function of the convention
+    `object`. `files` and `stdin` are as in Program.
     """
 
     path: Path
@@ -146,6 +147,7 @@ class PythonFile:
     channel: bool = False
     files: Mapping[Path, bytes] = field(default_factory=dict)
     stdin: str | None = None
+    binding: Mapping[str, object] = field(default_factory=dict)
 
 
 Job = Program | PythonFile
@@ -220,6 +222,7 @@ def _describe_file(job: PythonFile) -> dict[str, object]:
         "cwd": str(path.parent),
         "entry": job.entry,
         "convention": job.convention,
+        "binding": dict(job.binding),
         "arguments": dict(job.arguments),
         "argv_words": list(job.argv),
         "project": str(job.project or path.parent),

@@ -85,19 +85,23 @@ def find_definition(function: Any, entry: str, path: str) -> Any:
 
 
 def call_by_name(
-    function: Callable[..., object], arguments: Mapping[str, object], source: Source, job: Mapping[str, Any]
+    function: Callable[..., object],
+    arguments: Mapping[str, object],
+    source: Source,
+    job: Mapping[str, Any],
+    given: Mapping[str, object] | None = None,
 ) -> object:
-    """Call the function with the arguments by their names."""
+    """Call the function with the arguments by their names; those that are `given` are objects already."""
     signature = Signature(function, job["entry"], job["path"])
     if not signature.is_known:
-        return function(**arguments)
+        return function(**arguments, **(given or {}))
     values = dict(arguments)
     if PROJECT not in values and PROJECT in signature.demanded():
         values[PROJECT] = job["project"]
-    _refuse_others(signature, values)
+    _refuse_others(signature, {**values, **(given or {})})
     hints = Hints(signature, source)
     values = {name: hints.convert(name, value) for name, value in values.items()}
-    positional, values = _by_position(signature, values)
+    positional, values = _by_position(signature, {**values, **(given or {})})
     return function(*positional, **values)
 
 

@@ -4,6 +4,7 @@ keywords    entry(…) with the arguments by their names; its value is the resul
 params      entry(arguments), or entry(arguments, project) if it takes two; its value is the result
 argv        the file itself as __main__ with its arguments; only its output and exit code count
 sink        the class `entry`, created with the arguments; events are written to it over the channel
+object      the function or object that `binding` finds, as a framework would call it; its value is the result
 handler     entry(args, context), which uses the channel while it runs; its value is the result
 """
 
@@ -20,8 +21,14 @@ import threading
 import time
 
 from toolcrib.infra.channel import MAX_NAMES, is_harmless
-from toolcrib.infra.sandbox.child import handler_context, script_channel
-from toolcrib.infra.sandbox.child.call_arguments import ArgumentsError, Source, call_by_name, call_with_params
+from toolcrib.infra.sandbox.child import framework_object, handler_context, script_channel
+from toolcrib.infra.sandbox.child.call_arguments import (
+    ArgumentsError,
+    Signature,
+    Source,
+    call_by_name,
+    call_with_params,
+)
 from toolcrib.lib.json_values import MAX_ITEMS, ConversionError, to_json
 
 TYPE_CHECKING = False  # see system
@@ -37,6 +44,8 @@ _FAILED = 1
 _MAX_CHAIN = 20
 # Conventions that use the channel for something other than calls.
 _TALKERS = ("sink", "handler")
+# Exceptions that are raised to tell a model something, by the names of their classes: ours, LangChain's, pydantic-ai's.
+_TOLD = frozenset({"ToolError", "ToolException", "ModelRetry"})
 _FACTS = ("kind", "retryable", "partial_side_effects", "details", "value")
 
 
@@ -58,6 +67,8 @@ def _answer(job: dict[str, Any], code: bytes) -> tuple[str, int]:
         value = to_json(_call(job, code))
     except BaseException as problem:  # noqa: BLE001 - a border to foreign code: any exception is reported
         known = {ConversionError: {"in_result": True}, ArgumentsError: {"in_arguments": True}}
+        if job.get("loading"):
+            known[type(problem)] = {"in_loading": True}
         return json.dumps({"error": {**_describe(problem, job["path"], code), **known.get(type(problem), {})}}), _FAILED
     try:
         return _to_text({"value": value}), 0
@@ -118,7 +129,9 @@ def _channel(job: dict[str, Any]) -> int | None:
     return int(os.environ[script_channel.CHANNEL_VARIABLE]) if job["channel"] else None
 
 
-def _load(job: dict[str, Any], code: bytes, name: str) -> Any:
+def _load(
+    job: dict[str, Any], code: bytes, name: str, framework: framework_object.FrameworkObject | None = None
+) -> Any:
     """Load the file as a module of this name."""
     module = type(sys)(name)
     module.__file__ = job["path"]
@@ -126,11 +139,17 @@ def _load(job: dict[str, Any], code: bytes, name: str) -> Any:
     if name == "__main__":
         sys.modules[name] = module
     sys.modules.setdefault(name, module)
-    exec(compile(code, job["path"], "exec", dont_inherit=True), module.__dict__)  # noqa: S102 - running the file is the job
+    source: Any = code
+    if framework is not None:
+        source = framework.parse(code, job["path"])
+        module.__dict__.update(framework.names)
+    exec(compile(source, job["path"], "exec", dont_inherit=True), module.__dict__)  # noqa: S102 - running the file is the job
     return module
 
 
 def _call(job: dict[str, Any], code: bytes) -> object:
+    if job["convention"] == "object":
+        return _call_object(job, code)
     entry, arguments = job["entry"], job["arguments"]
     module = _load(job, code, job["name"])
     function = getattr(module, entry, None)
@@ -144,6 +163,28 @@ def _call(job: dict[str, Any], code: bytes) -> object:
     if job["convention"] == "params":
         return _settle(call_with_params(function, arguments, Source(module, code), job))
     return _settle(call_by_name(function, arguments, Source(module, code), job))
+
+
+def _call_object(job: dict[str, Any], code: bytes) -> object:
+    """Call the function of another framework."""
+    framework, arguments = framework_object.FrameworkObject(job["binding"]), job["arguments"]
+    job["loading"] = True
+    module = _load(job, code, job["name"], framework)
+    function = framework.function(module)
+    job["loading"] = False
+    source, given = Source(module, code), framework.given()
+    if job["binding"].get("whole"):
+        return framework.result(_settle(call_with_params(function, arguments, source, job)))
+    try:
+        fields = framework.fields(module, arguments)
+    except ValueError as problem:
+        raise ArgumentsError(str(problem)) from None
+    if fields is not None:
+        signature = Signature(function, job["entry"], job["path"])
+        taken = {*signature.positional, *signature.keyword_only, *arguments}
+        given |= {name: value for name, value in fields.items() if signature.keywords or name in taken}
+        arguments = {}
+    return framework.result(_settle(call_by_name(function, arguments, source, job, given)))
 
 
 def _converse(function: Callable[..., object], source: Source, job: dict[str, Any]) -> object:
@@ -237,7 +278,7 @@ def _describe(problem: BaseException, path: str, code: bytes) -> dict[str, objec
         described["exceeded"] = "mem"
     if isinstance(problem, ModuleNotFoundError):
         described["missing"] = _readable(str(problem.name))
-    if any(ancestor.__name__ == "ToolError" for ancestor in type(problem).__mro__):
+    if any(ancestor.__name__ in _TOLD for ancestor in type(problem).__mro__):
         described["tool_error"] = _facts_of(problem)
     return {**described, **_refusal(problem)}
 

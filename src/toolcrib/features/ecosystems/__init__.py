@@ -1,0 +1,33 @@
+"""Files that were written for other frameworks, as tools: unchanged, and read without being run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from toolcrib.core.plugins import Plugins
+
+# A file that holds none of these words is of no other framework; the format is not even loaded for it.
+MENTIONS = (
+    *(
+        b"langchain",
+        b"crewai",
+        b"smolagents",
+        b"pydantic_ai",
+        b"function_tool",
+        b"FunctionTool",
+        b"mcp",
+        b"class Tools",
+    ),
+    *(b"parameters", b"input_schema", b"function_declarations", b"functionDeclarations"),
+)
+
+
+def register(plugins: Plugins) -> None:
+    """Add the format of such files; it is asked before that of plain ones."""
+    plugins.add_format(
+        "toolcrib.features.ecosystems.format:FrameworkFile",
+        suffixes=(".py", ".json"),
+        in_trees=False,
+        mentions=MENTIONS,
+    )
