@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 Schema = dict[str, object]
 
 DIGITS = r"^-?\d+(\.\d+)?$"
+# Python reads a UUID without dashes too.
+HEXADECIMAL = "^[0-9a-fA-F]{8}(-?[0-9a-fA-F]{4}){3}-?[0-9a-fA-F]{12}$"
 CLOCK = r"^\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?(Z|[+-]\d{2}:\d{2})?$"
 # RFC 3339 demands a zone, which Python's datetimes may lack.
 MOMENT = r"^\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?([Zz]|[+-]\d{2}:\d{2})?$"
@@ -34,7 +36,7 @@ CLASSES: dict[str, Schema] = {
     "datetime.date": {"type": "string", "format": "date"},
     "datetime.time": {"type": "string", "pattern": CLOCK},
     "datetime.timedelta": {"type": "number", "description": "seconds"},
-    "uuid.UUID": {"type": "string", "format": "uuid"},
+    "uuid.UUID": {"type": "string", "pattern": HEXADECIMAL, "description": "UUID"},
     "decimal.Decimal": {"type": ["string", "number"], "pattern": DIGITS},
     "bytes": {"type": "string", "contentEncoding": "base64"},
     **{f"pathlib.{name}": {"type": "string"} for name in ("Path", "PosixPath", "PurePath", "PurePosixPath")},
@@ -48,7 +50,10 @@ CLASSES: dict[str, Schema] = {
 }
 TYPE_TEXTS = frozenset(schema["description"] for schema in CLASSES.values() if "description" in schema)
 # Where a result is written in one form and an argument may have several.
-RESULTS: dict[str, Schema] = {"decimal.Decimal": {"type": "string", "pattern": DIGITS}}
+RESULTS: dict[str, Schema] = {
+    "decimal.Decimal": {"type": "string", "pattern": DIGITS},
+    "uuid.UUID": {"type": "string", "format": "uuid"},
+}
 # Inside of a pydantic model, which reads and writes these itself.
 IN_MODELS: dict[str, Schema] = {
     "datetime.datetime": {"type": ["string", "number"]},

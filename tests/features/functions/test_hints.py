@@ -177,7 +177,7 @@ OBJECT_HINTS = [
     (dt.date, {"type": "string", "format": "date"}, "2026-01-31", dt.date(2026, 1, 31)),
     (dt.time, None, "10:30:00", dt.time(10, 30)),
     (dt.timedelta, {"type": "number", "description": "seconds"}, 90.5, dt.timedelta(seconds=90.5)),
-    (UUID, {"type": "string", "format": "uuid"}, "3f2504e0-4f89-41d3-9a0c-0305e82c3301", UUID("3f2504e0-4f89-41d3-9a0c-0305e82c3301")),
+    (UUID, CLASSES["uuid.UUID"], "3f2504e0-4f89-41d3-9a0c-0305e82c3301", UUID("3f2504e0-4f89-41d3-9a0c-0305e82c3301")),
     (Decimal, None, "1.50", Decimal("1.50")),
     (Path, STRING, "a/b", Path("a/b")),
     (PurePosixPath, STRING, "a/b", PurePosixPath("a/b")),

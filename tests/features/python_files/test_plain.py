@@ -471,11 +471,12 @@ class TestSeveralTools:
         assert {name: tool.requires_confirmation for name, tool in made.items()} == {"a": False, "bee": True}
 
     def test_functions_with_a_docstring_are_meant_where_nothing_is_said(self):
-        made = read_all('def a(): "A."\ndef b(): "B."\ndef c(): ...')
+        made = read_all('def a(): "A."\ndef b(): "B."; c()\ndef c(): ...')
         assert list(made) == ["a", "b"]
-        assert made["a"].warnings == (
-            'tools/weather.py:1: a, b are tools, as each has a docstring; say so: __tools__ = ["a", "b"]',
-        )
+        assert made["a"].warnings == ('tools/weather.py:1: a, b are taken for tools; say so: __tools__ = ["a", "b"]',)
+
+    def test_beside_them_so_is_one_that_nothing_in_the_file_uses(self):
+        assert list(read_all('def a(): "A."\ndef b(): ...')) == ["a", "b"]
 
     def test_beside_the_function_of_the_files_name_one_that_is_used_is_a_helper(self):
         made = read_all('def weather(): return helper()\ndef helper(): "B."\ndef other(): "C."')

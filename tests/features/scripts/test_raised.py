@@ -205,6 +205,8 @@ async def test_what_a_file_itself_raises_is_what_its_author_says_to_the_caller(f
     assert error.message == "job failed (ValueError): n is negative"
     error = await fail("def main():\n    try: {}['token=abc']\n    except KeyError: raise LookupError('no such thing')")
     assert error.message == "job failed (LookupError): no such thing"
+    error = await fail("import math\ndef main(): return math.comb(-1, 1)")
+    assert error.message.startswith("job failed (ValueError): ")
 
 
 # What is printed instead of returned

@@ -175,12 +175,13 @@ def _certain(file: _File, public: dict[str, AnyFunction]) -> list[AnyFunction]:
         return [public["run"]]
     named = public.get(wanted)
     # Beside a function that bears the file's name, one that others of the file use is a helper.
-    used = set() if named is None else {name for name in public if _is_used(file.module, name)}
+    used = {name for name in public if _is_used(file.module, name)}
+    described = {name for name, function in public.items() if ast.get_docstring(function, clean=False)}
+    meant = described - used if named is not None else described | (public.keys() - used if described else set())
     found = [
         function
         for name, function in public.items()
-        if function is named
-        or (name not in used and ast.get_docstring(function, clean=False) and not _is_program(file, function))
+        if function is named or (name in meant and not _is_program(file, function))
     ]
     if not found:
         message = f"{file.path}: which function is the tool? found {', '.join(list(public)[:MAX_NAMED])}"
@@ -190,7 +191,7 @@ def _certain(file: _File, public: dict[str, AnyFunction]) -> list[AnyFunction]:
         names = ", ".join(function.name for function in found[:MAX_NAMED])
         written = ", ".join(f'"{function.name}"' for function in found[:MAX_NAMED])
         file.warnings.append(
-            f"{file.path}:{found[0].lineno}: {names} are tools, as each has a docstring; say so: {TOOLS} = [{written}]"
+            f"{file.path}:{found[0].lineno}: {names} are taken for tools; say so: {TOOLS} = [{written}]"
         )
     return found
 

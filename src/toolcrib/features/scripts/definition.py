@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from toolcrib.features.scripts.metadata import Metadata
     from toolcrib.features.scripts.python_code import Entry
     from toolcrib.lib.positions import Steps
+    from toolcrib.lib.python_signature import AnyFunction
 
     Schema = dict[str, object]
 
@@ -247,6 +248,8 @@ def _signature(report: Report, form: Form, entry: Entry) -> tuple[Schema | None,
     if function is None or module is None:
         return None, None
     hints = SyntaxHints(module)
+    if entry.convention is Convention.PARAMS:
+        return _whole(report, form, function, hints), None
     is_sink = entry.convention is Convention.SINK
     try:
         outputs = None if is_sink else read_answer(function, hints)
@@ -264,6 +267,20 @@ def _signature(report: Report, form: Form, entry: Entry) -> tuple[Schema | None,
     if checked(report, form.at, inputs) is None or (outputs and checked(report, form.at, outputs) is None):
         return None, None
     return inputs, outputs
+
+
+def _whole(report: Report, form: Form, function: AnyFunction, hints: SyntaxHints) -> Schema | None:
+    """What the hint of a parameter that takes all arguments says about them; None if it names none."""
+    first = [*function.args.posonlyargs, *function.args.args][0]
+    if form.declared.inputs is not None or first.annotation is None:
+        return None
+    try:
+        schema = hints.read(first.annotation)
+    except (HintError, RecursionError):
+        return None
+    if hints.definitions or "properties" not in schema:
+        return None
+    return checked(report, form.at, schema)
 
 
 def _compare(report: Report, form: Form, entry: Entry) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from toolcrib.features.scripts.metadata import CONFIG_SCHEMAS, FIELDS, Metadata, Notation
@@ -25,6 +25,35 @@ if TYPE_CHECKING:
 MAIN = "main"
 EXECUTE = "execute"
 ACTION = "action"
+PARAMS = "params"
+# How the parameter is called that takes all arguments at once, where nothing is declared.
+MAPPINGS = frozenset(
+    (
+        *(PARAMS, "parameters", "args", "arguments", "kwargs", "inputs", "input", "input_data", "payload", "data"),
+        *("options", "config", "request"),
+    )
+)
+# How the parameter is called that takes the project; the child gives it by the same names.
+PROJECT = "project_path"
+PROJECTS = frozenset({PROJECT, "project", "project_dir", "project_root", "workspace", "workspace_path", "root"})
+PLAIN_HINTS = frozenset(
+    (
+        "str",
+        "int",
+        "float",
+        "bool",
+        "bytes",
+        "list",
+        "List",
+        "Sequence",
+        "Iterable",
+        "tuple",
+        "Tuple",
+        "set",
+        "Set",
+        "Path",
+    )
+)
 ARGUMENT_VECTORS = frozenset({"argv", "args"})
 IDLE = (
     *(ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom),
@@ -81,7 +110,7 @@ PROGRAM = Entry(convention=Convention.ARGV)
 def choose_entry(module: ast.Module, names: frozenset[str] | None, action: str = "") -> Entry:
     """The entry of a file whose tool declares these arguments (None: it declares none)."""
     entry = _choose_defined(module, names, action)
-    return _choose_brought_in(module, action) if entry is PROGRAM and does_nothing(module.body) else entry
+    return _choose_brought_in(module, names, action) if entry is PROGRAM and does_nothing(module.body) else entry
 
 
 def does_nothing(statements: Iterable[ast.stmt]) -> bool:
@@ -92,13 +121,15 @@ def does_nothing(statements: Iterable[ast.stmt]) -> bool:
 def missing_names(function: AnyFunction, names: frozenset[str]) -> list[str]:
     """The declared arguments that the function does not take."""
     known = {argument.arg for argument in _named(function)}
+    known |= {function.args.vararg.arg} if function.args.vararg else set()
     return [] if function.args.kwarg else sorted(names - known)
 
 
 def demanded_names(function: AnyFunction) -> list[str]:
     """The required arguments of the function."""
     arguments = function.args
-    demanded = arguments.args[: len(arguments.args) - len(arguments.defaults)]
+    positional = _positional(function)
+    demanded = positional[: len(positional) - len(arguments.defaults)]
     pairs = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
     demanded += [argument for argument, default in pairs if default is None]
     return [argument.arg for argument in demanded]
@@ -118,25 +149,25 @@ def _is_idle(statement: ast.stmt) -> bool:
 def _choose_defined(module: ast.Module, names: frozenset[str] | None, action: str) -> Entry:
     functions = _functions(module)
     if action:
-        return _action_entry(functions, action)
+        return _action_entry(functions, names, action)
     main, execute = functions.get(MAIN), functions.get(EXECUTE)
     if main is not None and (execute is None or _takes(main, names)):
-        return PROGRAM if _reads_arguments_itself(main, names) and _has_guard(module) else _by_name(main)
+        return PROGRAM if _reads_arguments_itself(main, names) and _has_guard(module) else _bound(main, names)
     if execute is not None:
-        return Entry(convention=Convention.PARAMS, name=EXECUTE)
+        return _bound(execute, names)
     return _sink(module) or PROGRAM
 
 
-def _choose_brought_in(module: ast.Module, action: str) -> Entry:
+def _choose_brought_in(module: ast.Module, names: frozenset[str] | None, action: str) -> Entry:
     """A function that the file imports or makes under the name of an entry; its parameters are unknown."""
     functions, offered = _functions(module), _brought_in(module)
     for name in [action.replace("-", "_")] if action else (MAIN, EXECUTE):
         if name in offered and not name.startswith("_"):
             known = functions.get(offered[name])
+            if known is not None:
+                return replace(_bound(known, names), name=name)
             convention = Convention.PARAMS if name == EXECUTE and not action else Convention.KEYWORDS
-            return Entry(
-                convention=convention, name=name, function=known if convention is Convention.KEYWORDS else None
-            )
+            return Entry(convention=convention, name=name)
     return PROGRAM
 
 
@@ -152,13 +183,44 @@ def _brought_in(module: ast.Module) -> dict[str, str]:
     return found
 
 
-def _action_entry(functions: dict[str, AnyFunction], action: str) -> Entry:
+def _action_entry(functions: dict[str, AnyFunction], names: frozenset[str] | None, action: str) -> Entry:
     own, main = functions.get(action.replace("-", "_")), functions.get(MAIN)
     if own is not None and not own.name.startswith("_"):
-        return _by_name(own)
+        return _bound(own, names)
     if main is not None and any(argument.arg == ACTION for argument in _named(main)):
         return _by_name(main, given=frozenset({ACTION}))
     return PROGRAM
+
+
+def _bound(function: AnyFunction, names: frozenset[str] | None) -> Entry:
+    """The function with its arguments one by one, or with all of them at once."""
+    if _takes_all_at_once(function, names):
+        return Entry(convention=Convention.PARAMS, name=function.name, function=function)
+    given = {argument.arg for argument in _named(function)} & {PROJECT} - (names or frozenset())
+    return _by_name(function, frozenset(given))
+
+
+def _takes_all_at_once(function: AnyFunction, names: frozenset[str] | None) -> bool:
+    """Whether the first parameter takes the whole mapping: it is none of the arguments, and is called or hinted as one is."""
+    positional = _positional(function)
+    if not positional or positional[0].arg in (names or frozenset()):
+        return False
+    first, count = positional[0], len(positional) - len(function.args.defaults)
+    if any(argument.arg not in PROJECTS and argument.arg in (names or frozenset()) for argument in positional[1:]):
+        return False
+    demanded = positional[1 : max(count, 1)]
+    if len(demanded) > 1 or (demanded and function.name != EXECUTE and demanded[0].arg not in PROJECTS):
+        return False
+    is_mapping = first.annotation is None or _is_record_hint(first.annotation)
+    if function.name == EXECUTE:
+        return is_mapping and (bool(names) or first.arg in MAPPINGS)
+    return is_mapping and first.arg in (MAPPINGS if names else {PARAMS})
+
+
+def _is_record_hint(hint: ast.expr) -> bool:
+    """Whether the hint may be that of a mapping with named values: of anything but a plain value or a list."""
+    words = ast.unparse(hint).replace("typing.", "").strip("'\"")
+    return words.partition("[")[0] not in PLAIN_HINTS
 
 
 def _by_name(function: AnyFunction, given: frozenset[str] = frozenset()) -> Entry:
@@ -190,7 +252,11 @@ def _reads_arguments_itself(main: AnyFunction, names: frozenset[str] | None) -> 
 
 
 def _named(function: AnyFunction) -> list[ast.arg]:
-    return [*function.args.args, *function.args.kwonlyargs]
+    return [*_positional(function), *function.args.kwonlyargs]
+
+
+def _positional(function: AnyFunction) -> list[ast.arg]:
+    return [*function.args.posonlyargs, *function.args.args]
 
 
 def _has_guard(module: ast.Module) -> bool:

@@ -199,6 +199,34 @@ class TestTheSignature:
             "10: main demands y, which a call may leave out; give it a default",
         ]
 
+    @pytest.mark.parametrize(
+        ("text", "convention", "names"),
+        [
+            ("def execute(url, tool): ...", "keywords", ["url", "tool"]),
+            ("def execute(url: str): ...", "keywords", ["url"]),
+            ("def execute(params): ...", "params", None),
+            ("def execute(params, project_path): ...", "params", None),
+            ("def execute(params: dict, timeout=3): ...", "params", None),
+            ("def execute(url, project_path): ...", "keywords", ["url"]),
+            ("def execute(data: list): ...", "keywords", ["data"]),
+            ("def execute(*, url): ...", "keywords", ["url"]),
+            ("def execute(**params): ...", "keywords", []),
+            ("def execute(): ...", "keywords", []),
+            ("def main(): ...", "keywords", []),
+            ("def main(params: dict): ...", "params", None),
+            ("from typing import TypedDict\nclass P(TypedDict):\n    url: str\ndef execute(params: P): ...", "params", ["url"]),
+            (f"{ONE}def execute(x, y=1): ...", "keywords", ["x"]),
+            (f"{ONE}def execute(params): ...", "params", ["x"]),
+            (f"{ONE}def execute(anything): ...", "params", ["x"]),
+            (f"{ONE}def main(args): ...", "params", ["x"]),
+        ],
+    )  # fmt: skip
+    def test_arguments_bind_one_by_one_or_all_at_once(self, code, text, convention, names):
+        tool = code(f"{text}\n")
+        assert tool.run.script.convention == convention
+        properties = tool.parameters.get("properties")
+        assert (None if properties is None else list(properties)) == names
+
     def test_what_is_not_understood_comes_with_a_warning(self, code):
         assert code("def main(x): ...\n").warnings == (
             ".ai/tools/ops/do-it.py:9: parameter x: has no type hint, so any value is accepted; add one",

@@ -96,7 +96,7 @@ def call_by_name(
     if not signature.is_known:
         return function(**arguments, **(given or {}))
     values = dict(arguments)
-    if PROJECT not in values and PROJECT in signature.demanded():
+    if PROJECT not in values and PROJECT in (*signature.positional, *signature.keyword_only):
         values[PROJECT] = job["project"]
     _refuse_others(signature, {**values, **(given or {})})
     hints = Hints(signature, source)

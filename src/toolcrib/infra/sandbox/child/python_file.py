@@ -284,9 +284,10 @@ def _describe(problem: BaseException, path: str, code: bytes) -> dict[str, objec
 
 
 def _is_raised_by(problem: BaseException, folder: str) -> bool:
-    """Whether a `raise` in a file of this folder made the exception: its text is what the author says to the caller.
+    """Whether code in this folder made the exception: its text is what the author says to the caller.
 
-    The text of any other exception is the library's or the system's and may hold anything.
+    That is a `raise` statement, or a wrong value that a function of Python itself refuses there. The text of any other
+    exception is the library's or the system's and may hold anything.
     """
     import opcode
 
@@ -297,7 +298,8 @@ def _is_raised_by(problem: BaseException, folder: str) -> bool:
         return False
     code = trace.tb_frame.f_code
     is_ours = code.co_filename.startswith(f"{folder}/") and "site-packages" not in code.co_filename
-    return is_ours and code.co_code[trace.tb_lasti] == opcode.opmap["RAISE_VARARGS"]
+    is_refused = isinstance(problem, (ValueError, TypeError, ArithmeticError))
+    return is_ours and (is_refused or code.co_code[trace.tb_lasti] == opcode.opmap["RAISE_VARARGS"])
 
 
 def _refusal(problem: BaseException) -> dict[str, object]:
