@@ -10,7 +10,8 @@ import pytest
 
 from toolcrib.features.functions.hints import HintReader
 from toolcrib.lib.python_hints import SyntaxHints
-from toolcrib.lib.schema import check_schema
+from toolcrib.lib.schema import check_schema, compile_schema
+from toolcrib.lib.schema_problems import explain_problems
 
 MODULE = '''
 import collections
@@ -207,3 +208,10 @@ def test_a_name_of_another_module_is_not_taken_for_one_of_pythons():
     for hint in ("List[int]", "Path", "Optional[int]"):
         assert file.read(ast.parse(hint, mode="eval").body) == {}
     assert len(file.warnings) == 3
+
+
+def test_a_key_that_is_no_number_is_named_in_the_refusal():
+    schema = SyntaxHints(ast.parse("")).read(ast.parse("dict[int, str]", mode="eval").body)
+    assert explain_problems(compile_schema(schema), {"first": "a"}, schema) == [
+        "first: the name is not one that is allowed"
+    ]

@@ -171,6 +171,9 @@ class _Explainer:
         for name in properties:
             if name in value:
                 yield from self._unless_it_fits((*place, "properties", name), value[name], _inside(path, name))
+        if isinstance(rules := schema.get("propertyNames"), Mapping) and "$ref" not in rules:
+            wrong = [name for name in value if not self._accepts(rules, name)]
+            yield from (f"{_inside(path, name)}: the name is not one that is allowed" for name in wrong)
         if "additionalProperties" not in schema:
             return
         for name, inner in value.items():
