@@ -2,12 +2,13 @@
 
 import asyncio
 import logging
+import math
 import threading
 
 import pytest
 
 from toolcrib import Kind, tool
-from toolcrib.toolkit.loop_watch import watch_loop
+from toolcrib.toolkit.loop_watch import _LoopWatch, watch_loop
 
 SECONDS = 30
 
@@ -62,12 +63,27 @@ def wait_for(event):
     return event.wait(SECONDS)
 
 
-async def test_a_loop_that_only_waits_is_not_reported(heard):
-    with watch_loop(0.02):
-        beats = 0
-        while beats < 20:
-            await asyncio.sleep(0.005)
-            beats += 1
+def test_a_loop_that_comes_late_to_its_beat_while_it_waits_is_not_reported(heard):
+    looked = threading.Event()
+
+    class Late(_LoopWatch):
+        """One whose loop never beats."""
+
+        def _beat(self):
+            self._last = -math.inf
+
+        def _tell(self, seconds):
+            super()._tell(seconds)
+            looked.set()
+
+    async def wait():
+        watch = Late(asyncio.get_running_loop(), 0.02)
+        watch.start()
+        await asyncio.to_thread(looked.wait, SECONDS)
+        watch.end()
+
+    asyncio.run(wait())
+    assert looked.is_set()
     assert heard.lines == []
 
 

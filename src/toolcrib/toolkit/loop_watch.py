@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import selectors
 import sys
 import threading
 from contextlib import contextmanager
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 BLOCKED_SECONDS = 1.0
 PACKAGE = str(Path(__file__).parents[1])
+LOOP = (str(Path(asyncio.__file__).parent), selectors.__file__)
 
 logger = logging.getLogger("toolcrib.pipeline")
 
@@ -73,7 +75,8 @@ class _LoopWatch(threading.Thread):
 
     def _tell(self, seconds: float) -> None:
         frame = sys._current_frames().get(self._loop_thread)  # noqa: SLF001 - the documented way to another thread's stack
-        if frame is not None:
+        # A loop that waits for events is only late because the machine is busy.
+        if frame is not None and not frame.f_code.co_filename.startswith(LOOP):
             logger.warning(
                 "%s has blocked the event loop for %.2g s, and every other call waits; write @tool(thread=True) or make it async",
                 _name_blocker(frame),

@@ -45,6 +45,12 @@ def test_what_never_started_is_told_and_left_no_effects():
     assert not caught.value.retryable
 
 
+def test_what_lies_where_every_job_has_a_folder_of_its_own_is_told_with_the_cure():
+    problem = "[Errno 2] No such file or directory: '/dev/shm/project/tools'"
+    with pytest.raises(ToolError, match="every job gets a /dev/shm of its own, so move the project elsewhere"):
+        printed_value(TOOL, ended(cannot_start=problem, exit_code=127), 5)
+
+
 def test_a_process_whose_end_nobody_saw_has_failed():
     with pytest.raises(ToolError, match="sample was killed"):
         printed_value(TOOL, ended(exit_code=None, stdout=b"half"), 5)

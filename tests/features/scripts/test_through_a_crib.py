@@ -1,6 +1,8 @@
 """Tools in files, from the tree of a project through the whole pipeline."""
 
 import json
+import os
+import shutil
 import textwrap
 import time
 
@@ -71,6 +73,70 @@ async def test_a_capability_that_was_not_granted_is_named_before_anything_runs(w
     assert result.error.kind is Kind.CAPABILITY_MISSING
     assert "shell.execute" in result.error.message
     assert not (project / "work" / "ran").exists()
+
+
+ENGINE = '#!/bin/sh\nfor word; do last=$word; done\necho "docker: $1 $last"\n'
+FOUR = {
+    "programs.yaml": HEAD
+    + "tool_id: programs\nexecutor_id: subprocess\nconfig: {command: bash, args: [-c, echo bash]}\n",
+    "contained.yaml": HEAD + "tool_id: contained\nexecutor_id: docker\nconfig: {image: alpine, command: greet}\n",
+    "pythonic.py": """
+        __version__ = "1.0.0"
+        __tool_type__ = "script"
+        __executor_id__ = "python_runtime"
+        __category__ = "deployment"
+        __tool_description__ = "A sample."
+        def main(): return "python"
+        """,
+    "nodeish.js": """
+        // @version 1.0.0
+        // @tool_type script
+        // @executor_id node_runtime
+        // @category deployment
+        // @description A sample.
+        console.log("node")
+        """,
+}
+
+
+@pytest.fixture
+def four(write, project, monkeypatch):
+    """A file for each of the four executors, and a stand-in for Docker on the search path."""
+    for name, text in FOUR.items():
+        write(name, text.lstrip("\n"), head="")
+    engine = project.parent / f"{project.name}-engine"
+    engine.mkdir()
+    (engine / "docker").write_text(ENGINE)
+    (engine / "docker").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{engine}:{os.environ['PATH']}")
+    return engine
+
+
+@pytest.mark.spec("S3-11")
+async def test_each_of_the_four_executors_runs_the_tool_of_a_file(four, project):
+    async with Crib(project, access={"grants": ["fs.*", "shell.execute"]}) as crib:
+        results = {name: await crib.call(name) for name in ("programs", "contained", "pythonic", "nodeish")}
+        kinds = {name: crib.find(name).tool.kind for name in results}
+    assert {name: result.value or str(result.error) for name, result in results.items()} == {
+        "programs": "bash",
+        "contained": "docker: run greet",
+        "pythonic": "python",
+        "nodeish": "node",
+    }
+    assert kinds == {"programs": "subprocess", "contained": "docker", "pythonic": "script", "nodeish": "script"}
+
+
+@pytest.mark.spec("S3-11")
+async def test_where_an_engine_is_missing_its_tools_say_so_and_others_run(four, project, monkeypatch):
+    (four / "docker").unlink()
+    (four / "bash").symlink_to(shutil.which("bash"))
+    monkeypatch.setenv("PATH", str(four))
+    async with Crib(project, access={"grants": ["fs.*", "shell.execute"]}) as crib:
+        missing = (await crib.call("contained")).error
+        others = [(await crib.call(name)).value for name in ("programs", "pythonic")]
+    assert missing.kind is Kind.EXECUTOR_NOT_FOUND
+    assert "the command 'docker' was not found; install Docker or Podman" in missing.message
+    assert others == ["bash", "python"]
 
 
 ECHO = """

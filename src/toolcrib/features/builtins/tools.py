@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from toolcrib.features.builtins import BuiltinsSettings
 from toolcrib.infra.egress import Request, describe_binary, text_of
 from toolcrib.infra.files.jail import encode_text, list_items, read_text
-from toolcrib.infra.programs import run_in_place
+from toolcrib.infra.programs import explain_start, run_in_place
 from toolcrib.infra.sandbox.host import kill_time
 from toolcrib.infra.sandbox.jobs import CLEAN_ENVIRONMENT, PROGRAMS, READ, WRITE, Program, build_policy
 from toolcrib.lib.http_syntax import parse_url
@@ -262,7 +262,7 @@ def _value(ended: CompletedJob) -> dict[str, object]:
 
 def _error(ended: CompletedJob, value: dict[str, object], limit: str) -> ToolError | None:
     if ended.cannot_start:
-        return ToolError(Kind.PERMANENT, f"{SHELL} could not be started: {ended.cannot_start}")
+        return ToolError(Kind.PERMANENT, f"{SHELL} could not be started: {explain_start(ended.cannot_start)}")
     if ended.timed_out:
         message = f"the command ran longer than {limit}; it and everything it started was killed"
         return ToolError(Kind.TIMEOUT, message, partial_side_effects=True, value=value)

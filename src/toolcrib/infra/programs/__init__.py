@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolcrib.infra.files import read_beginning
+from toolcrib.infra.sandbox.child.isolation import SHARED_MEMORY
 from toolcrib.infra.sandbox.jobs import PROGRAMS, READ, WRITE, has_network
 from toolcrib.lib.documents import read_json
 from toolcrib.lib.names import is_foreign
@@ -207,10 +208,17 @@ def failure(
     )
 
 
+def explain_start(problem: str) -> str:
+    """Why a job was not started, with the cure where that is known."""
+    if f"{SHARED_MEMORY}/" in problem:
+        return f"{problem}; every job gets a {SHARED_MEMORY} of its own, so move the project elsewhere"
+    return problem
+
+
 def refuse_early_end(name: str, ended: CompletedJob, seconds: float) -> None:
     """Raise ToolError for a job that never started, or was killed for time or resources."""
     if ended.cannot_start:
-        raise ToolError(Kind.INTERNAL, f"{name} could not be started: {ended.cannot_start}")
+        raise ToolError(Kind.INTERNAL, f"{name} could not be started: {explain_start(ended.cannot_start)}")
     if ended.timed_out:
         message = f"{name} ran longer than {show_seconds(seconds)}; its processes were killed"
         raise ToolError(Kind.TIMEOUT, message, partial_side_effects=True)
