@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from soaks import size
 from toolcrib.infra.sandbox.jobs import Program, PythonFile
 
 DAEMON = """
@@ -164,8 +165,11 @@ async def test_cancelling_twice_does_not_leave_processes_behind(sandbox, marker,
     assert holders() == []
 
 
+@pytest.mark.parametrize(
+    "batches", [10, pytest.param(size(1_000), marks=[pytest.mark.soak, pytest.mark.timeout(3_600)])]
+)
 async def test_cancelling_at_any_moment_leaves_no_process_and_no_descriptor(
-    sandbox, run_python, marker, holders, open_descriptors, eventually, tmp_path, policy
+    sandbox, run_python, marker, holders, open_descriptors, eventually, tmp_path, policy, batches
 ):
     assert (await run_python("def main(): return 1")).result == b'{"value": 1}'
     before = open_descriptors()
@@ -180,7 +184,7 @@ async def test_cancelling_at_any_moment_leaves_no_process_and_no_descriptor(
         with pytest.raises(asyncio.CancelledError):
             await task
 
-    for batch in range(10):
+    for batch in range(batches):
         await asyncio.gather(*(call_and_cancel(10 * batch + number) for number in range(10)))
         assert holders() == []
     assert open_descriptors() == before

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolcrib.infra.files import read_beginning
-from toolcrib.infra.sandbox.child.isolation import SHARED_MEMORY
 from toolcrib.infra.sandbox.jobs import PROGRAMS, READ, WRITE, has_network
 from toolcrib.lib.documents import read_json
 from toolcrib.lib.names import is_foreign
@@ -206,6 +205,10 @@ def failure(
     return ToolError(
         Kind.TRANSIENT if again else kind, message, retryable=again, partial_side_effects=True, details=details
     )
+
+
+# What every job mounts anew for itself; the child's own module has it too, and is not loaded here.
+SHARED_MEMORY = "/dev/shm"  # noqa: S108 - a system folder
 
 
 def explain_start(problem: str) -> str:
