@@ -398,6 +398,8 @@ async def test_a_program_that_lies_in_the_project_is_refused(office, place):
     if place == "link":
         outside.symlink_to(inside)
     elif place == "interpreter":
+        if any(map(str.isspace, str(inside))):
+            pytest.skip("a first line is cut at its first blank, so none can name this folder")
         outside.write_text(f"#!{inside}\n")
         outside.chmod(0o755)
     command = {"program": [str(inside)], "script": ["sh", str(inside)]}.get(place, [str(outside)])
