@@ -83,6 +83,7 @@ FEATURES: Mapping[str, tuple[str, ...]] = {
         *("resources:confirmed_jail", "resources:secrets", "resources:key", "resources:store"),
         *(
             "resources:host_commands",
+            "resources:child_channel",
             "resources:confirmations",
             "resources:kept_results",
             "resources:session",

@@ -11,6 +11,7 @@ import pytest
 from toolcrib import Call, Context, Tool
 from toolcrib.features.python_files.runner import PythonFileRunner
 from toolcrib.features.scripts.runner import ExecutorRunner
+from toolcrib.infra.programs.child_channel import ChildChannel
 from toolcrib.infra.sandbox.jobs import WorkspacePolicy
 from toolcrib.lib.system_tools import system_tools
 from toolcrib.model.tool import Chained, Convention, Entry, Script
@@ -80,7 +81,12 @@ class Bench:
 
     @property
     def _files(self):
-        return PythonFileRunner(sandbox=self.sandbox, workspace_policy=self.workspace_policy, observe=self.observe)
+        return PythonFileRunner(
+            sandbox=self.sandbox,
+            channel=lambda: ChildChannel(self.sandbox),
+            workspace_policy=self.workspace_policy,
+            observe=self.observe,
+        )
 
     @property
     def _executor(self):

@@ -29,8 +29,7 @@ from toolcrib.infra.programs import (
 )
 from toolcrib.infra.programs.child_channel import ChildClock, is_told
 from toolcrib.infra.programs.executables import basic_variables
-from toolcrib.infra.programs.host_access import lead_out
-from toolcrib.infra.programs.observed_effects import EffectRecorder
+from toolcrib.infra.programs.observed_effects import EffectRecorder, lead_out
 from toolcrib.infra.sandbox.host import kill_time
 from toolcrib.infra.sandbox.jobs import READ, WRITE, PythonFile, build_policy, python_runtime
 from toolcrib.model.errors import Kind, ToolError

@@ -23,6 +23,11 @@ def register(plugins: Plugins) -> None:
             "allowed": resources.settings["http_tools"].hosts,
         },
     )
+    plugins.add_resource(
+        "child_channel",
+        "toolcrib.infra.programs.child_channel:ChildChannel",
+        given=lambda resources: {"sandbox": resources.get("sandbox")},
+    )
     plugins.add_resource("jail", "toolcrib.features.project.workspace:open_jail")
     plugins.add_resource("confirmed_jail", "toolcrib.features.project.workspace:open_confirmed_jail")
     plugins.add_resource("secrets", "toolcrib.features.project.secrets:open_secrets")

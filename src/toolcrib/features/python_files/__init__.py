@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from toolcrib.model.tool import Script
@@ -23,6 +24,7 @@ def register(plugins: Plugins) -> None:
 def _for_runner(resources: Resources) -> dict[str, object]:
     return {
         "sandbox": resources.get("sandbox"),
+        "channel": partial(resources.get, "child_channel"),
         "workspace_policy": resources.get("workspace_policy"),
         "observe": resources.observe,
     }

@@ -14,15 +14,16 @@ from toolcrib.infra.programs import (
     run_in_place,
     to_outcome,
 )
-from toolcrib.infra.programs.child_channel import ChildClock, serve_calls
 from toolcrib.infra.sandbox.host import kill_time
 from toolcrib.infra.sandbox.jobs import PythonFile, build_policy, python_runtime
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Script
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
+    from toolcrib.infra.programs.child_channel import ChildChannel
     from toolcrib.infra.sandbox.host import Sandbox
     from toolcrib.infra.sandbox.jobs import CompletedJob, SandboxPolicy, WorkspacePolicy
     from toolcrib.model.call import Call, Context
@@ -39,8 +40,16 @@ class PythonFileRunner:
 
     kind = Script.kind
 
-    def __init__(self, *, sandbox: Sandbox, workspace_policy: WorkspacePolicy, observe: bool = False) -> None:
+    def __init__(
+        self,
+        *,
+        sandbox: Sandbox,
+        channel: Callable[[], ChildChannel],
+        workspace_policy: WorkspacePolicy,
+        observe: bool = False,
+    ) -> None:
         self._sandbox = sandbox
+        self._channel = channel
         self._workspace_policy = workspace_policy
         self._observe = observe
 
@@ -50,7 +59,8 @@ class PythonFileRunner:
             raise ToolError(Kind.EXECUTOR_NOT_FOUND, f"{tool.name} is a {tool.kind} and no plain Python file")
         runtime = (tool.run.path.absolute().parent, *python_runtime())
         policy = build_policy(tool.requires, self._workspace_policy, runtime, observe=self._observe)
-        return _BoundFile(tool, tool.run, self._sandbox, policy, self._workspace_policy.workspace)
+        workspace = self._workspace_policy.workspace
+        return _BoundFile(tool, tool.run, self._sandbox, self._channel, policy, workspace)
 
     async def close(self) -> None:
         """Nothing to do: each call ends its own process."""
@@ -64,10 +74,19 @@ class _BoundFile:
     checks = True
     function = None
 
-    def __init__(self, tool: Tool, script: Script, sandbox: Sandbox, policy: SandboxPolicy, workspace: Path) -> None:
+    def __init__(
+        self,
+        tool: Tool,
+        script: Script,
+        sandbox: Sandbox,
+        channel: Callable[[], ChildChannel],
+        policy: SandboxPolicy,
+        workspace: Path,
+    ) -> None:
         self._tool = tool
         self._script = script
         self._sandbox = sandbox
+        self._channel = channel
         self._policy = policy
         self._workspace = workspace
 
@@ -102,8 +121,7 @@ class _BoundFile:
         if context is None or context.client is None:
             ended = await run_in_place(self._sandbox, job, deadline=strike, max_result=MAX_RESULT_BYTES)
         else:
-            clock = ChildClock(context, self._sandbox, strike)
-            ended = await clock.run(job, serve_calls(context), max_result=MAX_RESULT_BYTES)
+            ended = await self._channel().run(job, context, strike, max_result=MAX_RESULT_BYTES)
         meta: dict[str, object] = {"sandbox": self._sandbox.report_on(job)}
         return to_outcome(ended, meta, lambda: self._value(job, ended, seconds))
 

@@ -39,9 +39,8 @@ from toolcrib.infra.programs import (
 )
 from toolcrib.infra.programs.child_channel import ChildClock, serve_calls
 from toolcrib.infra.programs.executables import Commands, basic_variables
-from toolcrib.infra.programs.host_access import lead_out
 from toolcrib.infra.programs.node_runtime import NAMES, explain
-from toolcrib.infra.programs.observed_effects import EffectRecorder
+from toolcrib.infra.programs.observed_effects import EffectRecorder, lead_out
 from toolcrib.infra.sandbox.host import kill_time
 from toolcrib.infra.sandbox.jobs import Program, PythonFile, build_policy, python_runtime
 from toolcrib.infra.secrets.secret import VariableMasking

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from toolcrib.infra.files.safe_paths import choose_opener
 from toolcrib.infra.programs import returned_value, show_seconds
 from toolcrib.infra.programs.executables import basic_variables
-from toolcrib.infra.programs.host_access import lead_out
+from toolcrib.infra.programs.observed_effects import lead_out
 from toolcrib.infra.sandbox.jobs import WRITE, OneFile, PythonFile, build_policy, python_runtime
 from toolcrib.lib.schema import compile_schema, fill_defaults
 from toolcrib.lib.schema_problems import explain_problems

@@ -279,6 +279,17 @@ def _refusal(reason: str) -> ToolError:
 # The channel of a script, which may call tools too.
 
 
+class ChildChannel:
+    """Runs jobs of scripts that talk to the client of their call; made when the first call has one."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self._sandbox = sandbox
+
+    async def run(self, job: Job, context: Context, deadline: float, **how: Any) -> CompletedJob:
+        """Run the job in its slot and serve its channel; its time does not run while the client is asked."""
+        return await ChildClock(context, self._sandbox, deadline).run(job, serve_calls(context), **how)
+
+
 def serve_calls(context: Context) -> Callable[[Lines], Awaitable[None]]:
     """The handler of a script's channel: what it tells its client, its questions and its calls, several at a time."""
 

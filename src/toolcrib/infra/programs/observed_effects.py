@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from toolcrib.infra.sandbox import child
 from toolcrib.infra.sandbox.child.observer import MORE
 from toolcrib.infra.sandbox.jobs import NETWORK, PROGRAMS, PROXY_HOST, PROXY_PORT, READ, WRITE, Effect, python_runtime
+from toolcrib.lib.http_syntax import parse_hosts
 from toolcrib.model.tool import Chained, Handler, Script
 
 if TYPE_CHECKING:
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
     from typing import Self, TypeVar
 
+    from toolcrib.infra.egress.client import Egress
     from toolcrib.infra.egress.proxy import ProxyLog
+    from toolcrib.infra.sandbox.attempt import Proxy
     from toolcrib.infra.sandbox.jobs import CompletedJob
     from toolcrib.model.call import Context
     from toolcrib.model.result import Result
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
 
     Listener = TypeVar("Listener")
     Serve = Callable[[Listener], AbstractAsyncContextManager[ProxyLog]]
+
 
 CALLS = "rye.execute"
 REQUEST = "net.http"
@@ -217,3 +221,11 @@ def _capability(effect: Effect, workspace: Path) -> str:
     if effect.act == "connect":
         return "" if effect.what.startswith("unix:") else REQUEST
     return {"start": PROGRAMS, CALL: CALLS}.get(effect.act, "")
+
+
+def lead_out(
+    egress: Callable[[], Egress], hosts: tuple[str, ...] | None, deadline: float, recorder: EffectRecorder | None = None
+) -> Proxy:
+    """The proxy of a job; without hosts it allows every public host."""
+    proxy = egress().proxy(None if hosts is None else parse_hosts(hosts), deadline=deadline)
+    return proxy if recorder is None else recorder.record_visits(proxy)
