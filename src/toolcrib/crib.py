@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from toolcrib.features.requests.builder import Builder
     from toolcrib.features.requests.service import RequestService
     from toolcrib.features.requests.tracker import Requests
+    from toolcrib.features.run_history.history import RunHistory
     from toolcrib.features.scripts.facade import Scripts
     from toolcrib.features.scripts.sink import Sink
     from toolcrib.features.testing.examples import Examples
@@ -418,6 +419,11 @@ class Crib:
     def approvals(self) -> Approvals:
         """Calls that wait for a person: list, approve, refuse."""
         return self._resources.get("approvals")  # type: ignore[no-any-return]  # so it is registered
+
+    @property
+    def run_history(self) -> RunHistory:
+        """What people ran on the web page."""
+        return self._resources.get("run_history")  # type: ignore[no-any-return]  # so it is registered
 
     @property
     def tokens(self) -> Tokens:

@@ -46,10 +46,11 @@ class Server:
     project: Path
     process: subprocess.Popen[str]
 
-    def crib(self, *words: str) -> str:
+    def crib(self, *words: str, stdin: str = "") -> str:
         """What a command prints in the project."""
         done = subprocess.run(
             [sys.executable, "-m", "toolcrib", *words, "-C", str(self.project)],
+            input=stdin,
             capture_output=True,
             text=True,
             check=True,

@@ -20,6 +20,7 @@ const theme = createTheme({
   fontFamilyMonospace: "ui-monospace, SFMono-Regular, Menlo, monospace",
   defaultRadius: "sm",
   cursorType: "pointer",
+  respectReducedMotion: true,
 });
 
 const queries = new QueryClient({

@@ -2,7 +2,7 @@
 import { Button, Group, PasswordInput, Stack, Text } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { createContext, type ReactNode, useContext, useEffect, useState } from "react";
-import { Refusal, refusalOf, setCsrf } from "./api/client";
+import { Refusal, refusalOf, setCsrf, SIGN_IN_NEEDED } from "./api/client";
 import { t } from "./messages";
 import { Dialog } from "./parts/dialog";
 import { Failure } from "./parts/failure";
@@ -59,12 +59,26 @@ export function SignInFrame({ children }: { children: ReactNode }) {
     if (code) byCode.mutate({ code });
   }, [code]);
 
-  if (person.error) return <Failure message={person.error.message} retry={() => void person.refetch()} />;
+  // Once somebody was there the screen stays as it is, with everything typed into it, and the question comes in front of it.
+  const [last, setLast] = useState(NOBODY);
+  const [isNeeded, need] = useState(false);
+  useEffect(() => {
+    if (person.data?.caller) setLast(person.data);
+  }, [person.data]);
+  useEffect(() => {
+    const ask = () => need(true);
+    window.addEventListener(SIGN_IN_NEEDED, ask);
+    return () => window.removeEventListener(SIGN_IN_NEEDED, ask);
+  }, []);
+  const who = person.data?.caller ? person.data : last;
+
+  if (person.error && !who.caller) return <Failure message={person.error.message} retry={() => void person.refetch()} />;
   if (!person.data) return <Text role="status">{t("app.loading")}</Text>;
   return (
-    <WhoContext value={person.data}>
+    <WhoContext value={who}>
       {byCode.error && <Failure message={byCode.error.message} />}
-      {person.data.caller ? children : <SignInForm opened onClose={() => undefined} />}
+      {who.caller ? children : <main><SignInForm opened onClose={() => undefined} /></main>}
+      {who.caller && <SignInForm opened={isNeeded} onClose={() => need(false)} ended />}
     </WhoContext>
   );
 }
@@ -90,7 +104,7 @@ export function SignInButton() {
   );
 }
 
-function SignInForm({ opened, onClose }: { opened: boolean; onClose: () => void }) {
+function SignInForm({ opened, onClose, ended = false }: { opened: boolean; onClose: () => void; ended?: boolean }) {
   const [token, setToken] = useState("");
   const queries = useQueryClient();
   const enter = useMutation({
@@ -105,6 +119,7 @@ function SignInForm({ opened, onClose }: { opened: boolean; onClose: () => void 
     <Dialog opened={opened} onClose={onClose} title={t("sign.in")}>
       <form onSubmit={(event) => { event.preventDefault(); enter.mutate({ token: token.trim() }); }}>
         <Stack gap="sm">
+          {ended && <Text role="alert">{t("sign.ended")}</Text>}
           <PasswordInput label={t("sign.token")} description={t("sign.token.help")} value={token} onChange={(event) => setToken(event.currentTarget.value)} data-autofocus autoComplete="off" />
           <Text size="sm">{t("sign.link.help")}</Text>
           {enter.error && <Failure message={enter.error.message} />}

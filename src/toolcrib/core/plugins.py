@@ -102,7 +102,7 @@ FEATURES: Mapping[str, tuple[str, ...]] = {
             "settings:access",
             "settings:calls",
         ),
-        *("settings:sandbox", "settings:egress", "settings:secrets"),
+        *("settings:sandbox", "settings:egress", "settings:secrets", "endpoints"),
     ),
     "toolcrib.features.exports:register": (
         "resources:exports",
@@ -120,7 +120,11 @@ FEATURES: Mapping[str, tuple[str, ...]] = {
         *("commands:publish", "commands:pull", "commands:depot", "settings:depots"),
     ),
     "toolcrib.features.publications:register": ("resources:publications",),
-    "toolcrib.features.testing:register": ("resources:examples", "commands:test"),
+    "toolcrib.features.testing:register": ("resources:examples", "commands:test", "endpoints", "screens:cases"),
+    "toolcrib.features.activity:register": ("endpoints", "screens:activity"),
+    "toolcrib.features.run_history:register": (
+        *("resources:run_history", "endpoints", "settings:run_history", "screens:history"),
+    ),
     "toolcrib.interfaces.cli:register": (
         *("commands:list", "commands:show", "commands:call", "commands:explain", "commands:run", "commands:result"),
         *("commands:check", "commands:doctor", "commands:costs", "commands:latency"),

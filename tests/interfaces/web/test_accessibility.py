@@ -61,12 +61,25 @@ def test_axe_finds_nothing_on_the_screen_of_a_tool_and_its_results(signed_in, wa
     page.get_by_text("JSON", exact=True).click()
     page.locator(".cm-content").wait_for()
     problems += look(page, "tool-json", wanted)
-    for name in ("About", "Schema"):
+    for name in ("About", "Schema", "Use it elsewhere", "My runs"):
         page.get_by_role("tab", name=name).click()
-        problems += look(page, f"tool-{name.lower()}", wanted)
+        problems += look(page, f"tool-{name.lower().replace(' ', '-')}", wanted)
     page.goto("/ui/#/tools/wipe")
     page.get_by_label("folder").fill("attic")
     page.get_by_role("button", name="Run", exact=True).click()
     page.get_by_role("dialog").wait_for()
     problems += look(page, "tool-confirmation", wanted)
+    assert problems == []
+
+
+@pytest.mark.parametrize("context", LOOKS, indirect=True, ids=lambda wanted: f"{wanted['scheme']}-{wanted['width']}")
+def test_axe_finds_nothing_in_dialogs(signed_in, request):
+    page, wanted = signed_in, request.node.callspec.params["context"]
+    problems = []
+    for path, button in (("bundles", "New bundle"), ("requests", "Ask for a tool"), ("access", "Revoke web page")):
+        page.goto(f"/ui/#/{path}")
+        page.get_by_role("button", name=button).first.click()
+        page.get_by_role("dialog").wait_for()
+        problems += look(page, f"{path}-dialog", wanted)
+        page.keyboard.press("Escape")
     assert problems == []

@@ -79,6 +79,9 @@ const guard: Middleware = {
     if (csrf && request.method !== "GET") request.headers.set("x-toolcrib-csrf", csrf);
     return request;
   },
+  onResponse({ response }) {
+    notice(response);
+  },
 };
 
 export const api = createClient<paths>({ baseUrl: "/", credentials: "same-origin" });
@@ -98,6 +101,32 @@ export async function take<T>(
   return found.data;
 }
 
+// Somebody must sign in (again): the page asks for it without forgetting what was typed.
+export const SIGN_IN_NEEDED = "toolcrib-sign-in-needed";
+
+function notice(response: Response): void {
+  if (response.status === 401) window.dispatchEvent(new Event(SIGN_IN_NEEDED));
+}
+
+// Change something by a path that only the page uses.
+export async function send<T>(method: "POST" | "DELETE", path: string, body?: unknown): Promise<T> {
+  let answer: Response;
+  try {
+    answer = await fetch(path, {
+      method,
+      credentials: "same-origin",
+      headers: { ...(body !== undefined && { "content-type": "application/json" }), ...(csrf && { "x-toolcrib-csrf": csrf }) },
+      body: body === undefined ? null : JSON.stringify(body),
+    });
+  } catch {
+    throw new Refusal({ detail: t("app.unreachable"), retryable: true });
+  }
+  notice(answer);
+  const said: unknown = await answer.json().catch(() => null);
+  if (!answer.ok) throw refusalOf(said, answer);
+  return said as T;
+}
+
 // What a path says that only the page reads, and that the API's own document leaves out.
 export async function read<T>(path: string, query: Record<string, string | number | undefined> = {}, signal?: AbortSignal): Promise<T> {
   const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== "");
@@ -109,6 +138,7 @@ export async function read<T>(path: string, query: Record<string, string | numbe
     if (signal?.aborted) throw problem;
     throw new Refusal({ detail: t("app.unreachable"), retryable: true });
   }
+  notice(answer);
   const body: unknown = await answer.json().catch(() => null);
   if (!answer.ok) throw refusalOf(body, answer);
   return body as T;

@@ -221,7 +221,7 @@ export interface paths {
         };
         /**
          * List every tool from every source, with all its facts.
-         * @description Needs the scope `read`.
+         * @description First the tools of files, functions and folders by address, then those of bundles, bundle by bundle. Needs the scope `read`.
          */
         get: operations["describeTools"];
         put?: never;
@@ -2380,7 +2380,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A page of tools, in the order of their addresses. */
+            /** @description A page of tools. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];

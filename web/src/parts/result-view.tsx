@@ -1,10 +1,15 @@
 // The result of a call: value or error as text, never as markup.
 import { Alert, Badge, Button, Code, Group, Stack, Text, Title } from "@mantine/core";
+import { useMutation } from "@tanstack/react-query";
 import { useState } from "react";
-import type { CallResult } from "../api/client";
+import { api, type CallResult, take } from "../api/client";
 import { t } from "../messages";
+import { Failure } from "./failure";
 
 const SHOWN = 20_000;
+const MAX_SHOWN = 1_000_000;
+const PIECE = 100_000;
+const MAX_PIECES = 20;
 
 export function ResultView({ result }: { result: CallResult }) {
   return (
@@ -14,7 +19,10 @@ export function ResultView({ result }: { result: CallResult }) {
         {typeof result.meta.durationMs === "number" && <Text size="sm">{t("tool.result.took", { ms: Math.round(result.meta.durationMs) })}</Text>}
       </Group>
       {result.ok ? (
-        <Value value={result.value} />
+        <>
+          <Value value={result.value} />
+          <KeptResult kept={result.meta.kept} />
+        </>
       ) : (
         <Alert role="alert" color="red" variant="outline" title={result.error.type}>
           <Text className="wrap" c="var(--mantine-color-text)">{result.error.message}</Text>
@@ -34,17 +42,44 @@ export function ResultView({ result }: { result: CallResult }) {
   );
 }
 
-export function Value({ value }: { value: unknown }) {
-  const [isWhole, showWhole] = useState(false);
-  const text = typeof value === "string" ? value : (JSON.stringify(value, null, 2) ?? "null");
-  const isLong = text.length > SHOWN && !isWhole;
+// A result that is too large for one answer is stored by the server, and read piece by piece.
+function KeptResult({ kept }: { kept: unknown }) {
+  const { handle, letters, shown } = (kept ?? {}) as { handle?: string; letters?: number; shown?: number };
+  const [pieces, setPieces] = useState<string[]>([]);
+  const [next, setNext] = useState<number | null>(0);
+  const more = useMutation({
+    mutationFn: () => take(api.GET("/crib/results/{handle}", { params: { path: { handle: handle ?? "" }, query: { offset: next ?? 0, length: PIECE } } })),
+    onSuccess: (piece) => {
+      setPieces([...pieces, piece.text]);
+      setNext(piece.next);
+    },
+  });
+  if (!handle) return null;
+  const read = pieces.length ? (next ?? letters ?? 0) : (shown ?? 0);
   return (
     <>
-      <Code block className="wrap scroll" tabIndex={0}>{isLong ? text.slice(0, SHOWN) : text}</Code>
+      {pieces.map((piece, place) => <Code key={place} block className="wrap scroll" tabIndex={0}>{piece}</Code>)}
+      <Group>
+        <Text size="sm">{t("tool.result.large", { shown: read, total: letters ?? 0 })}</Text>
+        {next !== null && pieces.length < MAX_PIECES && <Button size="xs" variant="default" loading={more.isPending} onClick={() => more.mutate()}>{t("tool.result.more")}</Button>}
+      </Group>
+      {more.error && <Failure message={more.error.message} />}
+    </>
+  );
+}
+
+// Text is shown in steps: a browser that lays out megabytes at once does nothing else.
+export function Value({ value }: { value: unknown }) {
+  const [shown, show] = useState(SHOWN);
+  const text = typeof value === "string" ? value : (JSON.stringify(value, null, 2) ?? "null");
+  const isLong = text.length > shown;
+  return (
+    <>
+      <Code block className="wrap scroll" tabIndex={0}>{isLong ? text.slice(0, shown) : text}</Code>
       {isLong && (
         <Group>
-          <Text size="sm">{t("tool.result.large", { shown: SHOWN, total: text.length })}</Text>
-          <Button size="xs" variant="default" onClick={() => showWhole(true)}>{t("tool.result.all")}</Button>
+          <Text size="sm">{t("tool.result.large", { shown, total: text.length })}</Text>
+          {shown < MAX_SHOWN && <Button size="xs" variant="default" onClick={() => show(Math.min(MAX_SHOWN, shown * 4))}>{t("tool.result.more")}</Button>}
         </Group>
       )}
     </>

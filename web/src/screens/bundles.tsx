@@ -1,41 +1,58 @@
-// Bundles: switches, and which source each comes from.
-import { Badge, Card, Group, Stack, Switch, Text, Title } from "@mantine/core";
+// Bundles: switches, create, edit and delete. Of two people who edit at once nobody overwrites the other unseen.
+import { Badge, Button, Card, Group, Stack, Switch, Text, Textarea, TextInput, Title } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { api, type Schemas, take } from "../api/client";
+import { useState } from "react";
+import { api, Refusal, refusalOf, type Schemas, take } from "../api/client";
 import { t } from "../messages";
+import { Dialog } from "../parts/dialog";
+import { DiffView } from "../parts/diff-view";
 import { Failure } from "../parts/failure";
 
 type Bundle = Schemas["Bundle"];
+type Draft = Pick<Bundle, "slug" | "displayName" | "description" | "isEnabled">;
+const EMPTY: Draft = { slug: "", displayName: "", description: "", isEnabled: true };
 
 export default function Bundles() {
+  const [edited, edit] = useState<Bundle | "new" | null>(null);
   const found = useQuery({
     queryKey: ["bundles"],
     queryFn: ({ signal }) => take(api.GET("/tools/bundles", { params: { query: { includeDisabled: true, pageSize: 256 } }, signal })),
   });
-  if (found.error) return <Failure message={found.error.message} retry={() => void found.refetch()} />;
   const bundles = found.data?.bundles ?? [];
   return (
     <Stack gap="sm">
-      <Title order={2}>{t("nav.bundles")}</Title>
+      <Group justify="space-between">
+        <Title order={2}>{t("nav.bundles")}</Title>
+        <Button onClick={() => edit("new")}>{t("bundles.new")}</Button>
+      </Group>
+      {found.error && <Failure message={found.error.message} retry={() => void found.refetch()} />}
       {found.isSuccess && bundles.length === 0 && <Text role="status">{t("bundles.none")}</Text>}
-      {bundles.map((bundle) => <One key={bundle.bundleID} bundle={bundle} />)}
+      {bundles.map((bundle) => <One key={bundle.bundleID} bundle={bundle} edit={() => edit(bundle)} />)}
+      {edited && <Editor bundle={edited === "new" ? null : edited} close={() => edit(null)} />}
     </Stack>
   );
 }
 
-function One({ bundle }: { bundle: Bundle }) {
+function One({ bundle, edit }: { bundle: Bundle; edit: () => void }) {
   const queries = useQueryClient();
+  const [isAsking, ask] = useState(false);
+  const path = { bundleID: bundle.bundleID };
   const turn = useMutation({
-    mutationFn: (isEnabled: boolean) => take(api.PATCH("/tools/bundles/{bundleID}", { params: { path: { bundleID: bundle.bundleID } }, body: { isEnabled } })),
+    mutationFn: (isEnabled: boolean) => take(api.PATCH("/tools/bundles/{bundleID}", { params: { path }, body: { isEnabled } })),
     onSettled: () => queries.invalidateQueries(),
+  });
+  const remove = useMutation({
+    mutationFn: () => take(api.DELETE("/tools/bundles/{bundleID}", { params: { path } })),
+    onSettled: () => ask(false),
+    onSuccess: () => queries.invalidateQueries(),
   });
   return (
     <Card withBorder component="article" aria-label={bundle.displayName}>
-      <Group justify="space-between" wrap="nowrap">
+      <Group justify="space-between" wrap="nowrap" align="start">
         <div>
           <Title order={3} size="h4" className="wrap">{bundle.displayName}</Title>
           <Text className="wrap">{bundle.description}</Text>
-          <Badge variant="outline" tt="none" c="var(--mantine-color-text)">{bundle.source}</Badge>
+          <Badge variant="outline" tt="none" c="var(--mantine-color-text)">{bundle.slug} · {bundle.source}</Badge>
         </div>
         <Switch
           aria-label={t("bundles.switch", { name: bundle.displayName })}
@@ -43,7 +60,123 @@ function One({ bundle }: { bundle: Bundle }) {
           onChange={(event) => turn.mutate(event.currentTarget.checked)}
         />
       </Group>
+      {bundle.source === "store" && (
+        <Group mt="xs">
+          <Button size="compact-sm" variant="default" onClick={edit}>{t("bundles.edit", { name: bundle.displayName })}</Button>
+          <Button size="compact-sm" variant="default" onClick={() => ask(true)}>{t("bundles.delete.named", { name: bundle.displayName })}</Button>
+        </Group>
+      )}
       {turn.error && <Failure message={turn.error.message} />}
+      {remove.error && <Failure message={remove.error.message} />}
+      <Dialog opened={isAsking} onClose={() => ask(false)} title={t("bundles.delete")}>
+        <Text className="wrap">{t("bundles.delete.sure", { name: bundle.displayName })}</Text>
+        <Group mt="md">
+          <Button color="red.9" onClick={() => remove.mutate()} loading={remove.isPending}>{t("bundles.delete")}</Button>
+          <Button variant="default" onClick={() => ask(false)}>{t("bundles.cancel")}</Button>
+        </Group>
+      </Dialog>
     </Card>
   );
+}
+
+interface Stored {
+  etag: string;
+  bundle: Draft;
+}
+
+async function readStored(bundleID: string): Promise<Stored> {
+  const answer = await api.GET("/tools/bundles/{bundleID}", { params: { path: { bundleID } }, cache: "no-store" });
+  if (!answer.data) throw refusalOf(answer.error, answer.response);
+  return { etag: answer.response.headers.get("etag") ?? "", bundle: draftOf(answer.data) };
+}
+
+function draftOf(bundle: Draft): Draft {
+  const { slug, displayName, description, isEnabled } = bundle;
+  return { slug, displayName, description, isEnabled };
+}
+
+function Editor({ bundle, close }: { bundle: Bundle | null; close: () => void }) {
+  const queries = useQueryClient();
+  const [bundleID] = useState(() => bundle?.bundleID ?? newId());
+  const [draft, setDraft] = useState<Draft>(bundle ? draftOf(bundle) : EMPTY);
+  const [theirs, setTheirs] = useState<Stored | null>(null);
+  const [etag, setEtag] = useState<string | null>(null);
+  // What is edited is what is stored at this moment, which may be newer than the list.
+  const first = useQuery({
+    queryKey: ["bundles", "one", bundleID],
+    enabled: bundle !== null && etag === null,
+    queryFn: async () => {
+      const found = await readStored(bundleID);
+      setEtag(found.etag);
+      setDraft(found.bundle);
+      return found;
+    },
+    gcTime: 0,
+  });
+  const save = useMutation({
+    mutationFn: async (match: string | null) => {
+      const header = match ? { "If-Match": match } : {};
+      const answer = await api.PUT("/tools/bundles/{bundleID}", { params: { path: { bundleID }, header }, body: draft });
+      if (answer.data) return;
+      if (answer.response.status === 412) setTheirs(await readStored(bundleID));
+      throw refusalOf(answer.error, answer.response);
+    },
+    onSuccess: () => {
+      void queries.invalidateQueries();
+      close();
+    },
+  });
+  const isConflict = theirs !== null && save.error instanceof Refusal;
+  const change = (part: Partial<Draft>) => setDraft({ ...draft, ...part });
+  return (
+    <Dialog opened onClose={close} title={bundle ? t("bundles.edit", { name: bundle.displayName }) : t("bundles.new")} size="lg">
+      <form onSubmit={(event) => { event.preventDefault(); save.mutate(theirs?.etag ?? etag); }}>
+        <Stack gap="sm">
+          <TextInput label={t("bundles.name")} required value={draft.displayName} onChange={(event) => change({ displayName: event.currentTarget.value })} data-autofocus />
+          <TextInput label={t("bundles.slug")} description={t("bundles.slug.help")} required value={draft.slug} onChange={(event) => change({ slug: event.currentTarget.value })} />
+          <Textarea label={t("bundles.description")} autosize minRows={2} maxRows={10} value={draft.description} onChange={(event) => change({ description: event.currentTarget.value })} />
+          <Switch label={t("bundles.enabled")} checked={draft.isEnabled} onChange={(event) => change({ isEnabled: event.currentTarget.checked })} />
+          {first.error && <Failure message={first.error.message} />}
+          {save.error && !isConflict && <Failure message={save.error.message} />}
+          {isConflict && (
+            <div role="alert">
+              <Text>{t("bundles.conflict")}</Text>
+              <DiffView before={pretty(theirs.bundle)} after={pretty(draft)} names={[t("bundles.conflict.theirs"), t("bundles.conflict.mine")]} />
+            </div>
+          )}
+          <Group>
+            <Button type="submit" loading={save.isPending}>{t(isConflict ? "bundles.saveMine" : "bundles.save")}</Button>
+            {isConflict && (
+              <Button
+                variant="default"
+                onClick={() => {
+                  setDraft(theirs.bundle);
+                  setEtag(theirs.etag);
+                  setTheirs(null);
+                  save.reset();
+                }}
+              >
+                {t("bundles.takeTheirs")}
+              </Button>
+            )}
+            <Button variant="default" onClick={close}>{t("bundles.cancel")}</Button>
+          </Group>
+        </Stack>
+      </form>
+    </Dialog>
+  );
+}
+
+function pretty(draft: Draft): string {
+  return JSON.stringify(draft, null, 2);
+}
+
+// A UUID of version 7: the time in milliseconds, then chance.
+export function newId(now = Date.now()): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  for (let place = 0; place < 6; place += 1) bytes[place] = Math.floor(now / 2 ** (8 * (5 - place))) % 256;
+  bytes[6] = ((bytes[6] as number) & 0x0f) | 0x70;
+  bytes[8] = ((bytes[8] as number) & 0x3f) | 0x80;
+  const hex = [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+  return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join("-");
 }

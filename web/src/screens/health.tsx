@@ -1,26 +1,73 @@
-// What the server says about itself and about files that did not load.
-import { Alert, List, Stack, Text, Title } from "@mantine/core";
+// What the server says about itself, about files that did not load, and what `crib doctor` says.
+import { Alert, List, Stack, Table, Text, Title } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
-import { api, take } from "../api/client";
+import { api, read, take } from "../api/client";
 import { t } from "../messages";
 import { Failure } from "../parts/failure";
+import { useWho } from "../sign-in";
+
+interface Doctor {
+  about: Record<string, string>;
+  settings: { name: string; value: unknown; where: string; about: string }[];
+  sandbox: Record<string, Record<string, unknown>>;
+  protected: Record<string, string[]>;
+}
 
 export default function Health() {
+  const who = useWho();
   const health = useQuery({ queryKey: ["health"], queryFn: ({ signal }) => take(api.GET("/crib/health", { signal })), refetchInterval: 10_000 });
-  if (health.error) return <Failure message={health.error.message} retry={() => void health.refetch()} />;
-  if (!health.data) return <Text role="status">{t("app.loading")}</Text>;
-  const { ready, version, problems, queue } = health.data;
+  const doctor = useQuery({ queryKey: ["doctor"], queryFn: ({ signal }) => read<Doctor>("/ui/doctor", {}, signal), enabled: who.scopes.includes("manage") });
   return (
     <Stack gap="sm">
       <Title order={2}>{t("nav.health")}</Title>
-      <Alert color={ready ? "teal" : "orange"} variant="outline">
-        <Text>{t(ready ? "health.ready" : "health.notReady")} {t("health.version", { version })}</Text>
-      </Alert>
-      <Title order={3}>{t("health.problems")}</Title>
-      {problems.length === 0 ? <Text>{t("health.problems.none")}</Text> : (
-        <List>{problems.map((line) => <List.Item key={line}><Text className="wrap">{line}</Text></List.Item>)}</List>
+      {health.error && <Failure message={health.error.message} retry={() => void health.refetch()} />}
+      {health.data && (
+        <>
+          <Alert color={health.data.ready ? "teal" : "orange"} variant="outline">
+            <Text>{t(health.data.ready ? "health.ready" : "health.notReady")} {t("health.version", { version: health.data.version })}</Text>
+          </Alert>
+          <Title order={3}>{t("health.problems")}</Title>
+          {health.data.problems.length === 0 ? <Text>{t("health.problems.none")}</Text> : (
+            <List>{health.data.problems.map((line) => <List.Item key={line}><Text className="wrap">{line}</Text></List.Item>)}</List>
+          )}
+          {health.data.queue && (<><Title order={3}>{t("health.queue")}</Title><Text className="wrap">{health.data.queue}</Text></>)}
+        </>
       )}
-      {queue && (<><Title order={3}>{t("health.queue")}</Title><Text className="wrap">{queue}</Text></>)}
+      {doctor.error && <Failure message={doctor.error.message} retry={() => void doctor.refetch()} />}
+      {doctor.data && <Report doctor={doctor.data} />}
     </Stack>
   );
+}
+
+function Report({ doctor }: { doctor: Doctor }) {
+  const changed = doctor.settings;
+  return (
+    <Stack gap="sm">
+      <Title order={3}>{t("health.doctor")}</Title>
+      <Facts title={t("health.about")} rows={Object.entries(doctor.about)} />
+      <Facts title={t("health.sandbox")} rows={Object.entries(doctor.sandbox).map(([name, found]) => [name, Object.entries(found).map(([key, value]) => `${key}: ${listed(value)}`).join("; ")])} />
+      <Facts title={t("health.protected")} rows={Object.entries(doctor.protected).map(([name, names]) => [name, names.join(", ")])} />
+      <Title order={4}>{t("health.settings")}</Title>
+      {changed.length === 0 ? <Text>{t("health.settings.none")}</Text> : (
+        <Table aria-label={t("health.settings")}>
+          <Table.Thead><Table.Tr><Table.Th scope="col">{t("health.name")}</Table.Th><Table.Th scope="col">{t("health.value")}</Table.Th><Table.Th scope="col">{t("health.where")}</Table.Th></Table.Tr></Table.Thead>
+          <Table.Tbody>{changed.map((setting) => <Table.Tr key={setting.name} title={setting.about}><Table.Th scope="row" className="wrap">{setting.name}</Table.Th><Table.Td className="wrap">{listed(setting.value)}</Table.Td><Table.Td className="wrap">{setting.where}</Table.Td></Table.Tr>)}</Table.Tbody>
+        </Table>
+      )}
+    </Stack>
+  );
+}
+
+function Facts({ title, rows }: { title: string; rows: [string, string][] }) {
+  return (
+    <div>
+      <Title order={4}>{title}</Title>
+      <Table aria-label={title}><Table.Tbody>{rows.map(([name, value]) => <Table.Tr key={name}><Table.Th scope="row" w={180} className="wrap">{name}</Table.Th><Table.Td className="wrap">{value}</Table.Td></Table.Tr>)}</Table.Tbody></Table>
+    </div>
+  );
+}
+
+function listed(value: unknown): string {
+  if (Array.isArray(value)) return value.map(listed).join(", ") || "–";
+  return typeof value === "string" ? value || "–" : (JSON.stringify(value) ?? "–");
 }

@@ -21,6 +21,8 @@ const SCREENS: Screen[] = [
   { name: "recipes", path: "/recipes", title: "nav.recipes", component: lazy(() => import("./recipes")) },
   { name: "approvals", path: "/approvals", title: "nav.approvals", component: lazy(() => import("./approvals")) },
   { name: "requests", path: "/requests", title: "nav.requests", component: lazy(() => import("./requests")) },
+  { name: "activity", path: "/activity", title: "nav.activity", component: lazy(() => import("./activity")) },
+  { name: "access", path: "/access", title: "nav.access", component: lazy(() => import("./access")) },
   { name: "health", path: "/health", title: "nav.health", component: lazy(() => import("./health")) },
 ];
 

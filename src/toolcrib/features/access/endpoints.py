@@ -1,23 +1,41 @@
-"""HTTP endpoints that sign a person in to the web page, say who is signed in, and sign them out."""
+"""HTTP endpoints that sign a person in to the web page and out, and manage tokens and the names of secrets."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from toolcrib.features.access.sign_in import COOKIE, SESSION_SECONDS, csrf_of, session_in, sign_in_of
+from toolcrib.features.access.view import read_view
 from toolcrib.model.call import Scope
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.toolkit.http import Answer, answer_json, read_body, text_of
-from toolcrib.toolkit.http.contract import TEXT, Body, Reply, closed
+from toolcrib.toolkit.http.contract import ANYTHING, TEXT, Body, Reply, closed, in_path
 from toolcrib.toolkit.http.endpoint import Endpoint, EndpointTable
 
 if TYPE_CHECKING:
+    from toolcrib.features.access.commands import AccessCrib
     from toolcrib.features.access.sign_in import SignIn
+    from toolcrib.features.access.tokens import Token
     from toolcrib.toolkit.http import Header, Request
     from toolcrib.toolkit.http.concurrency import Threads
     from toolcrib.toolkit.http.endpoint import Host
 
 PATH = "/ui/session"
+# The caller of a request without a token, which any program of the machine can send.
+LOCAL = "local"
+DAY_SECONDS, MAX_DAYS = 86_400, 3_650
+SHOWN_LIMITS = ("calls_per_minute", "concurrency", "queue", "body_bytes", "total_seconds")
+TOKEN_BODY = Body(
+    name="NewToken",
+    schema=closed(
+        ("name", "scopes"),
+        name=TEXT,
+        scopes={"type": "array", "items": TEXT},
+        days={"type": ["integer", "null"]},
+        limits={**ANYTHING, "description": "Lists under tools, bundles or tags, and a mode."},
+    ),
+    example={"name": "ci", "scopes": ["read"], "days": 30},
+)
 SIGN_IN_BODY = Body(
     name="SignIn",
     schema=closed(
@@ -72,6 +90,81 @@ def _cookie(request: Request, value: str, seconds: int) -> Header:
     )
 
 
+class AccessEndpoints:
+    """Tokens and the names of secrets, for a person who has signed in: the loopback address alone makes no token."""
+
+    def __init__(self, crib: AccessCrib, threads: Threads) -> None:
+        self._crib = crib
+        self._threads = threads
+
+    async def read(self, request: Request) -> Answer:
+        """GET /ui/access."""
+        tokens = await self._threads.read(self._crib.tokens.list)
+        places = await self._threads.read(self._crib.secrets.places)
+        server = self._crib.settings["server"]
+        return answer_json(
+            {
+                "tokens": [_token_to_json(token) for token in tokens],
+                "secrets": [{"name": name, "from": place} for name, place in sorted(places.items())],
+                "limits": {name: getattr(server, name) for name in SHOWN_LIMITS},
+            }
+        )
+
+    async def create(self, request: Request) -> Answer:
+        """POST /ui/access/tokens."""
+        _require_person(request)
+        body = await read_body(request)
+        scopes, days, limits = body.get("scopes"), body.get("days"), body.get("limits")
+        if not isinstance(scopes, list) or not all(isinstance(scope, str) for scope in scopes):
+            raise ToolError(Kind.VALIDATION, f"body: scopes: write a list of some of {', '.join(Scope)}")
+        if not set(scopes) <= set(request.scopes):
+            missing = ", ".join(sorted(set(scopes) - set(request.scopes)))
+            raise ToolError(Kind.AUTH, f"nobody hands out more than they have; you lack {missing}")
+        if days is not None and (not isinstance(days, int) or isinstance(days, bool) or not 0 < days <= MAX_DAYS):
+            raise ToolError(Kind.VALIDATION, f"body: days: write a number from 1 to {MAX_DAYS}, or leave it out")
+        try:
+            view = read_view(limits) if limits else None
+        except ValueError:
+            raise ToolError(Kind.VALIDATION, "body: limits: write lists under tools, bundles or tags") from None
+        seconds = None if days is None else days * DAY_SECONDS
+        token, secret = await self._threads.write(
+            self._crib.tokens.create,
+            text_of(body, "name") or "",
+            scopes,
+            seconds=seconds,
+            view=view,
+            made_by=request.caller,
+        )
+        return answer_json({**_token_to_json(token), "token": secret}, status=201)
+
+    async def revoke(self, request: Request) -> Answer:
+        """DELETE /ui/access/tokens/{tokenID}."""
+        _require_person(request)
+        if not await self._threads.write(self._crib.tokens.revoke, request.path_params["tokenID"]):
+            raise ToolError(Kind.NOT_FOUND, "there is no token by this id; see the list")
+        return Answer(status=204)
+
+
+def _require_person(request: Request) -> None:
+    if request.caller == LOCAL:
+        raise ToolError(Kind.AUTH, "tokens are managed by a person who has signed in; make a link with: crib page")
+
+
+def _token_to_json(token: Token) -> dict[str, object]:
+    return {
+        "id": token.id,
+        "name": token.name,
+        "scopes": sorted(token.scopes),
+        "createdAt": token.created_at,
+        "expiresAt": token.expires_at,
+        "limits": None if token.view is None else token.view.to_json(),
+    }
+
+
+def _make_access(host: Host) -> AccessEndpoints:
+    return AccessEndpoints(host.crib, host.threads)
+
+
 def _make(host: Host) -> SignInEndpoints:
     return SignInEndpoints(sign_in_of(host.crib), host.threads)
 
@@ -110,6 +203,44 @@ endpoints = (
                 scope=Scope.READ,
                 summary="Sign out.",
                 replies={204: Reply(description="The session has ended.")},
+            ),
+        ),
+    ),
+    EndpointTable(
+        tag="access",
+        summary="Tokens and the names of secrets.",
+        make=_make_access,
+        described=False,
+        places=(in_path("tokenID", "The id of a token.", TEXT, example="0123456789abcdef"),),
+        endpoints=(
+            Endpoint(
+                name="readAccess",
+                method="GET",
+                path="/ui/access",
+                handler=AccessEndpoints.read,
+                scope=Scope.MANAGE,
+                summary="List tokens, names of secrets and limits of the server.",
+                replies={200: Reply(description="None of them with its value.")},
+            ),
+            Endpoint(
+                name="createToken",
+                method="POST",
+                path="/ui/access/tokens",
+                handler=AccessEndpoints.create,
+                scope=Scope.MANAGE,
+                summary="Create a token.",
+                body=TOKEN_BODY,
+                replies={201: Reply(description="The token, shown only now.")},
+            ),
+            Endpoint(
+                name="revokeToken",
+                method="DELETE",
+                path="/ui/access/tokens/{tokenID}",
+                handler=AccessEndpoints.revoke,
+                scope=Scope.MANAGE,
+                summary="Revoke a token.",
+                refusals=(404,),
+                replies={204: Reply(description="It is revoked.")},
             ),
         ),
     ),

@@ -47,6 +47,7 @@ def register(plugins: Plugins) -> None:
     plugins.add_resource("latencies", "toolcrib.core.journal_statistics:sum_latencies", given=_for_statistics)
     plugins.add_resource("costs", "toolcrib.core.journal_statistics:sum_costs", given=_for_statistics)
     plugins.add_check("toolcrib.features.project.workspace:check_private_addresses")
+    plugins.add_endpoints("toolcrib.features.project.endpoints:endpoints")
     plugins.add_settings("project", "toolcrib.infra.settings:ProjectSettings")
     plugins.add_settings("workspace", "toolcrib.infra.settings:WorkspaceSettings")
     plugins.add_settings("catalog", "toolcrib.core.catalog:CatalogSettings")

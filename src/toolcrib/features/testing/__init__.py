@@ -9,12 +9,14 @@ if TYPE_CHECKING:
 
 
 def register(plugins: Plugins) -> None:
-    """Add the record of failing examples."""
+    """Add the record of failing examples, the command, and the recorder of cases."""
     plugins.add_resource(
         "examples",
         "toolcrib.features.testing.examples:Examples",
         given=lambda resources: {"file": resources.data.file("examples.json")},
     )
+    plugins.add_endpoints("toolcrib.features.testing.endpoints:endpoints")
+    plugins.add_screen("cases")
     plugins.add_command(
         "test", "toolcrib.features.testing.commands:test", "Run what tools show as examples, and their recorded cases."
     )

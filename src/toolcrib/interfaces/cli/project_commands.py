@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import platform
-import sys
-from dataclasses import asdict, dataclass, is_dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from toolcrib.core.catalog import CatalogSettings
 from toolcrib.core.describe import NOT_BUILT, place_of, shadow_of, unbuilt_facts
+from toolcrib.features.project.health_report import about, protected_names, setting_lines
 from toolcrib.features.scripts.observation import observe_tool
-from toolcrib.infra.settings import BY_DEFAULT, DATA_FOLDER, FILE_NAME, WorkspaceSettings
+from toolcrib.infra.settings import BY_DEFAULT, DATA_FOLDER, FILE_NAME
 from toolcrib.interfaces.cli.call_command import perform
-from toolcrib.lib import __version__
 from toolcrib.lib.names import read_address
-from toolcrib.lib.protected_names import ASKED, CLOSED, FIXED, TABLE
 from toolcrib.model.errors import ToolError
 from toolcrib.toolkit.cli import ExitCode, count, on_one_line, say, say_facts, say_json, say_table
 from toolcrib.toolkit.cli.group import (
@@ -38,7 +34,7 @@ if TYPE_CHECKING:
 
     from toolcrib.core.journal_statistics import Latency
     from toolcrib.crib import Crib
-    from toolcrib.infra.settings import Settings
+    from toolcrib.features.project.health_report import SettingLine
     from toolcrib.model.tool import Tool
     from toolcrib.toolkit.cli.group import Opener
 
@@ -144,12 +140,6 @@ def _ignore(path: Path) -> bool:
     return True
 
 
-ACCESS = {
-    CLOSED: "neither read nor written",
-    FIXED: "never written",
-    ASKED: "written if confirmed, never by files of code",
-}
-NEEDED_TO_WRITE = ("mounts", "landlock", "seccomp")
 JOBS = {"plain": "files of code", "network": "those with a network", "program": "programs"}
 
 
@@ -224,39 +214,32 @@ def check_tools(crib: Crib, names: Sequence[str], *, strict: bool, as_json: bool
 
 def report_health(crib: Crib, *, everything: bool, as_json: bool) -> ExitCode:
     """`crib doctor`."""
-    settings = [line for line in _settings(crib.settings) if everything or line.where != BY_DEFAULT]
+    settings = [line for line in setting_lines(crib.settings) if everything or line.where != BY_DEFAULT]
     problems = [problem.message for problem in crib.problems]
     sandbox = asyncio.run(crib.sandbox_report())
     if as_json:
         places = {line.name: {"value": line.value, "where": line.where, "about": line.about} for line in settings}
-        about = {**dict(_about(crib)), "settings": places, "sandbox": sandbox, "protected": _protected(crib, sandbox)}
-        say_json({**about, "problems": problems})
+        report = {
+            **dict(about(crib)),
+            "settings": places,
+            "sandbox": sandbox,
+            "protected": protected_names(crib.settings, sandbox),
+        }
+        say_json({**report, "problems": problems})
         return ExitCode.DONE
-    say_facts(_about(crib))
+    say_facts(about(crib))
     say("")
     _say_settings(settings, everything=everything)
     say("")
     say_table(("sandbox for", "guarantees", "missing", "by"), [_policy(name, found) for name, found in sandbox.items()])
     say("")
     say_table(
-        ("in the workspace", "names"), [(what, ", ".join(names)) for what, names in _protected(crib, sandbox).items()]
+        ("in the workspace", "names"),
+        [(what, ", ".join(names)) for what, names in protected_names(crib.settings, sandbox).items()],
     )
     say("")
     say_facts([("problem", text) for text in problems] or [("problems", "none")])
     return ExitCode.DONE
-
-
-def _protected(crib: Crib, sandbox: Mapping[str, Mapping[str, object]]) -> dict[str, list[str]]:
-    """Protected names, those that the operator opened, and whether the sandbox can enforce them here."""
-    closed = {ACCESS[access]: list(names) for access, names in TABLE.items()}
-    layers = str(sandbox["plain"]["layers"])
-    missing = [layer for layer in NEEDED_TO_WRITE if layer not in layers]
-    held = [f"by {layer}" for layer in NEEDED_TO_WRITE] if not missing else [f"no {layer}" for layer in missing]
-    return {
-        **closed,
-        "opened by workspace.open": list(crib.settings.table(WorkspaceSettings).open) or ["nothing"],
-        "fs.write of files of code is" + (" refused" if missing else " held"): held,
-    }
 
 
 def _policy(profile: str, found: Mapping[str, object]) -> tuple[str, ...]:
@@ -298,44 +281,6 @@ def _hidden_by(crib: Crib, tool: Tool) -> Iterator[str]:
             yield f"{place_of(crib, tool) or tool.address} hides {address}; call that one by its address"
 
 
-def _about(crib: Crib) -> Iterator[tuple[str, str]]:
-    root = crib.settings.root or Path()
-    yield "toolcrib", __version__
-    yield "python", f"{platform.python_version()} ({sys.executable})"
-    yield "platform", platform.platform()
-    yield "caller", crib.caller
-    yield "project", str(root)
-    yield "workspace", str(crib.settings.workspace)
-    yield "settings file", _existing(root / FILE_NAME)
-    for folder in crib.settings.table(CatalogSettings).folders:
-        yield f"tools in {folder}", _existing(root / folder)
-    yield "own data", _existing(crib.settings.data or root / DATA_FOLDER)
-    yield "tools", str(len(crib.tools))
-
-
-def _existing(path: Path) -> str:
-    return str(path) if path.exists() else f"{path} (not there)"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SettingLine:
-    """A setting as it is shown."""
-
-    name: str
-    value: object
-    where: str
-    about: str
-
-
-def _settings(settings: Settings) -> Iterator[SettingLine]:
-    """Every setting in force, of every table that is registered."""
-    for table in settings.tables:
-        values = settings[table].values
-        for key, declared in settings.tables[table].declared.items():
-            where = settings.places.get(declared.name, BY_DEFAULT)
-            yield SettingLine(name=declared.name, value=_plain(values[key]), where=where, about=declared.summary)
-
-
 def _say_settings(lines: Sequence[SettingLine], *, everything: bool) -> None:
     if everything:
         columns = ("setting", "value", "set in", "about")
@@ -346,15 +291,6 @@ def _say_settings(lines: Sequence[SettingLine], *, everything: bool) -> None:
         )
     else:
         say("settings: all as by default; crib doctor --all lists them")
-
-
-def _plain(value: object) -> object:
-    """A setting as a JSON value."""
-    if isinstance(value, frozenset):
-        return sorted(value)
-    if isinstance(value, tuple):
-        return [asdict(item) if is_dataclass(item) and not isinstance(item, type) else item for item in value]
-    return str(value) if isinstance(value, Path) else value
 
 
 def _show_setting(value: object) -> str:

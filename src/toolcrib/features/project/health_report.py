@@ -1,0 +1,104 @@
+"""What `crib doctor` and the screen Health say: versions, folders, settings and where each is set, and what the sandbox guarantees."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from dataclasses import asdict, dataclass, is_dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from toolcrib.core.catalog import CatalogSettings
+from toolcrib.infra.settings import BY_DEFAULT, DATA_FOLDER, FILE_NAME, WorkspaceSettings
+from toolcrib.lib import __version__
+from toolcrib.lib.protected_names import ASKED, CLOSED, FIXED, TABLE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from toolcrib.infra.settings import Settings
+    from toolcrib.model.tool import Tool
+
+ACCESS = {
+    CLOSED: "neither read nor written",
+    FIXED: "never written",
+    ASKED: "written if confirmed, never by files of code",
+}
+NEEDED_TO_WRITE = ("mounts", "landlock", "seccomp")
+
+
+class ReportedCrib(Protocol):
+    """What a report uses of a crib."""
+
+    @property
+    def settings(self) -> Settings:
+        """The settings in force."""
+
+    @property
+    def caller(self) -> str:
+        """Who calls."""
+
+    @property
+    def tools(self) -> Sequence[Tool]:
+        """Every tool."""
+
+
+def protected_names(settings: Settings, sandbox: Mapping[str, Mapping[str, object]]) -> dict[str, list[str]]:
+    """Protected names, those that the operator opened, and whether the sandbox can enforce them here."""
+    closed = {ACCESS[access]: list(names) for access, names in TABLE.items()}
+    layers = str(sandbox["plain"]["layers"])
+    missing = [layer for layer in NEEDED_TO_WRITE if layer not in layers]
+    held = [f"by {layer}" for layer in NEEDED_TO_WRITE] if not missing else [f"no {layer}" for layer in missing]
+    return {
+        **closed,
+        "opened by workspace.open": list(settings.table(WorkspaceSettings).open) or ["nothing"],
+        "fs.write of files of code is" + (" refused" if missing else " held"): held,
+    }
+
+
+def about(crib: ReportedCrib) -> Iterator[tuple[str, str]]:
+    """Versions, folders, and how many tools there are."""
+    root = crib.settings.root or Path()
+    yield "toolcrib", __version__
+    yield "python", f"{platform.python_version()} ({sys.executable})"
+    yield "platform", platform.platform()
+    yield "caller", crib.caller
+    yield "project", str(root)
+    yield "workspace", str(crib.settings.workspace)
+    yield "settings file", _existing(root / FILE_NAME)
+    for folder in crib.settings.table(CatalogSettings).folders:
+        yield f"tools in {folder}", _existing(root / folder)
+    yield "own data", _existing(crib.settings.data or root / DATA_FOLDER)
+    yield "tools", str(len(crib.tools))
+
+
+def _existing(path: Path) -> str:
+    return str(path) if path.exists() else f"{path} (not there)"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SettingLine:
+    """A setting as it is shown."""
+
+    name: str
+    value: object
+    where: str
+    about: str
+
+
+def setting_lines(settings: Settings) -> Iterator[SettingLine]:
+    """Every setting in force, of every table that is registered."""
+    for table in settings.tables:
+        values = settings[table].values
+        for key, declared in settings.tables[table].declared.items():
+            where = settings.places.get(declared.name, BY_DEFAULT)
+            yield SettingLine(name=declared.name, value=_plain(values[key]), where=where, about=declared.summary)
+
+
+def _plain(value: object) -> object:
+    """A setting as a JSON value."""
+    if isinstance(value, frozenset):
+        return sorted(value)
+    if isinstance(value, tuple):
+        return [asdict(item) if is_dataclass(item) and not isinstance(item, type) else item for item in value]
+    return str(value) if isinstance(value, Path) else value

@@ -1,0 +1,104 @@
+"""Store the runs of each person: masked, bounded, and for nobody else."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from typing import TYPE_CHECKING
+
+import orjson
+
+from toolcrib.core.describe import hide_secrets
+from toolcrib.model.errors import Kind, ToolError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from toolcrib.model.protocols import Store
+
+SPACE = "runs"
+MAX_RUN_BYTES = 64_000
+MAX_OUTCOME = 300
+CALLER_LETTERS = 24
+STAMP_LETTERS = 12
+RANDOM_BYTES = 4
+
+
+class RunHistory:
+    """The runs of every caller; each sees only its own. With `kept` 0 nothing is stored.
+
+    `hide` masks the values of stored secrets.
+    """
+
+    def __init__(
+        self,
+        *,
+        store: Callable[[], Store],
+        hide: Callable[[object], object],
+        kept: int,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        # A function, because the store of a project is made when something is first stored in it.
+        self._store = store
+        self._hide = hide
+        self._kept = kept
+        self._clock = clock
+
+    @property
+    def enabled(self) -> bool:
+        """Whether runs are stored."""
+        return self._kept > 0
+
+    def note(self, caller: str, tool: str, arguments: Mapping[str, object], *, ok: bool, outcome: str) -> str:
+        """Store a run; returns its id. Raises LIMIT_EXCEEDED for arguments that are too large."""
+        if not self.enabled:
+            raise ToolError(Kind.DISABLED, "runs are not stored; set run_history.enabled to true")
+        now = self._clock()
+        run: dict[str, object] = {
+            "tool": tool,
+            "arguments": self._hide(hide_secrets(dict(arguments))),
+            "ok": ok,
+            "outcome": str(self._hide(outcome))[:MAX_OUTCOME],
+            "at": now,
+        }
+        document = orjson.dumps(run)
+        if len(document) > MAX_RUN_BYTES:
+            message = f"the arguments are larger than {MAX_RUN_BYTES} bytes; the run is not in the history"
+            raise ToolError(Kind.LIMIT_EXCEEDED, message)
+        run_id = f"{int(now * 1000):0{STAMP_LETTERS}x}{os.urandom(RANDOM_BYTES).hex()}"
+        folder = _folder(caller)
+        self._store().create(f"{folder}{run_id}.json", document)
+        for old in sorted(self._store().keys(folder))[: -self._kept]:
+            self._store().remove(old)
+        return run_id
+
+    def list(self, caller: str, tool: str = "") -> list[dict[str, object]]:
+        """The runs of a caller, of one tool if it is named; the newest first."""
+        folder, found = _folder(caller), []
+        for key in sorted(self._store().keys(folder), reverse=True):
+            document = self._store().get(key)
+            run = None if document is None else _read(document)
+            if run is not None and tool in ("", run["tool"]):
+                found.append({"id": key.removeprefix(folder).removesuffix(".json"), **run})
+        return found
+
+    def clear(self, caller: str) -> None:
+        """Forget the runs of a caller."""
+        for key in self._store().keys(_folder(caller)):
+            self._store().remove(key)
+
+
+def _folder(caller: str) -> str:
+    """The names of callers may have any letters; a digest is a name of a file."""
+    digest = hashlib.sha256(caller.encode("utf-8", "surrogatepass")).hexdigest()
+    return f"{SPACE}/{digest[:CALLER_LETTERS]}/"
+
+
+def _read(document: bytes) -> dict[str, object] | None:
+    """A stored run; None for a document that was damaged."""
+    try:
+        run = orjson.loads(document)
+    except orjson.JSONDecodeError:
+        return None
+    return run if isinstance(run, dict) and {"tool", "arguments", "ok", "outcome", "at"} <= run.keys() else None

@@ -1,0 +1,199 @@
+"""Whole flows in a real browser, as a person goes through them: run, confirm, record, edit, ask for a tool, manage access."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from playwright.sync_api import Page, expect
+
+pytestmark = pytest.mark.page
+
+
+def result_of(page: Page):
+    return page.get_by_label("Result", exact=True)
+
+
+def test_a_call_that_needs_confirmation_shows_exactly_what_will_run_and_runs_once(page, watch):
+    watch.expect("409")
+    page.goto("/ui/#/tools/wipe")
+    page.get_by_label("folder").fill("attic")
+    page.get_by_role("button", name="Run", exact=True).click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text('"folder": "attic"')
+    dialog.get_by_role("button", name="Run it once").click()
+    expect(result_of(page)).to_contain_text("wiped attic")
+
+
+def test_a_tool_is_found_filled_in_and_called_by_keyboard_alone(page):
+    page.goto("/ui/")
+    page.get_by_label("Search tools").focus()
+    page.keyboard.type("shout")
+    expect(page.get_by_role("status")).to_have_text("1 tools")
+    link = page.get_by_role("link", name="shout")
+    for _ in range(20):
+        page.keyboard.press("Tab")
+        if link.evaluate("link => link === document.activeElement"):
+            break
+    page.keyboard.press("Enter")
+    page.get_by_role("heading", name="shout").wait_for()
+    field = page.get_by_label("text")
+    for _ in range(20):
+        page.keyboard.press("Tab")
+        if field.evaluate("field => field === document.activeElement"):
+            break
+    page.keyboard.type("by hand")
+    run = page.get_by_role("button", name="Run", exact=True)
+    for _ in range(10):
+        page.keyboard.press("Tab")
+        if run.evaluate("button => button === document.activeElement"):
+            break
+    page.keyboard.press("Enter")
+    expect(result_of(page)).to_contain_text("BY HAND")
+
+
+def test_a_run_is_in_ones_own_history_and_its_arguments_can_be_used_again(page):
+    page.goto("/ui/#/tools/shout")
+    page.get_by_label("text").fill("remember me")
+    page.get_by_role("button", name="Run", exact=True).click()
+    expect(result_of(page)).to_contain_text("REMEMBER ME")
+    page.get_by_role("tab", name="Use it elsewhere").click()
+    expect(page.get_by_role("tabpanel")).to_contain_text("remember me")
+    page.reload()
+    page.get_by_role("tab", name="My runs").click()
+    run = page.get_by_role("article").filter(has_text="remember me")
+    expect(run).to_contain_text("REMEMBER ME")
+    run.get_by_role("button", name="Use these arguments").click()
+    expect(page.get_by_label("text")).to_have_value("remember me")
+    page.get_by_role("tab", name="My runs").click()
+    page.get_by_role("button", name="Forget my runs").click()
+    expect(page.get_by_text("You did not run this tool yet.")).to_be_visible()
+
+
+def test_a_result_becomes_a_recorded_case_that_passes(page, server):
+    page.goto("/ui/#/tools/shout")
+    page.get_by_label("text").fill("hello")
+    page.get_by_role("button", name="Run", exact=True).click()
+    page.get_by_role("button", name="Save as example").click()
+    page.get_by_label("What does it show?").fill("greets loudly")
+    page.get_by_role("dialog").get_by_role("button", name="Save as example").click()
+    expect(page.get_by_text("Recorded in tests/cases/shout.json")).to_be_visible()
+    assert json.loads((server.project / "tests" / "cases" / "shout.json").read_text())[-1]["name"] == "greets loudly"
+    assert "1 ok" in server.crib("test", "shout")
+
+
+@pytest.mark.spec("S1-08")
+def test_a_bundle_is_made_edited_and_deleted_and_an_edit_of_another_person_is_shown_not_lost(page, context, watch):
+    watch.expect("412")
+    page.goto("/ui/#/bundles")
+    page.get_by_role("button", name="New bundle").click()
+    page.get_by_role("textbox", name="Name", exact=True).fill("Weather")
+    page.get_by_role("textbox", name="Short name").fill("weather")
+    page.get_by_role("button", name="Save").click()
+    card = page.get_by_role("article", name="Weather")
+    card.get_by_role("button", name="Edit Weather").click()
+    page.get_by_label("Description").fill("what I think of the sky")
+    other = context.new_page()
+    other.goto("/ui/#/bundles")
+    other.get_by_role("button", name="Edit Weather").click()
+    other.get_by_label("Description").fill("what another person thinks")
+    other.get_by_role("button", name="Save").click()
+    expect(other.get_by_role("article", name="Weather")).to_contain_text("what another person thinks")
+    page.get_by_role("button", name="Save").click()
+    conflict = page.get_by_role("alert")
+    expect(conflict).to_contain_text("what another person thinks")
+    expect(conflict).to_contain_text("what I think of the sky")
+    expect(page.get_by_label("Description")).to_have_value("what I think of the sky")
+    page.get_by_role("button", name="Save mine over it").click()
+    expect(card).to_contain_text("what I think of the sky")
+    card.get_by_role("button", name="Delete Weather").click()
+    page.get_by_role("dialog").get_by_role("button", name="Delete", exact=True).click()
+    expect(card).to_have_count(0)
+
+
+def test_a_missing_tool_is_asked_for_by_form_followed_live_refused_by_the_gate_and_delivered(signed_in, watch):
+    watch.expect("400")
+    page = signed_in
+    page.goto("/ui/#/requests")
+    page.get_by_role("button", name="Ask for a tool").click()
+    form = page.get_by_role("dialog")
+    form.get_by_role("textbox", name="Name", exact=True).first.fill("word_counter")
+    form.get_by_label("What should it do?").fill("Count the words of a text")
+    inputs, outputs = form.get_by_role("group", name="What goes in"), form.get_by_role("group", name="What comes out")
+    inputs.get_by_label("Name").fill("text")
+    inputs.get_by_label("What it is").fill("What to count in")
+    outputs.get_by_label("Name").fill("words")
+    outputs.get_by_label("Type").select_option("integer")
+    form.get_by_label("With these inputs").fill('{"text": "one two"}')
+    form.get_by_label("it gives").fill('{"words": 2}')
+    form.get_by_role("button", name="Ask for it").click()
+    card = page.get_by_role("article", name="word_counter")
+    expect(card).to_contain_text("filed")
+    code = card.get_by_label("Its code")
+    code.fill("def word_counter(text):\n    return {'words': 7}\n")
+    card.get_by_role("button", name="Prove and publish it").click()
+    expect(card.get_by_role("alert").first).to_be_visible(timeout=60_000)
+    expect(code).to_have_value("def word_counter(text):\n    return {'words': 7}\n")
+    code.fill("def word_counter(text):\n    return {'words': len(text.split())}\n")
+    card.get_by_role("button", name="Prove and publish it").click()
+    expect(card.get_by_text("ready", exact=True).first).to_be_visible(timeout=60_000)
+    card.get_by_role("link", name="Open the tool").click()
+    page.get_by_label("text").fill("a b c")
+    page.get_by_role("button", name="Run", exact=True).click()
+    expect(result_of(page)).to_contain_text('"words": 3')
+
+
+def test_a_token_is_made_works_once_copied_and_is_refused_after_it_was_revoked(signed_in, browser, server):
+    page = signed_in
+    page.goto("/ui/#/access")
+    page.get_by_label("Who has it").fill("the night shift")
+    page.get_by_label("call tools").check()
+    page.get_by_role("button", name="Make a token").click()
+    secret = page.get_by_role("status").locator("pre").inner_text()
+    anonymous = browser.new_context(base_url=server.url)
+    headers = {"authorization": f"Bearer {secret}"}
+    assert anonymous.request.get("/crib/tools", headers=headers).status == 200
+    page.get_by_role("button", name="Revoke the night shift").click()
+    page.get_by_role("dialog").get_by_role("button", name="Revoke", exact=True).click()
+    expect(page.get_by_role("article", name="the night shift")).to_have_count(0)
+    assert anonymous.request.get("/crib/tools", headers=headers).status == 401
+    anonymous.close()
+
+
+def test_the_loopback_address_alone_makes_no_token(page):
+    page.goto("/ui/#/access")
+    expect(page.get_by_text("Tokens are made and revoked by a person who has signed in.")).to_be_visible()
+    expect(page.get_by_role("button", name="Make a token")).to_have_count(0)
+
+
+def test_secrets_are_shown_by_name_and_never_by_value(page, server):
+    server.crib("secret", "set", "WEATHER_KEY", stdin="s3cret-of-the-sky")
+    page.goto("/ui/#/access")
+    expect(page.get_by_role("region", name="Secrets")).to_contain_text("WEATHER_KEY")
+    assert "s3cret-of-the-sky" not in page.content()
+
+
+def test_activity_shows_what_was_called_and_what_failed(page):
+    page.goto("/ui/#/tools/fail")
+    page.get_by_label("reason").fill("on purpose")
+    page.get_by_role("button", name="Run", exact=True).click()
+    expect(result_of(page)).to_contain_text("on purpose")
+    page.goto("/ui/#/activity")
+    expect(page.get_by_role("region", name="By tool")).to_contain_text("host/fail")
+    expect(page.get_by_role("img", name="failed").first).to_be_visible()
+
+
+def test_a_call_of_a_model_is_approved_by_a_person_who_sees_exactly_what_would_run(signed_in, server, context, watch):
+    watch.expect("409")
+    page = signed_in
+    token = server.crib("token", "create", "model", "--scope", "invoke")
+    headers = {"authorization": f"Bearer {token}"}
+    call = {"name": "wipe", "args": {"folder": "cellar"}}
+    fresh = context.browser.new_context(base_url=server.url)
+    assert fresh.request.post("/crib/call", headers=headers, data=call).status == 409
+    page.goto("/ui/#/approvals")
+    card = page.get_by_role("article").filter(has_text="cellar")
+    card.get_by_role("button", name="Approve once").click()
+    expect(card).to_have_count(0)
+    assert fresh.request.post("/crib/call", headers=headers, data=call).json()["value"] == "wiped cellar"
+    fresh.close()
