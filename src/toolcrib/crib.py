@@ -106,7 +106,10 @@ class Crib:
             own_entries=self._catalog.own_entries,
             open_trial_crib=_open_trial_crib,
         )
-        self._rules = RuleEngine(rules=[*resources.rules(), *rules])
+        own_rules = [*rules]
+        # Whether there are rules that may look at anything, the session of a call too.
+        self.has_own_rules = bool(own_rules or self.settings.table(ModulesSettings).rules)
+        self._rules = RuleEngine(rules=[*resources.rules(), *own_rules])
         resources.functions |= functions or {}
         data = resources.data
         if store is not None:
@@ -245,6 +248,7 @@ class Crib:
 
     def add_rule(self, rule: Rule) -> None:
         """Let one more rule judge every call from now on."""
+        self.has_own_rules = True
         self._rules.add_rule(rule)
 
     def session(

@@ -282,9 +282,10 @@ class Context(ReachesClient):
 
 
 class Scope(StrEnum):
-    """What a token is good for."""
+    """What a token is good for; `confirm` is for people, who confirm calls of their own."""
 
     READ = "read"
     INVOKE = "invoke"
     MANAGE = "manage"
     APPROVE = "approve"
+    CONFIRM = "confirm"

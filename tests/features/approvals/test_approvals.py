@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import json
 import threading
 
 import pytest
@@ -259,9 +260,55 @@ async def test_an_unknown_id_is_refused(crib, approval_id):
 async def test_a_document_that_we_did_not_write_approves_nothing(crib):
     approval_id = await file(crib)
     store = crib._resources.data.store
-    store.create(f"approvals/decisions/{approval_id}.json", b'{"approved": 1}')
+    store.create(f"approvals/decisions/{approval_id}.json", b"no JSON")
     assert crib.approvals.list(None) == []
     assert (await crib.call(call())).error.kind is Kind.CONFIRMATION_REQUIRED
+
+
+FORGED = {"approved": True, "by": "ann", "at": 1.0, "note": ""}
+
+
+@pytest.mark.parametrize(
+    "document", [FORGED, {**FORGED, "seal": "0" * 64}, {**FORGED, "seal": 5}, {"seal": "é"}, [], {}, 5], ids=repr
+)
+async def test_a_decision_that_was_not_signed_here_is_none(crib, document):
+    approval_id = await file(crib)
+    crib._resources.data.store.create(f"approvals/decisions/{approval_id}.json", json.dumps(document).encode())
+    assert crib.approvals.show(approval_id).state is State.REFUSED
+    refused = await crib.call(call())
+    assert refused.error.kind is Kind.BLOCKED
+    with pytest.raises(ToolError, match="is refused already"):
+        crib.approvals.approve(approval_id, by="ann")
+
+
+async def test_a_decision_about_one_call_does_not_hold_for_another(crib):
+    first, second = await file(crib), await file(crib, amount=6)
+    crib.approvals.approve(first, by="ann")
+    store = crib._resources.data.store
+    store.create(f"approvals/decisions/{second}.json", store.get(f"approvals/decisions/{first}.json"))
+    assert crib.approvals.show(second).state is State.REFUSED
+
+
+async def test_a_question_that_was_altered_is_not_shown_to_anybody(crib):
+    approval_id = await file(crib)
+    store, key = crib._resources.data.store, f"approvals/questions/{approval_id}.json"
+    question = json.loads(store.get(key))
+    store.replace(key, json.dumps({**question, "arguments": {"amount": 1}}).encode())
+    assert crib.approvals.list(None) == []
+    with pytest.raises(ToolError, match="there is no approval"):
+        crib.approvals.approve(approval_id, by="ann")
+
+
+async def test_two_tokens_of_one_holder_do_not_decide_about_each_other(crib):
+    caller, _ = crib.tokens.create("Ann", ("invoke",))
+    same, _ = crib.tokens.create("ann", ("approve",))
+    other, _ = crib.tokens.create("Bob", ("approve",))
+    approval_id = await file(crib, caller=caller.id)
+    crib.tokens.revoke(caller.id)
+    for decide in (crib.approvals.approve, crib.approvals.refuse):
+        with pytest.raises(ToolError, match="both have one holder"):
+            decide(approval_id, by=same.id)
+    assert crib.approvals.approve(approval_id, by=other.id).decided_by == other.id
 
 
 async def test_explain_says_what_is_missing_and_uses_nothing_up(crib):

@@ -213,3 +213,20 @@ async def test_events_tell_what_waits_and_what_was_decided(crib, client, url):
     writer.close()
     with suppress(ConnectionError):
         await writer.wait_closed()
+
+
+async def test_a_token_that_is_not_a_persons_cannot_confirm_its_own_call(tmp_path):
+    async with Crib(tmp_path, tools=[pay]) as crib:
+        client = Client(make_app(crib, open_to_loopback=True))
+        _, agent = crib.tokens.create("agent", ("invoke",))
+        _, person = crib.tokens.create("ann", ("invoke", "confirm"))
+        body = {"name": "pay", "args": {"amount": 5}}
+        for token in (None, person):
+            _, refused = await client.ask("POST", "/crib/call", body, token=token)
+            again = {**body, "confirmation": refused["error"]["details"]["confirmation"]}
+            assert (await client.ask("POST", "/crib/call", again, token=agent))[0] == 409
+            assert (await client.ask("POST", "/crib/call", again, token=token))[1]["ok"] is True
+        status, refused = await client.ask("POST", "/crib/call", body, token=agent)
+        assert status == 409
+        assert set(refused["error"]["details"]) & {"confirmation", "approval"} == {"approval"}
+        assert "have another person approve it" in refused["error"]["message"]

@@ -178,7 +178,7 @@ async def test_the_metadata_are_public_at_both_paths(served, issuer):
             {
                 "resource": RESOURCE,
                 "authorization_servers": [issuer.url],
-                "scopes_supported": ["read", "invoke", "manage", "approve"],
+                "scopes_supported": ["read", "invoke", "manage", "approve", "confirm"],
                 "bearer_methods_supported": ["header"],
                 "resource_name": "Toolcrib",
             }

@@ -10,6 +10,7 @@ import os
 import time
 from typing import TYPE_CHECKING, Protocol
 
+from toolcrib.features.access.tokens import PAGE
 from toolcrib.model.call import Scope
 from toolcrib.model.errors import Kind, ToolError
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 COOKIE = "toolcrib_session"
 CSRF_HEADER = b"x-toolcrib-csrf"
-NAME = "web page"
 LINK_SECONDS = 600
 SESSION_SECONDS = 12 * 3_600
 EXPIRY_BYTES, NONCE_BYTES, MAC_BYTES = 8, 16, 32
@@ -88,7 +88,7 @@ class SignIn:
             raise _refusal("the link has expired")
         if not self._used.create(expiry, head[EXPIRY_BYTES:].hex(), b"used"):
             raise _refusal("the link was used before")
-        return self._tokens.create(NAME, Scope, seconds=SESSION_SECONDS)
+        return self._tokens.create(PAGE, Scope, seconds=SESSION_SECONDS)
 
     def open_by_token(self, text: str) -> tuple[Token, str]:
         """Open a session that may do what a token may: it is that token, held by the browser."""
@@ -100,7 +100,7 @@ class SignIn:
     def close(self, text: str) -> None:
         """End a session; a token that was made elsewhere stays."""
         token = self._tokens.check(text)
-        if token is not None and token.name == NAME:
+        if token is not None and token.name == PAGE:
             self._tokens.revoke(token.id)
 
     def _mac(self, head: bytes) -> bytes:

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger("toolcrib.tokens")
 
 SPACE = "tokens"
+# The name of all tokens that sessions of the web page are; it says nothing of the person.
+PAGE = "web page"
 MAX_NAME = 64
 MAX_SECONDS = 10 * 365 * 86_400
 SECRET_BYTES = 32
@@ -115,6 +117,11 @@ class Tokens:
         ids = [key.removeprefix(f"{SPACE}/").removesuffix(".json") for key in self._store.keys(f"{SPACE}/")]
         found = [known.token for token_id in ids if _ID.fullmatch(token_id) and (known := self._read(token_id))]
         return sorted(found, key=lambda token: (token.created_at, token.id))
+
+    def holder(self, token_id: str) -> str:
+        """Who has the token of that id, as its name says; empty for what is no token, and for a person at the web page."""
+        known = self._read(token_id) if _ID.fullmatch(token_id) else None
+        return "" if known is None or known.token.name == PAGE else known.token.name
 
     def revoke(self, token_id: str) -> bool:
         """Revoke a token, at once in this process and within 50 ms in others; False if there is none."""

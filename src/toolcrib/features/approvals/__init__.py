@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from toolcrib.infra.settings import Table, read_positive, setting
+from toolcrib.infra.settings import Table, read_positive, read_switch, setting
 
 if TYPE_CHECKING:
     from toolcrib.core.plugins import Plugins
@@ -32,6 +32,11 @@ class ApprovalsSettings(Table, name="approvals"):
         opens=False,
         summary="how many calls may wait for approval at once; those of one caller may be a tenth of them",
     )
+    elicitation: bool = setting(
+        default=False,
+        read=read_switch,
+        summary="whether an MCP client that can ask its user is asked for approval, and its answer taken for that of a person",
+    )
 
 
 def register(plugins: Plugins) -> None:
@@ -54,4 +59,5 @@ def _for_approvals(resources: Resources) -> dict[str, object]:
         "seconds": approvals.seconds,
         "max_pending": approvals.pending,
         "find": resources.get("find"),
+        "holder_of": lambda caller: resources.get("tokens").holder(caller),
     }

@@ -14,7 +14,7 @@ import os
 import re
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
@@ -39,6 +39,15 @@ QUESTIONS = f"{SPACE}/questions"
 DECISIONS = f"{SPACE}/decisions"
 USES = f"{SPACE}/uses"
 
+# Keys of stored documents beside the facts themselves: who has the token of the caller, and the signature.
+HOLDER, SEAL = "holder", "seal"
+FORGED: Mapping[str, Any] = {
+    "approved": False,
+    "by": "unknown",
+    "at": None,
+    "note": "the decision was not written by this project",
+}
+
 STAMP_LETTERS = 8
 DIGEST_LETTERS = 16
 RANDOM_BYTES = 4
@@ -59,6 +68,8 @@ class Approvals:
 
     `hide` masks the values of stored secrets. At most `max_pending` approvals wait at once, of one caller a tenth of them.
     `find` gives the tool of an address, if the current caller may see it; approvals of other tools are not shown to it.
+    `holder_of` says who has the token of a caller; nobody decides with one token about the calls of another. What is stored is
+    signed with the key of the project: a document that was not written here approves nothing.
     """
 
     def __init__(
@@ -70,6 +81,7 @@ class Approvals:
         seconds: float,
         max_pending: int,
         find: Callable[[str], object | None] = lambda _: None,
+        holder_of: Callable[[str], str] = lambda _: "",
         clock: Callable[[], float] = time.time,
     ) -> None:
         # Functions, because store and key of a project are made when they are first needed.
@@ -79,6 +91,7 @@ class Approvals:
         self._seconds = seconds
         self._max_pending = max_pending
         self._find_tool = find
+        self._holder_of = holder_of
         self._clock = clock
         self._swept = 0.0
 
@@ -116,7 +129,7 @@ class Approvals:
             created_at=now,
             expires_at=expires_at,
         )
-        self._store().create(_key(QUESTIONS, approval.id), _write(approval))
+        self._store_sealed(_key(QUESTIONS, approval.id), {**_facts(approval), HOLDER: self._holder_of(call.caller)})
         return approval
 
     def find(self, tool: Tool, arguments: dict[str, object], call: Call) -> Approval | None:
@@ -192,11 +205,14 @@ class Approvals:
         if by == approval.caller:
             message = f"{by} made the call and cannot decide about it; another person has to"
             raise ToolError(Kind.AUTH, message)
+        if self._is_same_holder(approval, by):
+            message = "the token that made the call has the same name as this one, so both have one holder; another person has to decide"
+            raise ToolError(Kind.AUTH, message)
         if len(note) > MAX_NOTE or len(by) > MAX_BY:
             raise ToolError(Kind.VALIDATION, f"note: write at most {MAX_NOTE} characters")
         document = {"approved": approved, "by": by, "at": self._clock(), "note": note}
         if approval.state is State.PENDING:
-            self._store().create(_key(DECISIONS, approval.id), orjson.dumps(document))
+            self._store_sealed(_key(DECISIONS, approval.id), document)
             # Of two decisions at one moment the first counts; the other learns what it was.
             decided = self.show(approval_id)
             if decided.decided_by == by and (decided.state is not State.REFUSED) is approved:
@@ -209,6 +225,28 @@ class Approvals:
 
     def _is_shown(self, approval: Approval) -> bool:
         return current_view() is None or self._find_tool(approval.tool) is not None
+
+    def _is_same_holder(self, approval: Approval, by: str) -> bool:
+        question = self._open(_key(QUESTIONS, approval.id))
+        holder, other = ("" if question is None else str(question[HOLDER])), self._holder_of(by)
+        return bool(holder) and holder.casefold() == other.casefold()
+
+    def _store_sealed(self, key: str, document: Mapping[str, object]) -> None:
+        """Store a document, unless there is one, with a signature that holds at this place alone."""
+        sealed = {**document, SEAL: self._sign(key, document)}
+        self._store().create(key, orjson.dumps(sealed, option=orjson.OPT_INDENT_2))
+
+    def _open(self, key: str) -> dict[str, Any] | None:
+        """The document; None for one that is not there, or was not written here for this place."""
+        data = self._store().get(key)
+        found = None if data is None else orjson.loads(data)
+        if not isinstance(found, dict) or not isinstance(seal := found.pop(SEAL, None), str) or not seal.isascii():
+            return None
+        return found if hmac.compare_digest(seal, self._sign(key, found)) else None
+
+    def _sign(self, key: str, document: Mapping[str, object]) -> str:
+        text = orjson.dumps([key, document], option=orjson.OPT_SORT_KEYS)
+        return hmac.new(self._key(), b"approval document" + text, hashlib.sha256).hexdigest()
 
     def _of_digest(self, digest: str) -> Found:
         part = slice(STAMP_LETTERS, STAMP_LETTERS + DIGEST_LETTERS)
@@ -223,20 +261,21 @@ class Approvals:
                 yield found
 
     def _read(self, approval_id: str) -> Approval | None:
-        document = self._store().get(_key(QUESTIONS, approval_id))
-        if document is None:
-            return None
         try:
-            approval = Approval(**{**orjson.loads(document), "id": approval_id, "state": State.PENDING})
-            return self._with_state(approval)
+            question = self._open(_key(QUESTIONS, approval_id))
+            if question is None:
+                return None
+            del question[HOLDER]
+            return self._with_state(Approval(**{**question, "id": approval_id, "state": State.PENDING}))
         except (ValueError, TypeError, KeyError):
             # A document that we did not write approves nothing.
             return None
 
     def _with_state(self, approval: Approval) -> Approval:
-        decided = self._store().get(_key(DECISIONS, approval.id))
-        if decided is not None:
-            decision = orjson.loads(decided)
+        place = _key(DECISIONS, approval.id)
+        if self._store().stamp(place) is not None:
+            # Where a decision lies that was not made here, none can be made any more, and nothing is approved.
+            decision = self._open(place) or FORGED
             state = State.APPROVED if decision["approved"] is True else State.REFUSED
             approval = replace(
                 approval, state=state, decided_by=decision["by"], decided_at=decision["at"], note=decision["note"]
@@ -327,7 +366,6 @@ def _key(folder: str, approval_id: str) -> str:
     return f"{folder}/{approval_id}.json"
 
 
-def _write(approval: Approval) -> bytes:
+def _facts(approval: Approval) -> dict[str, object]:
     fields = ("tool", "version", "content_hash", "arguments", "digest", "caller", "reason", "rule")
-    document = {name: getattr(approval, name) for name in (*fields, "created_at", "expires_at")}
-    return orjson.dumps(document, option=orjson.OPT_INDENT_2)
+    return {name: getattr(approval, name) for name in (*fields, "created_at", "expires_at")}

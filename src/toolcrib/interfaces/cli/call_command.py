@@ -96,12 +96,13 @@ def _attempt(crib: CallingCrib, line: Line, call: Call) -> Result:
     if result.error is not None and code_of_error(result.error) is ExitCode.UNKNOWN_TOOL:
         mention_problems(crib)
     verdict = _refusal(crib, call, result, Kind.CONFIRMATION_REQUIRED)
-    if result.error is None or verdict is None:
+    # A server gives a token to people alone; a call of another has to be approved there.
+    if result.error is None or verdict is None or "confirmation" not in result.error.details:
         return result
     question = f"{verdict.reason}.\n{call.name} {_show(call.arguments)}\nCall it?"
     if not (line.has("--yes") or agrees(question)):
         return result
-    token = str(result.error.details.get("confirmation"))
+    token = str(result.error.details["confirmation"])
     return _call(crib, replace(call, confirmation=token, deadline=_deadline(line)))
 
 

@@ -191,7 +191,8 @@ class CallEndpoints:
             mode=call_mode(text_of(body, "mode")),
             confirmation=text_of(body, "confirmation"),
             id=request.call_id,
-            consent=Consent.EITHER,
+            # A token that is not a person's gets no token back that would confirm its own call.
+            consent=Consent.EITHER if Scope.CONFIRM in request.scopes else Consent.PERSON,
         )
 
     def _session(self, session_id: str, caller: str) -> Session:

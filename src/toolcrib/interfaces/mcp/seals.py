@@ -26,6 +26,8 @@ NONCE_BYTES = 12
 MAX_LETTERS = 4_096
 SESSION_SECONDS = 7 * 86_400
 SESSIONS_KEPT = 10_000
+# How long a session that another process ended may still be found.
+LOOK_SECONDS = 0.5
 # What is remembered of a client's capabilities: all that this server ever asks a client for.
 KNOWN_CAPABILITIES: Mapping[str, tuple[str, ...]] = {
     "elicitation": ("form", "url"),
@@ -117,8 +119,8 @@ class Sessions:
         self._seal = seal
         self._ended = ended
         self._clock = clock
-        # Those seen lately, so that not every request is checked anew.
-        self._known: OrderedDict[str, Session] = OrderedDict()
+        # Those seen lately, each with the moment at which it is looked up again: another process may have ended it.
+        self._known: OrderedDict[str, tuple[Session, float]] = OrderedDict()
 
     def open(self, wire: Wire, capabilities: Mapping[str, object], caller: str) -> str:
         """The token of a new session."""
@@ -127,10 +129,12 @@ class Sessions:
 
     def find(self, token: str, caller: str) -> Session:
         """The session of a token; raises for one that is altered, expired, ended, or another caller's."""
-        session = self._known.get(token)
-        if session is None:
+        now = time.monotonic()
+        session, look_at = self._known.get(token, (None, 0.0))
+        if session is None or now >= look_at:
+            self._known.pop(token, None)
             session = self._read(token)
-            self._known[token] = session
+            self._known[token] = session, now + LOOK_SECONDS
             if len(self._known) > SESSIONS_KEPT:
                 self._known.popitem(last=False)
         if session.caller != caller or session.expires_at < self._clock():
@@ -141,7 +145,7 @@ class Sessions:
         """End a session: its token is not taken again, not even after a restart."""
         session = self.find(token, caller)
         self._ended.create(session.expires_at, _file_name(session.id), b"ended")
-        del self._known[token]
+        self._known.pop(token, None)
         return session
 
     def _read(self, token: str) -> Session:

@@ -17,7 +17,8 @@ from toolcrib.interfaces.mcp.client_link import (
     RequestLink,
     SessionLink,
 )
-from toolcrib.interfaces.mcp.confirmation import is_unconfirmed, wait_for_approval
+from toolcrib.interfaces.mcp.confirmation import ask_for_approval, is_unconfirmed, wait_for_approval
+from toolcrib.interfaces.mcp.conversations import Conversations
 from toolcrib.interfaces.mcp.messages import Code, ProtocolError
 from toolcrib.interfaces.mcp.parked import ParkedRequests
 from toolcrib.interfaces.mcp.publications import ServedPublications
@@ -146,6 +147,9 @@ class McpServer:
         self._published = ServedPublications(crib)
         self._states: OrderedDict[str, SessionState] = OrderedDict()
         self._waiting: Counter[str] = Counter()
+        self._conversations = Conversations(crib)
+        # Whether the operator takes the answer of a client for that of a person.
+        self._elicits: bool = crib.settings["approvals"].elicitation
         self._handlers: dict[str, Handler] = {
             "server/discover": self._discover,
             "ping": self._ping,
@@ -168,7 +172,7 @@ class McpServer:
         if request.method != "tools/call":
             return request.method in TALKATIVE
         served = self.tools.called_by(request)
-        return request.params.get("name") == CALL or (served is not None and served.may_ask)
+        return request.params.get("name") == CALL or (served is not None and (served.may_ask or self._elicits))
 
     async def answer(self, request: Request, peer: Peer, outlet: Outlet) -> object:
         """The result of a request; raises ProtocolError where it cannot be carried out."""
@@ -244,32 +248,42 @@ class McpServer:
     async def _call(
         self, served: ServedTool | None, name: str, arguments: Params, request: Request, peer: Peer, outlet: Outlet
     ) -> Params:
-        if served is None or not served.may_ask:
+        if served is None or not (served.may_ask or self._elicits):
             if "requestState" in request.params:
                 raise ProtocolError(Code.INVALID_PARAMS, "requestState: this tool asked nothing")
-            mode = call_mode(None)
-            call = (
-                plain_call(name, arguments, peer.caller, consent=Consent.PERSON)
-                if mode is None
-                else Call(name=name, arguments=arguments, caller=peer.caller, consent=Consent.PERSON, mode=mode)
-            )
-            result = await self._perform(call, served)
+            result = await self._perform(self._make(name, arguments, peer, served), served)
             return to_wire(result, served, peer.wire)
 
         async def work(link: ClientLink) -> Params:
-            call = Call(
-                name=name,
-                arguments=arguments,
-                caller=peer.caller,
-                consent=Consent.PERSON,
-                mode=call_mode(None),
-                client=link,
-            )
-            result = await self._perform(call, served)
+            # A tool that reaches no client takes the quick way, also where its client may be asked for approval.
+            client = link if served.may_ask else None
+            result = await self._perform(self._make(name, arguments, peer, served, client), served, link)
             _refuse_undeclared(result, link, peer)
             return to_wire(result, served, peer.wire)
 
         return await self._converse(request, peer, outlet, work)
+
+    def _make(
+        self,
+        name: str,
+        arguments: Params,
+        peer: Peer,
+        served: ServedTool | None,
+        client: ClientLink | None = None,
+    ) -> Call:
+        """The call of a client, which another person has to approve where that is needed."""
+        mode, session = call_mode(None), self._conversations.session(peer, served)
+        if mode is None and session is None and client is None:
+            return plain_call(name, arguments, peer.caller, consent=Consent.PERSON)
+        return Call(
+            name=name,
+            arguments=arguments,
+            caller=peer.caller,
+            consent=Consent.PERSON,
+            mode=mode,
+            session=session,
+            client=client,
+        )
 
     async def _call_own(self, name: str, arguments: Params, request: Request, peer: Peer, outlet: Outlet) -> Params:
         """Call a tool of this interface itself."""
@@ -283,8 +297,10 @@ class McpServer:
             return to_wire(Result(error=problem, refused=True), None, peer.wire)
         return await self._call(self.tools.find(inner), inner, given, request, peer, outlet)
 
-    async def _perform(self, call: Call, served: ServedTool | None) -> Result:
+    async def _perform(self, call: Call, served: ServedTool | None, link: ClientLink | None = None) -> Result:
         result = await self._admitted(call)
+        if is_unconfirmed(result) and link is not None and self._elicits:
+            result = await ask_for_approval(result, call, self._admitted, self._crib.approvals, link)
         if is_unconfirmed(result):
             result = await self._wait_for_approval(result, call)
         self._note_call("" if served is None else call.name, result)

@@ -6,6 +6,10 @@ from toolcrib.features.access.settings import read_mode
 from toolcrib.infra.settings import Table, read_positive, read_word_set, read_words, setting
 
 
+def _read_bound(name: str, value: object) -> int:
+    return 0 if value == 0 and value is not False else read_positive(name, value)
+
+
 class McpSettings(Table, name="mcp"):
     """What clients of the Model Context Protocol are shown, and how long they wait."""
 
@@ -38,4 +42,10 @@ class McpSettings(Table, name="mcp"):
         read=read_mode,
         opens=False,
         summary="the mode whose tools an MCP client without a token sees, and makes its calls in; any if absent",
+    )
+    max_calls: int = setting(
+        default=0,
+        read=_read_bound,
+        opens=False,
+        summary="how many calls a client may make in one conversation, which ends after an hour without any; 0 for any number",
     )

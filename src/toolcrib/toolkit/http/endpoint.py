@@ -283,7 +283,7 @@ def describe_api(tables: tuple[EndpointTable, ...], *, needs_token: bool) -> dic
                 "token": {
                     "type": "http",
                     "scheme": "bearer",
-                    "description": "A token made with `crib token create`, with the scopes read, invoke or manage. A server that "
+                    "description": "A token made with `crib token create`, with the scopes read, invoke, manage, approve or confirm. A server that "
                     "listens on loopback only needs none.",
                 }
             },
