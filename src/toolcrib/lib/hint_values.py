@@ -450,11 +450,18 @@ def _maker(kind: Any) -> Revive | None:
         return _enum_maker(kind)
     if issubclass(kind, bytes):
         return _revive_bytes
-    if hasattr(kind, "model_validate"):
-        return kind.model_validate  # type: ignore[no-any-return]  # pydantic is not ours
-    if hasattr(kind, "parse_obj"):
-        return kind.parse_obj  # type: ignore[no-any-return]  # pydantic 1, likewise
-    return _science_maker(kind)
+    return _model_maker(kind) or _science_maker(kind)
+
+
+def _model_maker(kind: Any) -> Revive | None:
+    """What makes a model of pydantic, or another of its types such as HttpUrl; pydantic is not ours and is never imported."""
+    for method in ("model_validate", "parse_obj"):  # of version 2, and of version 1
+        if hasattr(kind, method):
+            return getattr(kind, method)  # type: ignore[no-any-return]
+    pydantic: Any = sys.modules.get("pydantic")
+    if pydantic is None or kind.__module__.partition(".")[0] not in {"pydantic", "pydantic_core"}:
+        return None
+    return pydantic.TypeAdapter(kind).validate_python  # type: ignore[no-any-return]
 
 
 def _science_maker(kind: Any) -> Revive | None:

@@ -292,6 +292,9 @@ def _record(value: Any) -> object:
     kind = type(value)
     if hasattr(kind, "model_dump"):  # pydantic
         return to_json(value.model_dump(mode="json", by_alias=True))
+    if "pydantic_core" in sys.modules and kind.__module__.partition(".")[0] in {"pydantic", "pydantic_core"}:
+        core: Any = sys.modules["pydantic_core"]  # HttpUrl and the like
+        return to_json(core.to_jsonable_python(value))
     if hasattr(kind, "__fields__") and hasattr(kind, "dict"):  # pydantic 1
         return to_json(value.dict(by_alias=True))
     for mark in ("__attrs_attrs__", "__struct_fields__"):  # attrs, msgspec
