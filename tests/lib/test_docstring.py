@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolcrib.lib.docstring import NOTHING, Docstring, read_docstring
+from toolcrib.lib.python_declarations import NOTHING, Docstring, read_docstring
 
 GOOGLE = """Look up the
     weather.

@@ -1,4 +1,4 @@
-"""Read type hints from a syntax tree: by their names, never evaluated.
+"""Read signatures and type hints from a syntax tree: by their names, never evaluated.
 
 The schemas are those that functions of the host get for the same hints. What cannot be told without running the file
 accepts any JSON, with a warning; the process that runs the file knows the hint and converts by it.
@@ -9,11 +9,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from toolcrib.lib.docstring import read_docstring
-from toolcrib.lib.python_classes import UNKNOWN, ClassKind, ClassTable, literal
-from toolcrib.lib.schema import accepts
-from toolcrib.lib.schema_structure import any_of, is_json, object_schema
-from toolcrib.lib.type_schemas import (
+from toolcrib.lib.python_declarations import (
     ARRAYS,
     CLASSES,
     FOREIGN,
@@ -31,13 +27,29 @@ from toolcrib.lib.type_schemas import (
     enum_schema,
     enumeration,
     mapping_schema,
+    read_docstring,
+    read_docstring_type,
     tuple_schema,
 )
+from toolcrib.lib.python_source import UNKNOWN, AnyFunction, ClassKind, ClassTable, literal
+from toolcrib.lib.schema import accepts
+from toolcrib.lib.schema_structure import any_of, is_json, object_schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from toolcrib.lib.python_classes import ClassField
+    from toolcrib.lib.python_declarations import Docstring
+    from toolcrib.lib.python_source import ClassField
+
+# What a parameter without a hint takes, by its default: an integer may stand for any number.
+OF_DEFAULTS: dict[type, Schema] = {
+    bool: {"type": "boolean"},
+    int: {"type": "number"},
+    float: {"type": "number"},
+    str: {"type": "string"},
+    list: {"type": "array"},
+    dict: {"type": "object"},
+}
 
 Schema = dict[str, object]
 
@@ -342,3 +354,108 @@ def _members(node: ast.expr) -> list[ast.expr]:
         members.append(node.right)
         node = node.left
     return [node, *reversed(members)]
+
+
+def read_parameters(
+    function: AnyFunction, hints: SyntaxHints, docstring: Docstring, *, skip: frozenset[str] = frozenset()
+) -> Schema:
+    """The arguments of a function as the schema of an object; parameters to skip are given by someone else.
+
+    `*items` is the list `items`, and `**others` leaves the schema open.
+    """
+    arguments = function.args
+    positional = [*arguments.posonlyargs, *arguments.args]
+    defaults: list[ast.expr | None] = [None] * (len(positional) - len(arguments.defaults))
+    defaults += arguments.defaults
+    properties: Schema = {}
+    required = []
+    for argument, default in zip(positional + arguments.kwonlyargs, defaults + arguments.kw_defaults, strict=True):
+        if argument.arg in skip:
+            continue
+        properties[argument.arg] = _property(argument, default, hints, docstring)
+        if default is None:
+            required.append(argument.arg)
+    if arguments.vararg is not None:
+        items = array_schema(_hint(arguments.vararg, hints))
+        properties[arguments.vararg.arg] = described(items, _text(arguments.vararg, docstring))
+    schema = object_schema(properties, required)
+    if arguments.kwarg is not None:
+        _open(schema, arguments.kwarg, hints)
+    return {**schema, "$defs": hints.definitions} if hints.definitions else schema
+
+
+def read_answer(function: AnyFunction, hints: SyntaxHints) -> Schema | None:
+    """The schema of the answer; None if the hint is missing, or only the running file knows it."""
+    if function.returns is None:
+        return None
+    known, definitions, converts = len(hints.warnings), hints.definitions, hints.converts
+    hints.of_results, hints.definitions = True, {}
+    try:
+        schema = hints.read(function.returns)
+        understood = len(hints.warnings) == known
+        if schema and hints.definitions:
+            schema = {**schema, "$defs": hints.definitions}
+    except HintError:
+        return None
+    finally:
+        del hints.warnings[known:]
+        hints.of_results, hints.definitions, hints.converts = False, definitions, converts
+    return (schema or None) if understood else None
+
+
+def writable(text: str) -> str:
+    """Text that every JSON library can write: a lone surrogate is no character."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+def _property(argument: ast.arg, default: ast.expr | None, hints: SyntaxHints, docstring: Docstring) -> Schema:
+    schema = _hint(argument, hints) if argument.annotation else _guess(argument, default, hints, docstring)
+    schema = described(schema, _text(argument, docstring))
+    return schema if default is None else hints.with_default(schema, default)
+
+
+def _text(argument: ast.arg, docstring: Docstring) -> str:
+    return writable(docstring.arguments.get(argument.arg, ""))
+
+
+def _guess(argument: ast.arg, default: ast.expr | None, hints: SyntaxHints, docstring: Docstring) -> Schema:
+    """What a parameter without a hint takes: what the docstring says, else what its default is."""
+    if (said := docstring.types.get(argument.arg)) and (schema := read_docstring_type(said)) is not None:
+        return schema
+    value = None if default is None else literal(default)
+    if (schema := OF_DEFAULTS.get(type(value))) is not None:
+        return schema
+    return _hint(argument, hints)
+
+
+def _open(schema: Schema, argument: ast.arg, hints: SyntaxHints) -> None:
+    """Let in what no parameter names; `**others: Unpack[…]` names them."""
+    named = None if argument.annotation is None else hints.read_typed_dict(argument.annotation)
+    if named is None:
+        schema["additionalProperties"] = (_hint(argument, hints) if argument.annotation else {}) or True
+        return
+    schema["properties"] = {**_mapping(schema), **_mapping(named)}
+    schema["required"] = [*_names(schema), *_names(named)]
+
+
+def _mapping(schema: Schema) -> Schema:
+    properties = schema["properties"]
+    return properties if isinstance(properties, dict) else {}
+
+
+def _names(schema: Schema) -> list[object]:
+    required = schema["required"]
+    return required if isinstance(required, list) else []
+
+
+def _hint(argument: ast.arg, hints: SyntaxHints) -> Schema:
+    known = len(hints.warnings)
+    if argument.annotation is None:
+        hints.warnings.append("has no type hint, so any value is accepted; add one")
+    try:
+        return hints.read(argument.annotation) if argument.annotation else {}
+    except HintError as error:
+        message = f"parameter {argument.arg}: {error}"
+        raise HintError(message) from None
+    finally:
+        hints.warnings[known:] = [f"parameter {argument.arg}: {problem}" for problem in hints.warnings[known:]]

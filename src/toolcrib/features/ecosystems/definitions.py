@@ -6,13 +6,13 @@ import ast
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from toolcrib.lib.python_signature import last_name
+from toolcrib.lib.python_source import last_name
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from toolcrib.lib.python_signature import AnyFunction
+    from toolcrib.lib.python_source import AnyFunction
 
 MAX_DEFINITIONS = 500
 MAX_DEPTH = 24

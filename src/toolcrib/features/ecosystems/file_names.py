@@ -6,12 +6,12 @@ import ast
 from collections import deque
 from typing import TYPE_CHECKING
 
-from toolcrib.lib.python_classes import literal
+from toolcrib.lib.python_source import literal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from toolcrib.lib.python_signature import AnyFunction
+    from toolcrib.lib.python_source import AnyFunction
 
 MAX_BASES = 50
 MAX_DEPTH = 20

@@ -16,18 +16,11 @@ from toolcrib.features.ecosystems.frameworks import OPEN_WEBUI, SMOLAGENTS
 from toolcrib.features.ecosystems.injected_arguments import read_injected, refuse_injected_fields
 from toolcrib.features.ecosystems.tool_objects import find_tools, nested_tool, uses_framework
 from toolcrib.infra.files import read_small
-from toolcrib.lib.docstring import read_docstring
 from toolcrib.lib.documents import read_json
 from toolcrib.lib.names import is_capability
-from toolcrib.lib.python_classes import literal
-from toolcrib.lib.python_hints import HintError, SyntaxHints
-from toolcrib.lib.python_signature import (
-    parse_python,
-    read_answer,
-    read_parameters,
-    top_imports,
-    writable,
-)
+from toolcrib.lib.python_declarations import read_docstring
+from toolcrib.lib.python_hints import HintError, SyntaxHints, read_answer, read_parameters, writable
+from toolcrib.lib.python_source import literal, parse_python, top_imports
 from toolcrib.lib.schema import check_schema
 from toolcrib.lib.schema_structure import is_json, object_schema
 from toolcrib.model.errors import Kind, ToolError
@@ -39,8 +32,8 @@ if TYPE_CHECKING:
 
     from toolcrib.features.ecosystems.definitions import Definition
     from toolcrib.features.ecosystems.tool_objects import Found
-    from toolcrib.lib.docstring import Docstring
-    from toolcrib.lib.python_signature import AnyFunction
+    from toolcrib.lib.python_declarations import Docstring
+    from toolcrib.lib.python_source import AnyFunction
 
 OTHER_FILES = frozenset({"conftest", "setup"})
 MAX_FILE_BYTES = 256_000

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from toolcrib.features.ecosystems.file_names import FileNames
-    from toolcrib.lib.python_signature import AnyFunction
+    from toolcrib.lib.python_source import AnyFunction
 
 # What objects of the frameworks' classes have already: no field of a tool that its maker must give.
 OWN_FIELDS = frozenset({"args_schema", "description", "name", "return_direct", "response_format", "verbose"})

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from toolcrib.lib.documents import decode
 from toolcrib.lib.names import is_foreign
 from toolcrib.lib.positions import show
-from toolcrib.lib.python_signature import parse_python
+from toolcrib.lib.python_source import parse_python
 from toolcrib.model.errors import ToolError
 
 if TYPE_CHECKING:

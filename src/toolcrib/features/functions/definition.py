@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, cast
 from toolcrib.features.functions.decorators import MARK, functions_among, is_tool
 from toolcrib.features.functions.hints import HintError, HintReader
 from toolcrib.features.functions.values import Field, NotJSON, as_default, read_record, write_answer
-from toolcrib.lib.docstring import read_docstring
 from toolcrib.lib.json_values import ConversionError
+from toolcrib.lib.python_declarations import read_docstring, read_options
 from toolcrib.lib.schema import check_parameters, check_schema
-from toolcrib.lib.tool_options import read_options
 from toolcrib.model.call import Context
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Function, Origin, Tool

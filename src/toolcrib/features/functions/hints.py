@@ -13,9 +13,7 @@ from enum import Enum
 from toolcrib.features.functions.values import NotJSON, pydantic_base, read_record
 from toolcrib.lib.hint_values import HintConverter, UnreadableHintError, meant_by, or_none
 from toolcrib.lib.json_values import enum_value, to_json
-from toolcrib.lib.schema import accepts
-from toolcrib.lib.schema_structure import any_of, object_schema
-from toolcrib.lib.type_schemas import (
+from toolcrib.lib.python_declarations import (
     CLASSES,
     PLAIN,
     RESULTS,
@@ -27,6 +25,8 @@ from toolcrib.lib.type_schemas import (
     mapping_schema,
     tuple_schema,
 )
+from toolcrib.lib.schema import accepts
+from toolcrib.lib.schema_structure import any_of, object_schema
 from toolcrib.model.result import Outcome
 
 if typing.TYPE_CHECKING:

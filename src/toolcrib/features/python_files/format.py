@@ -11,22 +11,19 @@ import ast
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from toolcrib.lib.docstring import read_docstring
 from toolcrib.lib.names import is_capability
-from toolcrib.lib.python_classes import ClassTable, literal
-from toolcrib.lib.python_hints import HintError, SyntaxHints
-from toolcrib.lib.python_signature import (
+from toolcrib.lib.python_declarations import read_docstring, read_options
+from toolcrib.lib.python_hints import HintError, SyntaxHints, read_answer, read_parameters, writable
+from toolcrib.lib.python_source import (
     BASE_TOOL_CURE,
+    ClassTable,
     last_name,
+    literal,
     parse_python,
-    read_answer,
-    read_parameters,
     refuse_base_tools,
     top_imports,
-    writable,
 )
 from toolcrib.lib.schema import check_parameters, check_schema
-from toolcrib.lib.tool_options import read_options
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Behaviour, Chained, Cost, Origin, RetryPolicy, Script, SideEffects, Tool
 
@@ -35,7 +32,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Any
 
-    from toolcrib.lib.python_signature import AnyFunction
+    from toolcrib.lib.python_source import AnyFunction
 
 OTHER_FILES = frozenset({"conftest", "setup"})
 # A smaller file in which every name stands for itself cannot hold a schema past our limits; checking it would take as long as reading it.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from toolcrib.lib.document_format import SCHEMA_VERSION, write_tool
 from toolcrib.lib.names import stable_id
-from toolcrib.lib.python_signature import parse_python, top_imports
+from toolcrib.lib.python_source import parse_python, top_imports
 from toolcrib.lib.schema import check_parameters, check_schema
 from toolcrib.model.tool import Chained, Origin, Script, Tool
 

@@ -12,9 +12,9 @@ from toolcrib.features.scripts.metadata import Report
 from toolcrib.features.scripts.program_interface import Use, decide_use, read_program
 from toolcrib.features.scripts.python_code import PROGRAM, choose_entry, demanded_names, does_nothing, missing_names
 from toolcrib.features.scripts.schemas import checked
-from toolcrib.lib.docstring import read_docstring
-from toolcrib.lib.python_hints import HintError, SyntaxHints
-from toolcrib.lib.python_signature import read_answer, read_parameters, top_imports, writable
+from toolcrib.lib.python_declarations import read_docstring
+from toolcrib.lib.python_hints import HintError, SyntaxHints, read_answer, read_parameters, writable
+from toolcrib.lib.python_source import top_imports
 from toolcrib.lib.schema import compile_schema
 from toolcrib.lib.schema_structure import object_schema
 from toolcrib.model.tool import Chained, Convention, Origin, Script, Tool
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from toolcrib.features.scripts.metadata import Metadata
     from toolcrib.features.scripts.python_code import Entry
     from toolcrib.lib.positions import Steps
-    from toolcrib.lib.python_signature import AnyFunction
+    from toolcrib.lib.python_source import AnyFunction
 
     Schema = dict[str, object]
 

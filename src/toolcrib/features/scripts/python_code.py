@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from toolcrib.features.scripts.metadata import CONFIG_SCHEMAS, FIELDS, Metadata, Notation
 from toolcrib.lib.documents import check_plain
 from toolcrib.lib.names import near_misses
-from toolcrib.lib.python_hints import HintError
-from toolcrib.lib.python_signature import parse_python, refuse_base_tools, writable
+from toolcrib.lib.python_hints import HintError, writable
+from toolcrib.lib.python_source import parse_python, refuse_base_tools
 from toolcrib.model.errors import ToolError
 from toolcrib.model.tool import Convention
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from toolcrib.lib.positions import Steps
-    from toolcrib.lib.python_signature import AnyFunction
+    from toolcrib.lib.python_source import AnyFunction
 
 MAIN = "main"
 EXECUTE = "execute"

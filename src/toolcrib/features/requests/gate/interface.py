@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 from toolcrib.features.requests.gate import Check, complain, show_value, spell_value
 from toolcrib.lib.names import did_you_mean
-from toolcrib.lib.python_classes import literal
-from toolcrib.lib.python_hints import HintError, SyntaxHints
-from toolcrib.lib.python_signature import parse_python, read_answer
+from toolcrib.lib.python_hints import HintError, SyntaxHints, read_answer
+from toolcrib.lib.python_source import literal, parse_python
 from toolcrib.lib.schema_structure import is_json
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.toolrequest import MISSING
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from toolcrib.features.requests.candidate import Candidate
     from toolcrib.features.requests.gate import Complaint
     from toolcrib.features.requests.gate.calls import Probed, Raised
-    from toolcrib.lib.python_signature import AnyFunction
+    from toolcrib.lib.python_source import AnyFunction
     from toolcrib.model.toolrequest import Input, ToolRequest
 
     Schema = Mapping[str, object]

@@ -1,16 +1,25 @@
-"""Find the classes that a file defines and imports: enums, records and models, read from the syntax tree."""
+"""Parse Python source, and find the classes that a file defines and imports: enums, records and models."""
 
 from __future__ import annotations
 
 import ast
+import re
+import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from toolcrib.lib.schema_structure import is_json
+from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import Any
+
+AnyFunction = ast.FunctionDef | ast.AsyncFunctionDef
+MAX_BYTES = 256_000
+ENCODING = re.compile(rb"^[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
+BASE_TOOL_CURE = "name its module in modules.tools of toolcrib.toml, or use `crib run FILE`"
+MAX_IMPORTS = 100
 
 HOMES = ("typing.", "typing_extensions.", "collections.abc.", "collections.", "enum.", "dataclasses.", "types.")
 ENUMS = frozenset({"Enum", "IntEnum", "StrEnum", "Flag", "IntFlag", "ReprEnum"})
@@ -316,3 +325,56 @@ def _enum_members(content: object, maker: str) -> Iterable[tuple[str, object]]:
         number = maker in {"Enum", "IntEnum"}
         return [(name, place + 1 if number else UNKNOWN) for place, name in enumerate(content)]
     return [(str(item[0]), item[1]) for item in content if isinstance(item, tuple | list) and len(item) == 2]  # noqa: PLR2004 - a name and a value
+
+
+def parse_python(code: bytes, place: str) -> ast.Module:
+    """The syntax tree of a file; raises ToolError with the line that is wrong."""
+    if len(code) > MAX_BYTES:
+        raise ToolError(Kind.LIMIT_EXCEEDED, f"{place}: larger than {MAX_BYTES:,} bytes; move data out of the code")
+    if b"\0" in code:
+        raise ToolError(Kind.VALIDATION, f"{place}: holds a NUL byte; write it as text")
+    for line in code.split(b"\n", 2)[:2]:
+        # Python would read the same bytes as another program than the one that is read here.
+        if (found := ENCODING.match(line)) and found[1].lower() not in (b"utf-8", b"utf8"):
+            message = f"{place}: declares the encoding {found[1].decode()!r:.40}; save it as UTF-8 and remove that line"
+            raise ToolError(Kind.VALIDATION, message)
+    try:
+        text = code.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ToolError(Kind.VALIDATION, f"{place}: not UTF-8 at byte {error.start}; save it as UTF-8") from None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.parse(text, place)
+    except SyntaxError as error:
+        raise ToolError(Kind.VALIDATION, f"{place}:{error.lineno or 1}: {error.msg}; correct the line") from None
+    except (RecursionError, MemoryError, ValueError):
+        raise ToolError(Kind.VALIDATION, f"{place}: nested too deeply to be read; make it simpler") from None
+
+
+def refuse_base_tools(module: ast.Module, place: str) -> None:
+    """Refuse a class whose schema is a call."""
+    for statement in module.body:
+        if isinstance(statement, ast.ClassDef) and any(last_name(base) == "BaseTool" for base in statement.bases):
+            message = (
+                f"{place}:{statement.lineno}: {statement.name} is a BaseTool, whose schema only running code can tell"
+            )
+            raise ToolError(Kind.VALIDATION, f"{message}; {BASE_TOOL_CURE}")
+
+
+def last_name(node: ast.expr) -> str:
+    """The name that an expression ends in, such as `tool` of `toolcrib.tool`; empty if it is no name."""
+    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+
+
+def top_imports(module: ast.Module) -> tuple[str, ...]:
+    """The modules that the first level of a file imports by their full name."""
+    found = dict.fromkeys(name for statement in module.body for name in _imported(statement))
+    return tuple(found)[:MAX_IMPORTS]
+
+
+def _imported(statement: ast.stmt) -> Iterator[str]:
+    if isinstance(statement, ast.Import):
+        yield from (alias.name for alias in statement.names)
+    elif isinstance(statement, ast.ImportFrom) and statement.level == 0 and statement.module != "__future__":
+        yield statement.module or ""

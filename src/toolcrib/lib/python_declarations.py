@@ -1,15 +1,27 @@
-"""The JSON Schemas of Python types, by their names: one table for hints that are objects, in syntax trees, and in docstrings."""
+"""What an author says of a Python function: the JSON Schemas of its types by their names, its docstring, and the options of `@tool`.
+
+One table of types serves hints that are objects, hints in syntax trees, and docstrings. Docstrings of Google, NumPy and Sphinx style are
+read, from the text alone. The options become the fields of a Tool, for functions of the host and for files that are only read.
+"""
 
 from __future__ import annotations
 
 import ast
+import inspect
+import math
 import re
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from toolcrib.lib.schema_structure import any_of, is_json
+from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.tool import MODES, Behaviour, Limits, SideEffects
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Mapping
+
+    from toolcrib.model.tool import Cost
+
 
 Schema = dict[str, object]
 
@@ -224,3 +236,184 @@ def _choices(text: str) -> Schema | None:
     if not values or not all(type(value) in TYPE_NAMES and is_json(value) for value in values):
         return None
     return enumeration(list(values))
+
+
+ARGUMENTS = frozenset(
+    {"args", "arguments", "attributes", "keyword args", "keyword arguments", "other parameters", "parameters", "params"}
+)
+OTHERS = frozenset(
+    {"example", "examples", "note", "notes", "raises", "references", "return", "returns", "see also", "todo", "usage"}
+    | {"warning", "warnings", "warns", "yield", "yields"}
+)
+# Docstrings of foreign files are read too: no two neighbours in a pattern may match the same letters.
+FIELD = re.compile(r"[:@]([a-z]+)([^:]*):(.*)")
+GOOGLE_ARGUMENT = re.compile(r"(\*{0,2}\w+)[ \t]*(?:\(([^)]*)\)[ \t]*)?:(?:\s(.*)|$)")
+NUMPY_ARGUMENT = re.compile(r"(\*{0,2}\w+(?:\s*,\s*\*{0,2}\w+)*)\s*(?::(.*))?$")
+FIELD_ARGUMENTS = frozenset({"arg", "argument", "attribute", "key", "keyword", "kwarg", "param", "parameter"})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Docstring:
+    """A docstring, read."""
+
+    summary: str = ""
+    description: str = ""
+    arguments: dict[str, str] = field(default_factory=dict)
+    types: dict[str, str] = field(default_factory=dict)
+
+
+NOTHING = Docstring()
+
+
+def read_docstring(text: str | None) -> Docstring:
+    """Read a docstring of any of the three styles."""
+    if not text or not text.strip():
+        return NOTHING
+    lines = [line.rstrip() for line in inspect.cleandoc(text).split("\n")]
+    prose: list[str] = []
+    found = Docstring()
+    index = 0
+    while index < len(lines):
+        index = _read_block(lines, index, prose, found)
+    summary, _, description = "\n".join(prose).strip().partition("\n\n")
+    return replace(found, summary=" ".join(summary.split()), description=description.strip())
+
+
+def _read_block(lines: list[str], index: int, prose: list[str], into: Docstring) -> int:
+    """Read one line of prose, one field or one section; the index of what follows."""
+    line = lines[index]
+    if line[:1] in (":", "@") and (found := FIELD.match(line)):
+        end = _end_of_indented(lines, index + 1)
+        _read_field(found, lines[index + 1 : end], into)
+        return end
+    title = line.removesuffix(":").lower()
+    if title not in ARGUMENTS and title not in OTHERS:
+        prose.append(line)
+        return index + 1
+    if _is_underlined(lines, index):
+        end = _end_of_underlined(lines, index + 2)
+        body, pattern = lines[index + 2 : end], NUMPY_ARGUMENT
+    elif line.endswith(":"):
+        end = _end_of_indented(lines, index + 1)
+        body, pattern = lines[index + 1 : end], GOOGLE_ARGUMENT
+    else:
+        prose.append(line)
+        return index + 1
+    if title in ARGUMENTS:
+        _read_arguments(body, pattern, into)
+    return end
+
+
+def _read_field(found: re.Match[str], rest: list[str], into: Docstring) -> None:
+    kind, names, text = found.groups()
+    if kind in FIELD_ARGUMENTS and names.strip():
+        *types, name = names.split()
+        _keep(into.arguments, [name], [text, *rest])
+        _keep(into.types, [name], types)
+    elif kind == "type" and names.strip():
+        _keep(into.types, names.split()[-1:], [text, *rest])
+
+
+def _read_arguments(body: list[str], pattern: re.Pattern[str], into: Docstring) -> None:
+    """Each entry starts at the smallest indentation of the section; what stands deeper belongs to it."""
+    margin = min((_indentation(line) for line in body if line), default=0)
+    names: list[str] = []
+    text: list[str] = []
+    for line in body:
+        found = pattern.match(line[margin:]) if _indentation(line) == margin else None
+        if found is None:
+            text.append(line)
+            continue
+        _keep(into.arguments, names, text)
+        names = [name.strip() for name in found[1].split(",")]
+        text = [found[3] or ""] if pattern is GOOGLE_ARGUMENT else []
+        _keep(into.types, names, [found[2] or ""])
+    _keep(into.arguments, names, text)
+
+
+def _keep(arguments: dict[str, str], names: list[str], text: list[str]) -> None:
+    joined = " ".join(" ".join(text).split())
+    for name in names:
+        if joined and (bare := name.lstrip("*")):
+            arguments.setdefault(bare, joined)
+
+
+def _end_of_indented(lines: list[str], index: int) -> int:
+    end = index
+    while index < len(lines) and (not lines[index] or lines[index][0] in " \t"):
+        index += 1
+        if lines[index - 1]:
+            end = index
+    return end
+
+
+def _end_of_underlined(lines: list[str], index: int) -> int:
+    while index < len(lines) and not _is_underlined(lines, index):
+        index += 1
+    return index
+
+
+def _is_underlined(lines: list[str], index: int) -> bool:
+    below = lines[index + 1] if index + 1 < len(lines) else ""
+    return len(below) > 2 and not below.strip("-") and bool(lines[index])  # noqa: PLR2004 - a rule is at least three dashes
+
+
+def _indentation(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+class Declared(TypedDict):
+    """The fields of a Tool that only its author can declare."""
+
+    version: str
+    behaviour: Behaviour | None
+    side_effects: SideEffects | None
+    idempotent: bool
+    requires_confirmation: bool
+    modes: frozenset[str] | None
+    requires: frozenset[str]
+    tags: tuple[str, ...]
+    limits: Limits
+    cost: Cost | None
+
+
+def read_options(options: Mapping[str, Any]) -> Declared:
+    """What the options declare; raises ToolError or ValueError."""
+    modes = options.get("modes")
+    behaviour, effects = options.get("behaviour"), options.get("side_effects")
+    return {
+        "version": options.get("version", "1.0.0"),
+        "behaviour": None if behaviour is None else Behaviour(behaviour),
+        "side_effects": None if effects is None else SideEffects(effects),
+        "idempotent": options.get("idempotent", False),
+        "requires_confirmation": options.get("confirm", False),
+        "modes": None if modes is None else _modes(modes),
+        "requires": frozenset(_words("requires", options.get("requires", ()))),
+        "tags": tuple(_words("tags", options.get("tags", ()))),
+        "limits": _limits(options),
+        "cost": options.get("cost"),
+    }
+
+
+def _limits(options: Mapping[str, Any]) -> Limits:
+    seconds = options.get("timeout")
+    return Limits(
+        timeout_ms=None if seconds is None else math.ceil(seconds * 1000),
+        latency_budget_ms=options.get("latency_budget_ms"),
+        calls_per_minute=options.get("calls_per_minute"),
+        retry=options.get("retry"),
+    )
+
+
+def _modes(modes: Iterable[str]) -> frozenset[str]:
+    given = frozenset(_words("modes", modes))
+    if given and given <= MODES:
+        return given
+    message = f"modes {sorted(given)}: write one or more of {', '.join(sorted(MODES))}"
+    raise ToolError(Kind.VALIDATION, message)
+
+
+def _words(name: str, words: Iterable[str]) -> list[str]:
+    if not isinstance(words, str):
+        return list(words)
+    raise ToolError(Kind.VALIDATION, f"{name} is a list of words; write [{words!r}]")
