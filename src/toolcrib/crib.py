@@ -324,6 +324,22 @@ class Crib:
         """The tools as a provider takes them, each with what the provider cannot express."""
         return self._exports.export(self.offered(mode), provider, strict=strict)
 
+    def as_langchain(self, **options: Any) -> list[Any]:
+        """The tools as LangChain takes them; `options` are those of an Adapter: `tools`, `session`, `mode`, `caller`, `confirm`."""
+        return self._exports.hand_over("langchain", self, options)
+
+    def as_openai_agents(self, **options: Any) -> list[Any]:
+        """The tools as openai-agents takes them; `options` as above."""
+        return self._exports.hand_over("openai_agents", self, options)
+
+    def as_pydantic_ai(self, **options: Any) -> list[Any]:
+        """The tools as pydantic-ai takes them; `options` as above."""
+        return self._exports.hand_over("pydantic_ai", self, options)
+
+    def as_smolagents(self, **options: Any) -> list[Any]:
+        """The tools as smolagents takes them; `options` as above."""
+        return self._exports.hand_over("smolagents", self, options)
+
     def read_result(self, handle: str, *, caller: str | None = None, offset: int = 0, length: int = 100_000) -> Piece:
         """A piece of a value that was too large to be handed over at once."""
         kept: KeptResults = self._resources.get("kept_results")

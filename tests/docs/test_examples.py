@@ -22,6 +22,7 @@ LANGUAGES = {"python", "javascript", "bash", "yaml", "json", "markdown", "consol
 NOT_SHOWN = {
     "examples/demo.py",
     "examples/programs/toolcrib.toml",
+    "examples/frameworks/toolcrib.toml",
     "examples/words/toolcrib.toml",
     "examples/folders/toolcrib.toml",
     "examples/http/bundle.json",

@@ -6,15 +6,18 @@ from typing import TYPE_CHECKING
 
 from toolcrib.core.describe import offered_tools, without_failing
 from toolcrib.core.sources import current_view
+from toolcrib.features.exports.framework_tools import hand_over
 from toolcrib.lib.export_schemas import Provider
 from toolcrib.lib.export_schemas.definitions import export_tools
 from toolcrib.lib.presentation import write_prompt
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
+    from typing import Any
 
     from toolcrib.core.resources import Resources
+    from toolcrib.features.exports.chat import Host
     from toolcrib.lib.export_schemas import Export
     from toolcrib.lib.presentation import Prompt
     from toolcrib.model.tool import Entry, Tool
@@ -55,6 +58,10 @@ class Exports:
     ) -> Prompt:
         """What a system prompt says of the tools of a mode, within a budget."""
         return write_prompt(tools, mode, max_characters=max_characters, max_tokens=max_tokens)
+
+    def hand_over(self, framework: str, crib: Host, options: Mapping[str, Any]) -> list[Any]:
+        """The tools as objects of another framework."""
+        return hand_over(framework, crib, options)
 
     def export(self, tools: tuple[Tool, ...], provider: str, *, strict: bool) -> list[Export]:
         """The tools as a provider takes them, each with what the provider cannot express."""
