@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from socket_paths import socket_folder
 from toolcrib.__main__ import main
 from warm_python import WarmPython, run_python
 
@@ -228,8 +229,15 @@ def read_until(stream, words: str) -> list[str]:
     return lines
 
 
-def test_a_builder_waits_for_its_queue_and_tells_what_is_wrong_with_it(project, capsys, tmp_path):
-    path = tmp_path / "s"
+@pytest.fixture
+def queue_socket():
+    """Where a server is to be found later."""
+    with socket_folder() as folder:
+        yield folder / "s"
+
+
+def test_a_builder_waits_for_its_queue_and_tells_what_is_wrong_with_it(project, capsys, queue_socket):
+    path = queue_socket
     (project / "toolcrib.toml").write_text(f'[queue]\nurl = "unix://{path}"\n')
     code, _, err = crib(capsys, "builder", "run", "--once")
     assert code == 1

