@@ -45,8 +45,9 @@ class PersonMaker:
     async def make(self, task: MakerTask) -> bool:
         """False: the person who writes the tool delivers it."""
         number = task.request.id
+        # A long line is cut, so the folder is named once.
         task.say(
-            f"{task.folder / 'BRIEF.md'} says what to write; fill {task.package} "
+            f"{task.folder / 'BRIEF.md'} says what to write; fill the folder {task.package.name} beside it "
             f"and hand it over with: crib request deliver {number}"
         )
         return False
