@@ -51,7 +51,6 @@ async def test_every_path_names_its_methods_and_refuses_the_others(world, path, 
 
 async def test_what_is_no_path_is_not_found(world):
     for path in [
-        "/",
         "",
         "/tools/",
         "//tools",

@@ -15,10 +15,20 @@ interface Given {
 export function PartEditor({ part, outputs, taken, onChange, onFix }: Given) {
   const [opened, open] = useState(false);
   const { source } = part;
-  const [kind, setKind] = useState<Source["kind"]>(source.kind);
-  const [name, setName] = useState(source.kind === "input" || source.kind === "secret" ? source.name : nameFor(part.place === "path" ? String(part.value) : part.label, taken));
-  const [fixed, setFixed] = useState(String(part.value ?? ""));
-  const [output, setOutput] = useState<string | null>(source.kind === "step" ? key(source.step, source.path) : null);
+  const [kind, setKind] = useState<Source["kind"]>("fixed");
+  const [name, setName] = useState("");
+  const [fixed, setFixed] = useState("");
+  const [output, setOutput] = useState<string | null>(null);
+
+  // The canvas may have changed the part since it was last opened.
+  function begin() {
+    setKind(source.kind);
+    setName(source.kind === "input" || source.kind === "secret" ? source.name : nameFor(part.place === "path" ? String(part.value) : part.label, taken));
+    setFixed(String(part.value ?? ""));
+    setOutput(source.kind === "step" ? key(source.step, source.path) : null);
+    open(true);
+  }
+
   const canSave = kind === "fixed" || (kind === "step" ? output !== null : isName(name));
 
   function save() {
@@ -31,9 +41,9 @@ export function PartEditor({ part, outputs, taken, onChange, onFix }: Given) {
   }
 
   return (
-    <Popover opened={opened} onChange={open} trapFocus returnFocus withinPortal={false} position="bottom-start" width={300}>
+    <Popover opened={opened} onChange={open} trapFocus returnFocus position="bottom-start" width={300}>
       <Popover.Target>
-        <Button size="compact-md" variant={source.kind === "fixed" ? "default" : "filled"} onClick={() => open(!opened)} aria-haspopup="dialog">
+        <Button size="compact-md" variant={source.kind === "fixed" ? "default" : "filled"} onClick={() => (opened ? open(false) : begin())} aria-haspopup="dialog">
           {label(part)}
         </Button>
       </Popover.Target>

@@ -98,7 +98,7 @@ function StepCard({ recipe, place, onRecipe, onStep }: { recipe: Recipe; place: 
             <Text size="sm" w={90}>{t(`recipe.place.${where}`)}</Text>
             {parts.map((part) => (
               <PartEditor
-                key={`${part.id} ${JSON.stringify(part.source)} ${String(part.value)}`}
+                key={part.id}
                 part={part}
                 outputs={outputs}
                 taken={taken}
@@ -172,11 +172,12 @@ function Trial({ recipe, onAnswer }: { recipe: Recipe; onAnswer: (answer: Answer
   const attempt = useMutation({
     mutationFn: async (): Promise<CallResult> => {
       const args = Object.fromEntries(recipe.inputs.map((input) => [input.name, toValue(typed[input.name] ?? examples[input.name] ?? "", input.type)]));
-      // The whole answer is wanted here, so that the person can choose what to keep of it.
-      const open: Recipe = { ...recipe, title: recipe.title || "Trial", description: recipe.description || "Trial", steps: recipe.steps.map((step, place) => (place === recipe.steps.length - 1 ? { ...step, keep: { kind: "all" } } : step)) };
+      // The whole answer is wanted here, as text, so that the person sees it whatever it is, and chooses what to keep of it.
+      const last: Partial<Step> = { keep: { kind: "all" }, answer: { kind: "text", text: "" } };
+      const open: Recipe = { ...recipe, title: recipe.title || "Trial", description: recipe.description || "Trial", steps: recipe.steps.map((step, place) => (place === recipe.steps.length - 1 ? { ...step, ...last } : step)) };
       const document = { ...toDocument(open), outputSchema: {} };
       const answer = await api.POST("/crib/trial", { body: { document: document as unknown as Record<string, never>, args: args as Record<string, never> } });
-      if (answer.data) return answer.data as CallResult;
+      if (answer.data) return parsed(answer.data as CallResult);
       const failed: unknown = answer.error;
       if (typeof failed === "object" && failed !== null && "intents" in failed) return failed as CallResult;
       throw refusalOf(answer.error, answer.response);
@@ -200,6 +201,16 @@ function Trial({ recipe, onAnswer }: { recipe: Recipe; onAnswer: (answer: Answer
       </section>
     </Stack>
   );
+}
+
+// The text of an answer as what it is: JSON, or text.
+function parsed(result: CallResult): CallResult {
+  if (!result.ok || typeof result.value !== "string") return result;
+  try {
+    return { ...result, value: JSON.parse(result.value) as unknown };
+  } catch {
+    return result;
+  }
 }
 
 function toValue(text: string, type: InputType): unknown {
