@@ -97,7 +97,7 @@ class Connection:
     async def send(
         self, method: str, target: str, headers: Mapping[str, str], body: bytes | None, seconds: float
     ) -> Response:
-        """Send a request as it is, with the token; gives whatever the server answers."""
+        """Send a request as it is, with the token; returns the answer unchanged."""
         request = Request(
             url=parse_url(self.url + target), method=method, headers={**headers, **self._headers}, body=body
         )

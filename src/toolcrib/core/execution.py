@@ -68,7 +68,7 @@ def refuse_inside_a_loop(work: Coroutine[object, object, object]) -> None:
     )
 
 
-# Whatever went wrong, as one kind of error.
+# Every failure, as one kind of error.
 
 # A tool that said these could pass its own failure off as a refusal, or hand out a confirmation.
 WORDS_OF_GATES = frozenset({"gate", "confirmation", "expiresAt"})

@@ -201,7 +201,7 @@ class FileSource(ListedSource):
         return self.path / name
 
     def _stamps_around(self, path: Path) -> dict[str, Stamp | None]:
-        """Those of whatever else a file depends on."""
+        """The stamps of the other files that a file depends on."""
         return {}
 
     def _look_at(self, name: str) -> bool:
@@ -339,7 +339,7 @@ def _is_as_it_was(known: ReadFile) -> bool:
 
 
 def _read_bytes(path: Path) -> tuple[Stamp | None, bytes]:
-    """The stamp and the bytes of one and the same file; never waits, whatever lies there."""
+    """The stamp and the bytes of one and the same file; never blocks, even on a device or a pipe."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         status = os.fstat(descriptor)

@@ -10,7 +10,7 @@ from toolcrib.core.journal import CALL
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-# Thirty years; whatever a line says beyond that is no time.
+# Thirty years; a longer time in a line is invalid.
 MAX_MS = 1e12
 
 

@@ -309,7 +309,7 @@ class Pipeline:
         if case.attempts >= plan.retry.max_attempts or mode_of(case.call) == VOICE:
             return None
         error = classify(problem, plan.tool.name)
-        # Whatever has more than one attempt was declared to be repeatable, so possible effects forbid nothing.
+        # A tool with more than one attempt was declared to be repeatable, so possible effects forbid nothing.
         if not error.retryable:
             return None
         pause = plan.retry.delay_after(case.attempts)

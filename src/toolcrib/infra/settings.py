@@ -154,7 +154,7 @@ class Table:
 
 
 def read_value(declared: Setting, value: object, name: str = "") -> object:
-    """Read a value as its key is declared; `name` is how whoever wrote it calls the key."""
+    """Read a value as its key is declared; `name` is how the source spells the key."""
     try:
         return declared.read(name or declared.name, value)
     except ValueError as problem:
@@ -304,7 +304,7 @@ class Settings:
         return real
 
     def table(self, declaration: type[TableT]) -> TableT:
-        """The values of a table; the defaults if nobody set any."""
+        """The values of a table; the defaults where none was set."""
         name = declaration.table_name
         if name not in self._values:
             self._values[name] = declaration()
@@ -385,7 +385,7 @@ def _refuse_inside_another(folder: Path, cure: Callable[[Path, Path], str], tabl
 
 
 def _opening(document: Mapping[str, object], tables: Tables) -> Iterator[str]:
-    """The settings of a document that open something; what nobody declared counts as one that does."""
+    """The settings of a document that open something; an undeclared one counts as one that does."""
     for name, content in document.items():
         declaration = tables.get(name)
         if declaration is not None and declaration.is_array:
@@ -416,7 +416,7 @@ def _read_file(file: Path) -> dict[str, object]:
 def _read_text(file: Path) -> str:
     if not file.is_symlink() and not file.exists():
         raise FileNotFoundError
-    # Whatever stands there was meant to be obeyed: passing over it would leave open what it closes.
+    # A file there was meant to be obeyed: ignoring it would leave open what it closes.
     if not file.is_file() or file.stat().st_size > MAX_FILE_BYTES:
         raise SettingsError(f"{file} is not a file of at most {MAX_FILE_BYTES} bytes; mend it or remove it")
     return file.read_bytes().decode("utf-8-sig")
@@ -453,7 +453,7 @@ class _Written:
                 raise SettingsError(f"{ENVIRONMENT}: {problem.message}") from problem
 
     def make_tables(self) -> dict[str, Table]:
-        """The tables that somebody set."""
+        """The tables that were set."""
         return {name: self._tables[name].of(values) for name, values in self._values.items()}
 
     def _keys(self, name: str, content: object) -> Mapping[str, object]:

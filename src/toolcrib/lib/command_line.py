@@ -36,7 +36,7 @@ class Parameter:
     """One argument of a program.
 
     `option` is how it is spelled (`--limit`), empty for a word in its place; `off` is the option that says no. `takes` is
-    a value, nothing (a flag, or one that counts), a value at each of several options, several words, or whatever is given; a flag
+    a value, nothing (a flag, or one that counts), a value at each of several options, several words, or any number of them; a flag
     that can only say no has the option `--`, which is never written. One that is `glued`
     understands `--limit=3`; an option written `--limit=` is understood only so.
     """

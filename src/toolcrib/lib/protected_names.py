@@ -47,7 +47,7 @@ REPOSITORY_CODE = frozenset(
 )
 # Below these a branch may be called `config` or `secret`.
 REPOSITORY_DATA = frozenset({"refs", "logs", "objects"})
-# Without this file a folder is no repository, whatever else it holds.
+# Without this file a folder is no repository.
 REPOSITORY_MARK = "head"
 
 HOST_CODE_FOLDERS = frozenset({".husky", ".githooks", ".vscode", ".idea"})

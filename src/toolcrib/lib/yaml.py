@@ -189,7 +189,7 @@ class _Builder:
     def _scalar(self, event: Any) -> object:
         text: str = event.value
         self._size += len(text)
-        # A quoted scalar is text whatever it spells.
+        # A quoted scalar is always text.
         if not event.implicit[0]:
             return text
         if text in CONSTANTS:

@@ -59,7 +59,7 @@ class Kept:
     """A tool as it is kept in a bundle: with its switch, its times, and why it cannot be used.
 
     `tool` is None where its file is broken. `document` is what the store holds, with every key that its author wrote; empty
-    for a tool of another owner. `enabled` is its own switch. `reason` says why a call would find it disabled, whatever
+    for a tool of another owner. `enabled` is its own switch. `reason` says why a call would find it disabled, no matter
     the cause: its own switch, its bundle, a function or a model that is not there, a broken file; empty if it would not.
     `stamp` changes whenever the document does.
     """

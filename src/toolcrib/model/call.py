@@ -192,7 +192,7 @@ class ToolLink(ClientLink, Protocol):
 
 
 class ReachesClient:
-    """The methods by which a tool reaches the client of its call; without a client nobody hears them, and questions are refused."""
+    """The methods by which a tool reaches the client of its call; without a client they do nothing, and questions are refused."""
 
     __slots__ = ()
 

@@ -145,7 +145,7 @@ class Runner(Protocol):
         """Do everything that needs to be done once per tool."""
 
     async def close(self) -> None:
-        """End whatever was started."""
+        """End everything that was started."""
 
 
 # A line of the journal: event, time.monotonic, call id, tool, caller, seconds, kind of error, further facts, the tool's id
@@ -337,4 +337,4 @@ class Maker(Protocol):
         """Fill the package; False leaves that to a person, who delivers it. Raises ToolError if it comes to nothing."""
 
     async def close(self) -> None:
-        """End whatever was started."""
+        """End everything that was started."""

@@ -260,7 +260,7 @@ class Handler:
 
     `root` is the folder that holds the tool folders, `folder` the name of this one in it. `files` are the bytes of all its
     files and `shared` those of the folders beside it that begin with an underscore, each by its path from `root`; what runs
-    are these bytes, whatever becomes of the files. `registry` is the version of the registry that it was loaded from.
+    are these bytes, even if the files change. `registry` is the version of the registry that it was loaded from.
     `hosts` narrows where its network leads; None narrows nothing.
     """
 
@@ -388,7 +388,7 @@ class Tool:
 
     `summary` is what a system prompt says of it, `documentation` all there is to read. `examples` are arguments that its
     author showed. `metadata` is what else the author said, for people to read.
-    `id` is the id of a stored tool, whatever its name is; empty where it is not stored.
+    `id` is the id of a stored tool, which a new name does not change; empty where it is not stored.
     Two tools are the same only if they are one object: closures of one text are different tools, and `content_hash`
     says whether two definitions read alike.
     """

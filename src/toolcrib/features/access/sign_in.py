@@ -55,7 +55,7 @@ def sign_in_link(crib: SigningCrib, url: str) -> str:
 class SignIn:
     """Makes links that sign a person in once, and opens sessions.
 
-    A link is made by whoever starts the server or can read the project, so its session may do everything, approving included.
+    A link is made by a person who starts the server or can read the project, so its session may do everything, approving included.
     """
 
     def __init__(

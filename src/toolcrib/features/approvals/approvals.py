@@ -68,7 +68,7 @@ class Approvals:
 
     `hide` masks the values of stored secrets. At most `max_pending` approvals wait at once, of one caller a tenth of them.
     `find` gives the tool of an address, if the current caller may see it; approvals of other tools are not shown to it.
-    `holder_of` says who has the token of a caller; nobody decides with one token about the calls of another. What is stored is
+    `holder_of` says who has the token of a caller; a holder of two tokens cannot decide with one about the calls of the other. What is stored is
     signed with the key of the project: a document that was not written here approves nothing.
     """
 

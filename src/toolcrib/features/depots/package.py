@@ -310,7 +310,7 @@ def _load(path: Path) -> Ed25519PrivateKey:
         raise ToolError(Kind.NOT_FOUND, f"there is no key at {path}; make one with: crib depot key {path}")
     if path.stat().st_mode & 0o077:
         raise SettingsError(
-            f"{path}: others can read the key; run chmod 600 if nobody else has read it, else make a new one"
+            f"{path}: others can read the key; run chmod 600 if no other user has read it, else make a new one"
         )
     if len(data) != KEY_BYTES:
         raise SettingsError(f"{path} is no key of ours; make one with: crib depot key FILE")

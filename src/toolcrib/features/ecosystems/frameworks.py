@@ -20,7 +20,7 @@ class Framework:
     work, first choice first. `names`, `texts`, `switches` and `confirms` are the words in which a call says the name, the
     description, whether it is offered, and whether a person is asked.
     `injected` are hints and notes of parameters that the framework fills in itself, and `context_first` the methods (by their class) whose
-    first parameter it fills in whatever its hint; `offered` are the attributes of such an object that are there without it.
+    first parameter it fills in for any hint; `offered` are the attributes of such an object that are there without it.
     """
 
     title: str

@@ -1,4 +1,4 @@
-"""Store the runs of each person: masked, bounded, and for nobody else."""
+"""Store the runs of each person: masked, bounded, and shown to that person alone."""
 
 from __future__ import annotations
 

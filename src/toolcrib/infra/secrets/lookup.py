@@ -113,7 +113,7 @@ class Secrets:
         return self.masking.hide(text)
 
     def _find_unseen(self) -> list[str]:
-        """The secrets that were stored since the last look; one that cannot be read can be revealed by nobody here."""
+        """The secrets that were stored since the last look; one that cannot be read cannot be revealed here either."""
         try:
             files = (
                 None if self._listed is None else self._listed.values(),

@@ -185,7 +185,7 @@ FROM_THE_START = "\r\x1b[K"
 
 
 class TerminalLink:
-    """Shows progress in one line that is written over, and messages of the log in lines of their own; nobody can be asked."""
+    """Shows progress in one line that is written over, and messages of the log in lines of their own; it asks no questions."""
 
     can_ask = False
 
@@ -223,7 +223,7 @@ class TerminalLink:
 
 @contextmanager
 def terminal_link() -> Iterator[ClientLink | None]:
-    """A link for one call; None where nobody would see it."""
+    """A link for one call; None where standard error is not shown to a person."""
     if not is_terminal(sys.stderr):
         yield None
         return

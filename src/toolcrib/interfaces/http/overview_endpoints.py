@@ -122,7 +122,7 @@ class OverviewEndpoints:
     async def _queue_problem(self) -> str | None:
         """What is wrong with the queue's server; concurrent requests share one query."""
         if self._asked is None or self._asked.done():
-            # Its answer is for every caller, whatever the one sees that asks first.
+            # Its answer is for every caller, not limited to what the first one may see.
             self._asked = asyncio.create_task(self._ask_queue(), context=Context())
         done, _ = await asyncio.wait({self._asked}, timeout=QUEUE_SECONDS)
         return (

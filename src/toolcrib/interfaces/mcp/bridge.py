@@ -86,7 +86,7 @@ class Bridge:
         self._writer = Writer(opening.target, self.stop)
         self._running: dict[object, asyncio.Task[None]] = {}
         self._over = asyncio.Event()
-        # Whatever follows an `initialize` waits until that was answered.
+        # Every message behind an `initialize` waits until that was answered.
         self._order = asyncio.Lock()
         self._session: dict[str, str] = {}
         self._listening: asyncio.Task[None] | None = None

@@ -60,7 +60,7 @@ class Outlet(Protocol):
     """Takes messages for the client of a request, in their order."""
 
     def __call__(self, message: bytes, /) -> None:
-        """Send a message; it is dropped where nobody can be reached any more."""
+        """Send a message; it is dropped once the client is gone."""
 
 
 class RequestLink:
@@ -221,7 +221,7 @@ class StatelessLink(RequestLink):
         }
 
     def give(self, answers: Params) -> None:
-        """Answer what is open; whatever else there is is passed over. Raises for an answer that is none."""
+        """Answer what is open; ignore everything else. Raises for an answer that is none."""
         found = {
             key: check_answer(question, answers[key]) for key, (question, _) in self.open.items() if key in answers
         }

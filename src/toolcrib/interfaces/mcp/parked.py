@@ -100,7 +100,7 @@ class ParkedRequests:
             if parked.task.done():
                 return parked.task.result()
         except asyncio.CancelledError:
-            # The client is gone: nobody would hear of the result.
+            # The client is gone: the result has no receiver.
             await _cancel(parked.task)
             raise
         finally:
@@ -165,7 +165,7 @@ def _fingerprint(request: Request) -> str:
 
 
 def _forget_outcome(task: asyncio.Task[Params]) -> None:
-    """Take note of how a task ended that nobody waits for any more."""
+    """Consume the outcome of a task that is no longer awaited."""
     if not task.cancelled():
         task.exception()
 

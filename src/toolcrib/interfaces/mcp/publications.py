@@ -79,7 +79,7 @@ class ServedPublications:
             resource, words = published
             return _contents(await _call(resource.read, context, words), uri, resource.mime_type)
         entry = self._crib.find(name) if (name := _document_of(uri)) else None
-        # Nobody answers any more for the texts of a disabled tool.
+        # The texts of a disabled tool are not published.
         text = entry.tool.documentation if entry is not None and entry.enabled else ""
         if not text:
             raise ProtocolError(

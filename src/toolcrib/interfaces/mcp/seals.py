@@ -77,7 +77,7 @@ def _letters(raw: bytes) -> str:
 
 
 def new_nonce() -> str:
-    """A name that nobody can guess."""
+    """A name that cannot be guessed."""
     return _letters(os.urandom(NONCE_BYTES))
 
 

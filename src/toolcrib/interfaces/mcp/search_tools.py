@@ -133,7 +133,7 @@ class SearchTools:
             raise ToolError(Kind.NOT_FOUND, f"Tool {name[:200]!r} not found; {hint}")
         tool = entry.tool
         if not entry.enabled:
-            # Nobody answers for its texts any more, so no model reads them.
+            # It is disabled, so no model reads its texts.
             raise ToolError(Kind.DISABLED, f"{tool.name} is disabled; find another with search_tools")
         described: Params = {
             "name": function_name(tool.name),

@@ -217,7 +217,7 @@ class Lines:
         line = b"".join(self._pieces) if self._size <= MAX_LINE else None
         self._pieces.clear()
         self._size = 0
-        # An empty line is no message, and harms nobody.
+        # An empty line is no message; ignore it.
         if line is None or line.strip():
             self._take(line)
 
@@ -256,7 +256,7 @@ class Reader(threading.Thread):
 
 
 class Writer:
-    """Writes messages in a thread of its own, so that a client which does not read holds up nobody else."""
+    """Writes messages in a thread of its own, so that a client which does not read blocks no other work."""
 
     def __init__(self, target: int, lose: Callable[[], None]) -> None:
         self._target = target

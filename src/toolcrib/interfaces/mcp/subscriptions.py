@@ -1,4 +1,4 @@
-"""Tell clients that listen of changed lists and changed resources; nobody looks for changes while no client listens."""
+"""Tell clients that listen of changed lists and changed resources; while no client listens, changes are not looked for."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class Changes:
                 lambda uri: loop.call_soon_threadsafe(self._tell_resource, uri)  # type: ignore[arg-type]  # it returns a handle
             )
             self._seen = loop.create_future()
-            # It looks for every client, whatever the first one sees.
+            # It looks for every client, not limited to what the first one may see.
             self._watching = asyncio.create_task(self._watch(self._seen), context=Context())
         if self._seen is not None:
             # What changes from here on is a change; what was there before is not.

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from toolcrib.model.tool import Entry
     from toolcrib.toolkit.http.contract import Query
 
-# A search finds the best ones first; whoever reads so many types another word.
+# A search finds the best ones first; a person who reads so many types another word.
 MAX_FOUND = 2_000
 MAX_DESCRIPTION = 300
 MAX_OFFERED_FILTERS = 1_000

@@ -46,7 +46,7 @@ class ToolError(Exception):
 
 
 def make_module(channel: int | None) -> ModuleType:
-    """Create the module; without a channel nobody hears the script, and calls and questions raise an error with the cure."""
+    """Create the module; without a channel messages are dropped, and calls and questions raise an error with the cure."""
     module = type(sys)("rye", "Call other tools of the crib, and reach the client of the call.")
     caller = _Unconnected() if channel is None else _Caller(channel)
     public: dict[str, object] = {"ToolError": ToolError, "progress": caller.progress, "log": caller.log}
@@ -111,7 +111,7 @@ class _Unconnected(_ReachesClient):
         raise ToolError("CAPABILITY_MISSING", message, details={"missing": ["rye.execute"]})
 
     def tell(self, message: dict[str, object]) -> None:
-        """Nobody hears it."""
+        """Do nothing: there is no channel."""
 
     def ask(self, message: dict[str, object]) -> object:
         """Raise the error that a client without the capability gives too."""
