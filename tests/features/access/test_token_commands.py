@@ -136,3 +136,21 @@ def test_limits_that_show_no_tool_are_told(here):
     ended = here("token", "create", "x", "--scope", "invoke", "--tools", "nothing-of-the-kind")
     assert "the token sees no tool that is there now" in ended.err
     assert TOKEN.fullmatch(ended.out.strip())
+
+
+def test_the_journal_says_whose_token_an_id_is(here):
+    made = json.loads(here("token", "create", "Ann's laptop", "--scope", "invoke", "--tools", "shell", "--json").out)
+    here("token", "revoke", made["id"])
+    with Crib(Path.cwd()) as crib:
+        created, revoked = [line for line in crib.journal.read() if line["event"].startswith("token_")]
+    assert (created["event"], created["id"], created["caller"]) == ("token_created", made["id"], getpass.getuser())
+    assert {key: created["token"][key] for key in ("name", "limits")} == {
+        "name": "Ann's laptop",
+        "limits": {"tools": ["shell"]},
+    }
+    assert (revoked["event"], revoked["id"], revoked["token"]) == (
+        "token_revoked",
+        made["id"],
+        {"name": "Ann's laptop"},
+    )
+    assert made["token"] not in str(created)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol
 
@@ -29,10 +30,12 @@ from toolcrib.toolkit.cli.group import json_option, pass_opener, project_option
 if TYPE_CHECKING:
     from toolcrib.features.access.tokens import Token, Tokens
     from toolcrib.infra.secrets.lookup import Secrets
+    from toolcrib.model.protocols import Journal
     from toolcrib.toolkit.cli.group import Opener
 
 SCOPES = tuple(map(str, Scope))
 DAY_SECONDS = 86_400
+TOKEN_CREATED, TOKEN_REVOKED = "token_created", "token_revoked"
 MAX_DAYS = 3_650
 
 
@@ -44,6 +47,10 @@ class AccessCrib(ProjectCrib, Protocol):
     @property
     def secrets(self) -> Secrets:
         """The secrets that HTTP tools may use, by name."""
+
+    @property
+    def journal(self) -> Journal:
+        """What happened."""
 
     @property
     def tokens(self) -> Tokens:
@@ -167,6 +174,7 @@ def token_create(
         require_project(crib.settings)
         seconds = None if days is None else days * DAY_SECONDS
         made, text = crib.tokens.create(name, scopes, seconds=seconds, view=view, made_by=crib.caller)
+        _note(crib, TOKEN_CREATED, made.id, _to_json(made))
         if view is not None and not any(view.shows(tool) for tool in crib.tools):
             complain("the token sees no tool that is there now; see their names with: crib list")
     if as_json:
@@ -201,7 +209,10 @@ def token_list(opener: Opener[AccessCrib], *, as_json: bool) -> int:
 def token_revoke(opener: Opener[AccessCrib], token_id: str) -> int:
     """Revoke a token."""
     with opener.open_local() as crib:
+        holder = crib.tokens.holder(token_id)
         revoked = crib.tokens.revoke(token_id)
+        if revoked:
+            _note(crib, TOKEN_REVOKED, token_id, {"name": holder})
     if not revoked:
         # Not quoted: it may be the token itself, written by mistake.
         complain("there is no token by this id; see: crib token list")
@@ -232,6 +243,11 @@ def _limits(one: Token) -> str:
     limits = {} if one.view is None else one.view.to_json()
     shown = (f"{kind}: {', '.join(words) if isinstance(words, list) else words}" for kind, words in limits.items())
     return "; ".join(shown) or "none"
+
+
+def _note(crib: AccessCrib, event: str, token_id: str, facts: dict[str, object]) -> None:
+    """Write into the journal whose token an id is; calls name their caller by it."""
+    crib.journal.record((event, time.monotonic(), token_id, "", crib.caller, 0.0, None, {"token": facts}, ""))
 
 
 def _words(option: str, text: str | None) -> list[str] | None:

@@ -14,7 +14,7 @@ import orjson
 
 from toolcrib.interfaces.http.server_state import NO_ROUTE
 from toolcrib.model.errors import Kind
-from toolcrib.toolkit.http import CALLER, ID, ROUTE
+from toolcrib.toolkit.http import CALLER, HOLDER, ID, ROUTE
 from toolcrib.toolkit.http.problems import Refusal, refusal
 
 if TYPE_CHECKING:
@@ -162,6 +162,7 @@ def log_request(scope: Mapping[str, object], route: str, status: int, seconds: f
     fields = {
         "requestId": scope.get(ID, ""),
         "caller": scope.get(CALLER, ""),
+        **({"token": holder} if (holder := scope.get(HOLDER)) else {}),
         "method": scope["method"],
         "route": route,
         "status": status,

@@ -16,7 +16,7 @@ from toolcrib.features.access.sign_in import CSRF_HEADER, csrf_of, session_in
 from toolcrib.lib.signed_tokens import TokenError, looks_signed
 from toolcrib.model.call import Scope
 from toolcrib.model.errors import Kind
-from toolcrib.toolkit.http import CALLER, REQUEST
+from toolcrib.toolkit.http import CALLER, HOLDER, REQUEST
 from toolcrib.toolkit.http.problems import Refusal, challenge
 
 if TYPE_CHECKING:
@@ -257,7 +257,7 @@ class Gate:
         callers.require(caller, request, needed)
         request.caller, request.scopes, view, request.holder = caller
         VIEW.set(view)
-        request.scope[CALLER] = request.caller
+        request.scope[CALLER], request.scope[HOLDER] = request.caller, request.holder
         self._rates.admit(request.caller)
 
 

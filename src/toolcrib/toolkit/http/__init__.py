@@ -64,6 +64,7 @@ REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 
 # Keys of the ASGI scope: the request for the inner layers; route, caller and id for the log and the metrics.
 REQUEST, ROUTE, CALLER, ID = "toolcrib.request", "toolcrib.route", "toolcrib.caller", "toolcrib.request_id"
+HOLDER = "toolcrib.holder"
 
 _PREFIX = os.urandom(6).hex()
 _NUMBERS = itertools.count(1)
