@@ -96,8 +96,9 @@ class ClassTable:
     def name(self, node: ast.expr) -> str:
         """The same without the modules that offer types under the same names."""
         name = self.full_name(node)
-        home = next((home for home in HOMES if name.startswith(home)), "")
-        return name.removeprefix(home)
+        if "." not in name:
+            return name
+        return name.removeprefix(next((home for home in HOMES if name.startswith(home)), ""))
 
     def find(self, node: ast.expr) -> ClassKind | None:
         """The class of the file that a name means."""

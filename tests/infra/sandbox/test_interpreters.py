@@ -75,6 +75,17 @@ async def test_a_file_in_an_environment_does_not_see_the_packages_of_toolcrib(ru
     assert await run(code) is False
 
 
+async def test_a_file_in_an_environment_without_toolcrib_imports_what_it_writes_tools_with(run, tmp_path):
+    python = make_environment(tmp_path / "venv")
+    code = (
+        "from toolcrib import Kind, ToolError, tool\n"
+        "@tool(confirm=True)\n"
+        "def main(x: int): return [x, str(Kind.CONFLICT), ToolError.__module__]\n"
+    )
+    assert await run(code, interpreter=read_interpreter(python), x=1) == [1, "CONFLICT", "toolcrib.handler"]
+    assert await run(code, x=1) == [1, "CONFLICT", "toolcrib.model.errors"]
+
+
 async def test_nothing_that_lies_in_an_environment_runs_outside_of_the_sandbox(sandbox, run, tmp_path):
     python = make_environment(tmp_path / "venv")
     packages, trace = tmp_path / "venv" / PACKAGES, tmp_path / "trace"

@@ -89,6 +89,8 @@ class PlainFile:
         _refuse_relative_imports(file)
         chosen = _choose(file)
         tools = [_read(file, function, len(chosen)) for function in chosen]
+        if not file.warnings:
+            return tools
         return [replace(tools[0], warnings=(*tools[0].warnings, *file.warnings)), *tools[1:]]
 
 

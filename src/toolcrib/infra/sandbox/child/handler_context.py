@@ -280,6 +280,20 @@ def offer_imports(folder: str) -> None:
     sys.path_importer_cache.clear()
 
 
+def offer_stand_in() -> None:
+    """Let a file whose environment has no Toolcrib import what it writes tools with: `tool`, `ToolError` and `Kind`."""
+    package = type(sys)("toolcrib")
+    package.__path__ = []
+    vars(package).update(tool=_mark, ToolError=handler.ToolError, Kind=handler.ErrorType, handler=handler)
+    # Last, so that an installed Toolcrib is found first.
+    sys.meta_path += [_Offer(package), _Offer(handler)]
+
+
+def _mark(function: Any = None, /, **options: object) -> Any:  # noqa: ARG001 - they were read before the file ran
+    """What `@tool` does to a function: nothing."""
+    return function if function is not None else _mark
+
+
 def _finder_in(folder: str) -> Callable[[str], FileFinder]:
     """A path hook for the handler's folder and its shared folders only."""
     beginnings = (f"{folder}/", f"{os.path.dirname(folder)}/_")  # noqa: PTH120 - see system

@@ -116,6 +116,8 @@ def _prepare(job: dict[str, Any]) -> None:
     sys.modules["rye"] = script_channel.make_module(_channel(job) if job["convention"] not in _TALKERS else None)
     if job["convention"] == "handler":
         handler_context.offer_imports(job["cwd"])
+    elif "python" in job:  # an environment of its own, which has no Toolcrib
+        handler_context.offer_stand_in()
     sys.path[:] = [job["cwd"], *sys.path, *job["python_path"]]
     sys.argv[:] = [job["path"], *job["argv_words"]]
     if "python" in job:
