@@ -185,7 +185,8 @@ class Script:
     `imports` names the modules that its first lines bring in, which a warm process may have ready. `files` are the bytes of
     a package by their paths from its folder, the script's own among them; none for a file that stands alone. An answer of
     one that is `enveloped` may be an object of `result`, `success` and `error` alone, which then says how it went.
-    `binding` says where in a file of another framework the function is, and how it is called.
+    `binding` says where in a file of another framework the function is, and how it is called, `packages` what such a file
+    needs where it does not say so.
     """
 
     kind = "script"
@@ -199,6 +200,7 @@ class Script:
     files: Mapping[str, bytes] = field(default_factory=dict)
     enveloped: bool = False
     binding: Mapping[str, object] = field(default_factory=dict)
+    packages: tuple[str, ...] = ()
 
     def identity(self) -> dict[str, object]:
         """What makes this another script."""

@@ -11,6 +11,7 @@ import pytest
 
 from toolcrib import Crib, Tool, ToolError
 from toolcrib.features.ecosystems.format import FrameworkFile
+from toolcrib.model.tool import Chained
 
 # Each hides the function that it is given, as the real ones do in one version or another.
 STAND_INS = {
@@ -388,6 +389,38 @@ def test_a_module_that_a_later_version_dropped_is_cured_by_a_pin(crib_of):
     message = error_of(crib, "bmi", kg=81)
     assert "mcp.server" in message
     assert "pin mcp<2 in a block '# /// script' of the file, then run: crib prepare bmi" in message
+
+
+@pytest.mark.parametrize(
+    ("head", "packages"),
+    [
+        ("from langchain_core.tools import tool\nimport pydantic\n", ("langchain-core", "pydantic")),
+        ("from mcp.server.fastmcp import FastMCP\nfrom langchain.tools import tool\n", ("langchain", "mcp<2")),
+        ("# /// script\n# dependencies = []\n# ///\nfrom langchain_core.tools import tool\n", ()),
+    ],
+)
+def test_a_file_that_declares_no_packages_needs_those_of_its_frameworks(head, packages):
+    (tool,) = read(f"{head}@tool\ndef work() -> str:\n    'Work.'\n")
+    assert isinstance(tool.run, Chained)
+    assert tool.run.script is not None
+    assert tool.run.script.packages == packages
+
+
+def test_the_head_of_an_open_webui_file_lists_its_packages():
+    head = '"""\ntitle: A\nrequirements: httpx, yfinance>=0.2\n"""\nimport pydantic\n'
+    (tool,) = read(f"{head}class Tools:\n    def work(self) -> str:\n        'Work.'\n")
+    assert isinstance(tool.run, Chained)
+    assert tool.run.script is not None
+    assert tool.run.script.packages == ("httpx", "pydantic", "yfinance>=0.2")
+
+
+def test_a_framework_that_is_missing_is_cured_by_prepare(tmp_path):
+    (tmp_path / "tools").mkdir()
+    text = "from smolagents import tool\n@tool\ndef work() -> str:\n    'Work.'\n"
+    (tmp_path / "tools" / "a.py").write_text(text)
+    with Crib(tmp_path) as crib:
+        message = error_of(crib, "work")
+    assert "run: crib prepare work (it installs smolagents;" in message
 
 
 def test_tools_that_only_running_code_shows_are_refused_with_where_they_are():

@@ -375,6 +375,16 @@ def test_preparing_twice_installs_once(wheels, tmp_path):
     assert said == []
 
 
+def test_packages_that_a_file_is_known_to_need_are_installed_and_found_without_a_block(wheels, tmp_path):
+    path, envs = tmp_path / "a.py", tmp_path / "envs"
+    asked = {"root": tmp_path, "envs": envs, "search_path": "", "packages": ("crib-sample",)}
+    assert find_interpreter(path, b"", **asked) is None
+    python = prepare(path, b"", envs=envs, wheels=wheels, packages=("crib-sample",))
+    assert find_interpreter(path, b"", **asked).executable == python
+    declared = block("# dependencies = []").encode()
+    assert find_interpreter(path, declared, **asked) is None
+
+
 def test_two_who_prepare_the_same_at_once_both_have_it(wheels, tmp_path):
     code = block('# dependencies = ["crib-sample"]').encode()
     found = []

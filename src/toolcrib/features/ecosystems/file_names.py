@@ -32,6 +32,11 @@ class FileNames:
             self._note(statement)
 
     @property
+    def imports(self) -> list[str]:
+        """The full names of what the file imports."""
+        return list(self._imports.values())
+
+    @property
     def packages(self) -> set[str]:
         """The packages that the file imports, by their first names."""
         return {name.partition(".")[0] for name in self._imports.values()}

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from toolcrib.features.ecosystems.definitions import fit, read_definitions
 from toolcrib.features.ecosystems.file_names import FileNames
-from toolcrib.features.ecosystems.frameworks import OPEN_WEBUI, SMOLAGENTS
+from toolcrib.features.ecosystems.frameworks import OPEN_WEBUI, PACKAGES, SMOLAGENTS
 from toolcrib.features.ecosystems.injected_arguments import read_injected, refuse_injected_fields
 from toolcrib.features.ecosystems.tool_objects import find_tools, nested_tool, uses_framework
 from toolcrib.infra.files import read_small
@@ -40,6 +40,8 @@ MAX_FILE_BYTES = 256_000
 MAX_TOOLS = 200
 REQUIRES = "__requires__"
 LOW_LEVEL = frozenset({"call_tool", "list_tools"})
+BLOCK = b"# /// script"
+REQUIREMENTS = re.compile(r"^requirements:[ \t]*(.+)$", re.MULTILINE)
 NOT_A_NAME = re.compile(r"[^\w-]+")
 # The types of a smolagents input; images and sounds have no JSON.
 SMOLAGENTS_TYPES = frozenset({"string", "boolean", "integer", "number", "array", "object", "any", "null"})
@@ -158,6 +160,7 @@ class _Reader:
         self._names = names
         self._requires: frozenset[str] = frozenset()
         self._imports = top_imports(module)
+        self._packages = () if BLOCK in code else tuple(sorted(_packages(module, names)))
 
     def add(self, found: Found) -> None:
         """Make the tool of what was found."""
@@ -360,6 +363,7 @@ class _Reader:
             convention=Convention.OBJECT,
             imports=self._imports,
             binding=binding,
+            packages=self._packages,
         )
         return Tool(
             name=interface.name,
@@ -389,6 +393,18 @@ def _requires(module: ast.Module, path: Path) -> frozenset[str]:
         message = f'{path}:{statement.lineno}: {REQUIRES}: write a list of dotted names, such as ["fs.read"]'
         raise ToolError(Kind.VALIDATION, message)
     return frozenset()
+
+
+def _packages(module: ast.Module, names: FileNames) -> set[str]:
+    """The packages of the frameworks that the file imports, and what a file of Open WebUI lists in its head."""
+    found = {PACKAGES[name] for name in names.packages & PACKAGES.keys()}
+    old = {PACKAGES[home] for name in names.imports for home in PACKAGES if "." in home and name.startswith(f"{home}.")}
+    if "mcp<2" in old:
+        found -= {"mcp"}
+    head = ast.get_docstring(module) or ""
+    listed = REQUIREMENTS.search(head) if "Tools" in names.classes else None
+    written = [] if listed is None else [word.strip() for word in listed[1].split(",")]
+    return {*found, *old, *(word for word in written if word)}
 
 
 def _input_schema(name: str, said: dict[str, object]) -> dict[str, object]:

@@ -24,7 +24,6 @@ class Framework:
     """
 
     title: str
-    package: str
     modules: frozenset[str]
     decorators: frozenset[str] = frozenset()
     makers: frozenset[str] = frozenset()
@@ -49,7 +48,6 @@ LOGGING = frozenset({"critical", "debug", "error", "info", "log", "notice", "rep
 
 LANGCHAIN = Framework(
     title="LangChain",
-    package="langchain-core",
     modules=frozenset({"langchain", "langchain_classic", "langchain_community", "langchain_core"}),
     decorators=frozenset({"tool"}),
     wrappers=frozenset({"StructuredTool", "StructuredTool.from_function", "Tool", "Tool.from_function"}),
@@ -72,7 +70,6 @@ LANGCHAIN = Framework(
 )
 FASTMCP = Framework(
     title="FastMCP",
-    package="fastmcp",
     modules=frozenset({"fastmcp"}),
     makers=frozenset({"FastMCP"}),
     methods=frozenset({"add_tool", "tool"}),
@@ -86,14 +83,12 @@ FASTMCP = Framework(
 MCP_SDK = replace(
     FASTMCP,
     title="MCP SDK",
-    package="mcp",
     modules=frozenset({"mcp"}),
     makers=frozenset({"FastMCP", "MCPServer"}),
     lists=frozenset({"FastMCP", "MCPServer"}),
 )
 SMOLAGENTS = Framework(
     title="smolagents",
-    package="smolagents",
     modules=frozenset({"smolagents"}),
     decorators=frozenset({"tool"}),
     bases=frozenset({"Tool"}),
@@ -101,7 +96,6 @@ SMOLAGENTS = Framework(
 )
 CREWAI = Framework(
     title="CrewAI",
-    package="crewai",
     modules=frozenset({"crewai", "crewai_tools"}),
     decorators=frozenset({"tool"}),
     bases=frozenset({"BaseTool"}),
@@ -110,7 +104,6 @@ CREWAI = Framework(
 )
 OPENAI_AGENTS = Framework(
     title="openai-agents",
-    package="openai-agents",
     modules=frozenset({"agents"}),
     decorators=frozenset({"function_tool"}),
     wrappers=frozenset({"function_tool"}),
@@ -122,7 +115,6 @@ OPENAI_AGENTS = Framework(
 )
 PYDANTIC_AI = Framework(
     title="pydantic-ai",
-    package="pydantic-ai-slim",
     modules=frozenset({"pydantic_ai"}),
     makers=frozenset({"Agent", "FunctionToolset"}),
     methods=frozenset({"add_function", "add_tool", "tool", "tool_plain"}),
@@ -133,7 +125,25 @@ PYDANTIC_AI = Framework(
     injected=frozenset({"RunContext"}),
     context_first=frozenset({"Agent.tool"}),
 )
-OPEN_WEBUI = Framework(title="Open WebUI", package="", modules=frozenset())
+OPEN_WEBUI = Framework(title="Open WebUI", modules=frozenset())
+
+# What a file needs that imports one of these modules and does not say where they come from.
+PACKAGES = {
+    "agents": "openai-agents",
+    "crewai": "crewai",
+    "crewai_tools": "crewai-tools",
+    "fastmcp": "fastmcp",
+    "langchain": "langchain",
+    "langchain_classic": "langchain-classic",
+    "langchain_community": "langchain-community",
+    "langchain_core": "langchain-core",
+    "langgraph": "langgraph",
+    "mcp": "mcp",
+    "mcp.server.fastmcp": "mcp<2",
+    "pydantic": "pydantic",
+    "pydantic_ai": "pydantic-ai-slim",
+    "smolagents": "smolagents",
+}
 
 FRAMEWORKS = (LANGCHAIN, FASTMCP, MCP_SDK, SMOLAGENTS, CREWAI, OPENAI_AGENTS, PYDANTIC_AI)
 

@@ -41,13 +41,13 @@ class Scripts:
 
     def prepare(self, tool: Tool, say: Callable[[str], None] | None) -> Path | None:
         """Install the dependencies of a Python file; returns the interpreter that has them, None if it declares none."""
-        path, code = _python_file(tool)
+        path, code, packages = _python_file(tool)
         environments = self._resources.get("environments")
         if environments is None:
             message = "there is no folder outside of the project to install into; set HOME or XDG_CACHE_HOME"
             raise ToolError(Kind.VALIDATION, message)
         search_path = self._resources.environment.get("PATH", "")
-        return prepare(path, code, envs=environments, search_path=search_path, progress=say)
+        return prepare(path, code, envs=environments, search_path=search_path, progress=say, packages=packages)
 
     def open_sink(self, entry: Entry, arguments: Mapping[str, object]) -> AbstractAsyncContextManager[Sink]:
         """Open a sink to write events to."""
@@ -65,11 +65,11 @@ class Scripts:
         )
 
 
-def _python_file(tool: Tool) -> tuple[Path, bytes]:
-    """The path and the code of a Python tool."""
+def _python_file(tool: Tool) -> tuple[Path, bytes, tuple[str, ...]]:
+    """The path and the code of a Python tool, and what it needs where it does not say so."""
     run = tool.run.script if isinstance(tool.run, Chained) else tool.run
     if isinstance(run, Script) and run.language == PYTHON:
-        return run.path, run.code
+        return run.path, run.code, run.packages
     if isinstance(run, Handler) and run.language == PYTHON:
-        return run.root.absolute() / run.path, run.files[run.path]
+        return run.root.absolute() / run.path, run.files[run.path], ()
     raise ToolError(Kind.VALIDATION, f"{tool.name} is not a Python file; only Python files declare dependencies")

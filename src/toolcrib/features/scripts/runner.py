@@ -167,7 +167,11 @@ class ProcessDriver:
             argv=tuple(words),
             imports=script.imports,
             interpreter=self._commands.python_for(
-                script.path, script.code, environments=self._environments, name=order.tool.name
+                script.path,
+                script.code,
+                environments=self._environments,
+                name=order.tool.name,
+                packages=script.packages,
             ),
             project=self._workspace_policy.workspace,
             environment=environment,

@@ -24,7 +24,7 @@ from toolcrib.lib.names import is_foreign
 from toolcrib.lib.protected_names import judge
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.result import Outcome
-from toolcrib.model.tool import MEGABYTE
+from toolcrib.model.tool import MEGABYTE, Chained
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Mapping
@@ -315,6 +315,14 @@ def _no_module(tool: Tool, described: Described) -> ToolError | None:
         message = (
             f"{tool.name} needs {module}, which the installed version of {package} does not have; "
             f"pin {pin} in a block '# /// script' of the file, then run: crib prepare {tool.name}"
+        )
+        return ToolError(Kind.EXECUTOR_NOT_FOUND, message, partial_side_effects=True, details={"module": module})
+    script = tool.run.script if isinstance(tool.run, Chained) else None
+    if script is not None and script.packages:
+        message = (
+            f"{tool.name} needs the Python module {module}, which is not installed for it; "
+            f"run: crib prepare {tool.name} (it installs {', '.join(script.packages)}; "
+            "whatever else the file imports has to be declared in a block '# /// script')"
         )
         return ToolError(Kind.EXECUTOR_NOT_FOUND, message, partial_side_effects=True, details={"module": module})
     message = (

@@ -111,7 +111,9 @@ class Commands:
         """The folder and its parents, up to the project."""
         return _folders(folder, self._roots)
 
-    def python_for(self, path: Path, code: bytes, *, environments: Path | None, name: str) -> Interpreter | None:
+    def python_for(
+        self, path: Path, code: bytes, *, environments: Path | None, name: str, packages: tuple[str, ...] = ()
+    ) -> Interpreter | None:
         """The Python of a file that declares requirements; None for our own. `environments` is where they are stored."""
         return find_interpreter(
             path,
@@ -121,6 +123,7 @@ class Commands:
             envs=environments or Path(os.devnull),
             search_path=self.trusted_path,
             name=name,
+            packages=packages,
         )
 
     def _locate(self, command: str, folder: Path | None) -> _Located | None:

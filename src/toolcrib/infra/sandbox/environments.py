@@ -164,17 +164,24 @@ _QUIET = ("--disable-pip-version-check", "--no-input")
 
 
 def find_interpreter(
-    path: Path, code: bytes, *, root: Path, envs: Path, search_path: str, name: str = ""
+    path: Path,
+    code: bytes,
+    *,
+    root: Path,
+    envs: Path,
+    search_path: str,
+    name: str = "",
+    packages: tuple[str, ...] = (),
 ) -> Interpreter | None:
     """The Python for the file, None for the one that runs Toolcrib; `name` is the name of the tool.
 
     A PEP 723 block decides if there is one; otherwise the nearest `.venv` or `venv`, from the file's folder up to
     `root`, if it was created from a Python on the operator's `search_path`. Raises EXECUTOR_NOT_FOUND, with the cure,
-    for an environment that does not exist.
+    for an environment that does not exist. Without either it is the one that `prepare` made of `packages`, if it did.
     """
     requirements = read_requirements(path, code)
     if requirements is None:
-        return _beside(path, root, search_path)
+        return _beside(path, root, search_path) or _made_of(packages, envs, search_path)
     if not requirements.dependencies and requirements.allows(own_interpreter().version):
         return None
     place, chosen = _prepared(requirements, envs)
@@ -193,13 +200,16 @@ def prepare(
     wheels: Path | None = None,
     seconds: float = INSTALL_SECONDS,
     progress: Callable[[str], None] | None = None,
+    packages: tuple[str, ...] = (),
 ) -> Path | None:
-    """Install what the file declares and return its Python; None if it declares nothing.
+    """Install what the file declares, or else `packages`, and return its Python; None if there is nothing to install.
 
     A Python other than our own is looked up on the operator's `search_path`. `wheels` is a folder to install from
     instead of the index. The environment is created completely or not at all.
     """
     requirements = read_requirements(path, code)
+    if requirements is None and packages:
+        requirements = Requirements(dependencies=_dependencies(path, list(packages)))
     if requirements is None:
         return None
     interpreter = _choose(path, requirements, search_path)
@@ -219,6 +229,16 @@ def prepare(
     if interpreter != own_interpreter():
         _remember(requirements, place, envs)
     return place / _PYTHON
+
+
+def _made_of(packages: tuple[str, ...], envs: Path, search_path: str) -> Interpreter | None:
+    """The environment of packages that no block declares; None if nobody prepared it."""
+    if not packages:
+        return None
+    place, chosen = _prepared(Requirements(dependencies=packages), envs)
+    if place is None or not (place / _PYTHON).exists():
+        return None
+    return read_interpreter(place / _PYTHON, search_path=search_path, chosen=chosen)
 
 
 def _beside(path: Path, root: Path, search_path: str) -> Interpreter | None:
