@@ -388,3 +388,35 @@ async def test_a_channel_that_ends_cancels_what_is_under_way(talk):
 async def test_outside_every_script_no_slot_is_lent():
     async with lent_slot() as nested:
         assert not nested
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        ({"id": 1, "do": "nonsense"}, "VALIDATION"),
+        ({"id": 1, "do": ["elicit"]}, "VALIDATION"),
+        ({"id": 1, "do": "elicit", "message": "?", "schema": {}}, "CAPABILITY_MISSING"),
+        ({"id": 1, "do": "sample", "messages": 7}, "CAPABILITY_MISSING"),
+        ({"id": 1, "do": "roots"}, "CAPABILITY_MISSING"),
+    ],
+)
+async def test_a_question_that_cannot_be_put_is_refused_under_its_id(talk, line, kind):
+    [answer] = await talk(echo, line)
+    assert (answer["id"], answer["ok"], answer["error"]["type"]) == (1, False, kind)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        {"do": "progress", "progress": "half"},
+        {"do": "progress", "progress": 1e308, "total": True},
+        {"do": "progress"},
+        {"do": "log", "level": "loud", "data": 1},
+        {"do": "log", "level": ["info"], "data": 1},
+        {"do": "log", "level": "info", "data": "x" * 200_000},
+    ],
+)
+async def test_what_cannot_be_told_is_passed_over_and_the_next_call_is_answered(talk, line, caplog):
+    [answer] = await talk(echo, line, {"id": 2, "tool": "x", "arguments": {}}, answers=1)
+    assert (answer["id"], answer["ok"]) == (2, True)
+    assert "calling: refused what it told its client" in caplog.text
