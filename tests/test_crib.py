@@ -244,7 +244,7 @@ def test_plain_code_may_call_from_several_threads(project):
         assert list(results) == [2 * number for number in range(12)]
 
 
-def test_a_provider_that_nobody_knows_is_refused_with_those_that_are():
+def test_an_unknown_provider_is_refused_with_those_that_are():
     with pytest.raises(ToolError, match="there is no provider 'foo'; use openai, openai-responses, gemini"):
         Crib(tools=[add]).export("foo")
 

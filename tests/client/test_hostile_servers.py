@@ -107,7 +107,7 @@ def test_a_server_that_is_not_there_is_told_with_the_cure(capsys):
         assert "connection refused; is a server running there that speaks http? Start one with: crib serve" in told
 
 
-def test_a_name_that_nobody_knows_is_told(capsys):
+def test_an_unknown_name_is_told(capsys):
     assert main(["list", "--url", "http://nowhere.invalid"]) == 1
     assert "looking up the name failed; is a server running there that speaks http?" in capsys.readouterr().err
 
@@ -118,7 +118,7 @@ def test_a_server_that_does_not_speak_tls_is_told(puppet, capsys):
     assert "does it speak https?" in capsys.readouterr().err
 
 
-def test_a_certificate_that_nobody_signed_is_told_with_the_cure(puppet, capsys, tmp_path):
+def test_a_certificate_without_a_known_issuer_is_told_with_the_cure(puppet, capsys, tmp_path):
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "127.0.0.1")])
     now = datetime.now(UTC)

@@ -342,7 +342,7 @@ class TestClaiming:
         assert queue.claim("o", 60) is None
 
     @pytest.mark.spec("S0-33")
-    def test_what_was_filed_while_nobody_listened_is_there_for_whoever_comes(self, queue_maker):
+    def test_what_was_filed_without_a_listener_is_there_for_the_next_caller(self, queue_maker):
         first = queue_maker()
         filed = first.file(a_request(id=the_id(1)))
         first.close()
@@ -380,7 +380,7 @@ class TestClaiming:
         fences = [claim.fence for claim in claims]
         assert fences == sorted(set(fences))
 
-    def test_what_is_given_back_is_for_whoever_comes_next(self, queue, queue_maker):
+    def test_what_is_given_back_is_for_the_next_caller(self, queue, queue_maker):
         queue.file(a_request(id=the_id(1)))
         claim = queue.claim("o", 60)
         assert queue.give_back(claim, "stopped by the operator")
@@ -891,7 +891,7 @@ class TestWaiting:
         assert not queue.wait(0.1)
 
     @pytest.mark.parametrize("who", ["another object", "the same object"])
-    def test_whoever_waits_is_woken_by_a_request(self, queue, queue_maker, who):
+    def test_a_waiting_caller_is_woken_by_a_request(self, queue, queue_maker, who):
         queue.get("")
         while queue.wait(0.2):
             pass
@@ -949,7 +949,7 @@ class TestWaiting:
             waiter.join(10)
         assert woken == [True, True]
 
-    def test_closing_wakes_whoever_waits(self, queue):
+    def test_closing_wakes_a_waiting_caller(self, queue):
         queue.get("")
         while queue.wait(0.2):
             pass

@@ -276,7 +276,7 @@ class TestLocks:
             thread.join(30)
         assert store.get("a/count") == b"100"
 
-    def test_whoever_waits_for_a_lock_is_refused_at_the_deadline_and_may_try_again(self, store):
+    def test_a_caller_that_waits_for_a_lock_is_refused_at_the_deadline_and_may_try_again(self, store):
         held, done = threading.Event(), threading.Event()
 
         def hold():
@@ -300,7 +300,7 @@ class TestLocks:
         with store.lock("store", 1):
             pass
 
-    def test_a_lock_is_free_again_after_whatever_happens_under_it(self, store):
+    def test_a_lock_is_free_again_after_any_failure_under_it(self, store):
         for _ in range(3):
             with pytest.raises(ZeroDivisionError), store.lock("store", 1):
                 raise ZeroDivisionError

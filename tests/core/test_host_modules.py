@@ -42,7 +42,7 @@ def problem_of(load, *arguments) -> str:
     return caught.value.message
 
 
-def test_a_module_finds_its_neighbours_and_hides_nobody_elses_afterwards(folder):
+def test_a_module_finds_its_neighbours_and_hides_no_others_afterwards(folder):
     write(folder, "crib_neighbour", "number = 7")
     write(folder, "crib_main", "import crib_neighbour\nnumber = crib_neighbour.number")
     before = list(sys.path)

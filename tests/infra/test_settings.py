@@ -191,7 +191,7 @@ def test_a_typed_table_replaces_only_what_it_says_itself(root):
     assert "sandbox must be a table" in refusal(root, sandbox=CallsSettings(max_steps=1))
 
 
-def test_only_the_tables_that_somebody_set_are_loaded(tmp_path):
+def test_only_the_tables_that_were_set_are_loaded(tmp_path):
     write(tmp_path, "[queue]\nurl = 'redis://h'")
     code = (
         "import sys; from pathlib import Path; from toolcrib.core.plugins import Plugins\n"

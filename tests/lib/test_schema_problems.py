@@ -68,7 +68,7 @@ def test_of_one_word_several_things_can_be_wrong():
     ]
 
 
-def test_a_draft_that_nobody_knows_is_told_beside_the_rest_and_nothing_is_fetched():
+def test_an_unknown_draft_is_told_beside_the_rest_and_nothing_is_fetched():
     unknown = 'unknown "$schema"; remove it or write "https://json-schema.org/draft/2020-12/schema"'
     assert schema_problems({"$schema": "http://127.0.0.1:9/draft", "minimum": "a"}) == [
         (("$schema",), unknown),

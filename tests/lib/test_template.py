@@ -189,7 +189,7 @@ class TestNames:
         assert template.render(look_up_in({"x"}, {}, {}), no_variable) == {"b": {"d": 1}}
 
     @pytest.mark.parametrize("document", ["{x}", "a{x}", ["{x}"], {"a": ["{x}"]}, {"a": "b {x}"}])
-    def test_anywhere_else_a_parameter_that_nobody_gave_is_refused(self, document):
+    def test_anywhere_else_a_parameter_that_was_not_given_is_refused(self, document):
         error = refuse(compile_template(document).render, look_up_in({"x"}, {}, {}), no_variable)
         assert error.kind is Kind.VALIDATION
         assert error.message == "{x} has no value; give x, or give the parameter a default"

@@ -243,7 +243,7 @@ class TestWhatJSONCanSay:
 
     @settings(max_examples=examples(200))
     @given(st.text(alphabet="ab:-#&*!|>'\"{}[],?%@` \t\n01.~<", max_size=60))
-    def test_whatever_the_text_there_is_a_value_or_one_refusal(self, text):
+    def test_for_any_text_there_is_a_value_or_one_refusal(self, text):
         try:
             json.dumps(read_yaml(text).value, allow_nan=False)
             message = ""

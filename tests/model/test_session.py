@@ -207,7 +207,7 @@ async def test_when_the_connection_closes_messages_under_way_and_later_ones_are_
     assert session.is_active is (end == "disconnect")
 
 
-async def test_a_client_that_does_not_let_go_holds_nobody_up_and_how_it_ends_is_no_news():
+async def test_a_client_that_does_not_let_go_holds_up_no_one_else_and_how_it_ends_is_no_news():
     let_go, waiting, news = asyncio.Event(), asyncio.Event(), []
     asyncio.get_running_loop().set_exception_handler(lambda loop, facts: news.append(facts))
 

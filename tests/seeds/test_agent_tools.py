@@ -66,7 +66,7 @@ async def test_an_execute_that_raises_gives_a_failed_result_and_the_log_has_the_
 
 
 @pytest.mark.parametrize("problem", [SystemExit(3), KeyError("x"), StopIteration(), RecursionError(), MemoryError()])
-async def test_whatever_execute_raises_stays_inside(problem):
+async def test_every_exception_of_execute_stays_inside(problem):
     def fail(arguments):
         raise problem
 
@@ -384,7 +384,7 @@ async def test_arguments_that_are_none_become_a_failed_result(my_tool, arguments
 
 
 @pytest.mark.parametrize("name", ["", "absent", "a/b@c", "x" * 100_000, "\ud800", "my_tool\0", None, 5])
-async def test_a_name_that_nobody_knows_becomes_a_failed_result(my_tool, name):
+async def test_an_unknown_name_becomes_a_failed_result(my_tool, name):
     registry = ToolRegistry()
     registry.register(my_tool())
     result = await registry.execute(ToolCall("1", name, {"arg1": "x"}))

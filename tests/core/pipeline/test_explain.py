@@ -277,7 +277,7 @@ def test_tools_of_numbers_alone_really_take_the_short_way():
         assert [plan.simple is not None for plan in crib._pipeline._plans.values()] == [True]
 
 
-def test_explain_answers_whatever_the_call_answers(tmp_path):
+def test_explain_answers_as_the_call_does(tmp_path):
     """Tools that cannot be made ready, odd confirmations, a key that cannot be read."""
     from toolcrib.model.tool import Function, Tool
 

@@ -956,7 +956,7 @@ async def test_a_tool_that_outlives_a_cancellation_of_its_own_goes_on_as_if_awai
     assert seen == [0, 1, 2, 0, 1, 2]
 
 
-async def test_a_call_that_nobody_waits_for_any_more_closes_its_tool(crib_of):
+async def test_a_call_that_is_no_longer_awaited_closes_its_tool(crib_of):
     closed = []
 
     @tool

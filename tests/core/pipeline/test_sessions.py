@@ -369,7 +369,7 @@ async def test_a_session_finds_its_tools_in_the_registry_that_it_was_opened_with
     assert found == [("asks", session), ("touch", session)]
 
 
-async def test_a_registry_that_nobody_remembers_is_a_refusal_that_explain_tells_too():
+async def test_a_registry_that_is_forgotten_is_a_refusal_that_explain_tells_too():
     def find(name, bundle=None, version=None, session=None):
         raise ToolError(Kind.CONFLICT, f"the registry {session.tools_version} is not loaded here; open a new session")
 

@@ -71,7 +71,7 @@ def test_a_revoked_token_is_good_for_nothing(here):
     assert (ended.code, ended.err) == (1, "crib: there is no token by this id; see: crib token list\n")
 
 
-def test_whoever_writes_the_token_in_place_of_its_id_does_not_see_it_repeated(here):
+def test_a_person_who_writes_the_token_in_place_of_its_id_does_not_see_it_repeated(here):
     text = here("token", "create", "x", "--scope", "read").out.strip()
     ended = here("token", "revoke", text)
     assert ended.code == 1
@@ -91,7 +91,7 @@ def test_whoever_writes_the_token_in_place_of_its_id_does_not_see_it_repeated(he
         ["--scope", "read"],
     ],
 )
-def test_what_is_no_wish_for_a_token_is_refused(here, words):
+def test_an_invalid_request_for_a_token_is_refused(here, words):
     ended = here("token", "create", *words)
     assert ended.code in {1, 2}
     assert not ended.out

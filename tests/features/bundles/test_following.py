@@ -342,7 +342,7 @@ def test_a_write_is_known_without_looking_at_the_whole_bundle(tmp_path, put_bund
     assert f"bundles/{id_}/" in store.listed
 
 
-def test_a_long_look_through_all_documents_keeps_nobody_waiting(stocked, file_shop, edit, eventually, monkeypatch):
+def test_a_long_look_through_all_documents_blocks_no_caller(stocked, file_shop, edit, eventually, monkeypatch):
     _, id_ = stocked
     monkeypatch.setattr(index_sync, "QUICK_WALK_DOCUMENTS", 0)
     monkeypatch.setattr(index_sync, "QUICK_WALK_SECONDS", 0.0)

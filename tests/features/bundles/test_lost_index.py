@@ -170,7 +170,7 @@ def test_broken_documents_are_still_reported_after_the_index_was_lost(sqlite_sho
         bundles.find("tool-5")
 
 
-def test_closing_amid_the_learning_leaves_the_rest_to_whoever_comes_next(sqlite_shop, stocked):
+def test_closing_amid_the_learning_leaves_the_rest_to_the_next_caller(sqlite_shop, stocked):
     lose(sqlite_shop)
     bundles = sqlite_shop.open()
     assert bundles.find("tool-7") is not None

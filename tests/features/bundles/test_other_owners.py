@@ -181,7 +181,7 @@ def test_the_sources_may_ask_back_while_they_are_asked(shop, make_tool):
     assert bundles.switch_tool(BUILTIN, "shell", "1.0.0", True).usable
 
 
-def test_whoever_comes_while_they_are_first_asked_waits_for_the_answer(shop, tools):
+def test_a_caller_that_comes_while_they_are_first_asked_waits_for_the_answer(shop, tools):
     asked, go_on = threading.Event(), threading.Event()
 
     def entries():

@@ -70,7 +70,7 @@ async def test_an_async_function_is_awaited_and_one_that_raises_is_a_failed_call
 
 
 @pytest.mark.spec("S1-14", "S1-26")
-async def test_a_key_that_nobody_registered_switches_its_tool_off_until_somebody_does(project):
+async def test_a_key_that_is_not_registered_switches_its_tool_off_until_it_is(project):
     async with Crib(project) as crib:
         bundle = stock(crib)
         [file] = (project / ".toolcrib" / "bundles" / bundle).glob("weather*")

@@ -45,7 +45,7 @@ async def test_an_unsigned_tool_is_refused_where_signatures_are_required(author,
         assert user.find("hello") is None
 
 
-async def test_a_key_that_nobody_trusts_is_refused_where_signatures_are_required(author, project_of, depot, key):
+async def test_a_key_that_is_not_trusted_is_refused_where_signatures_are_required(author, project_of, depot, key):
     author.publish("hello", str(depot), key=key)
     async with project_of("user", "[depots]\nsigned = true\n") as user:
         error = await refused_later(user.pull("hello", str(depot)))

@@ -286,7 +286,7 @@ def test_an_example_that_does_not_hold_is_marked_and_no_model_is_shown_it(cli, s
     assert json.loads(cli("export", "--for", "anthropic").out) == [shown]
 
 
-def test_a_recorded_case_confirms_nothing_unless_somebody_agrees(cli, shop):
+def test_a_recorded_case_confirms_nothing_unless_a_person_agrees(cli, shop):
     schema = shop / "tools" / "count-words" / "schema.json"
     text = schema.read_text()
     schema.write_text(text.replace('"requiresConfirmation": false', '"requiresConfirmation": true'))

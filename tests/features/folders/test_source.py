@@ -86,7 +86,7 @@ def test_a_switch_holds_for_earlier_versions_too(registry):
     assert not catalog.find("one", session=bound("1.0.a")).enabled
 
 
-def test_a_version_that_nobody_remembers_is_refused_with_its_name(catalog, registry):
+def test_a_version_that_is_forgotten_is_refused_with_its_name(catalog, registry):
     for number in range(VERSIONS_KEPT + 1):
         registry.put(f"1.0.{number}", [built("one")])
     with pytest.raises(ToolError, match="registry 1.0.0, which is not loaded here; open a new session") as refusal:

@@ -190,7 +190,7 @@ def test_a_plain_function_gets_a_thread_only_if_it_asks_for_one_or_has_a_time_li
     assert "thread=True is for plain functions" in refusal(tool(thread=True)(waiting))
 
 
-def test_whatever_can_be_awaited_is_async():
+def test_everything_that_can_be_awaited_is_async():
     async def coroutine() -> int:
         """Wait."""
         return 1
@@ -230,7 +230,7 @@ def test_a_context_imported_for_type_checkers_only_is_understood():
     assert run_of(namespace["say"]).context_parameter == "ctx"
 
 
-def test_a_hint_that_nobody_defines_is_named_with_function_file_and_parameter():
+def test_an_undefined_hint_is_named_with_function_file_and_parameter():
     def lost(a: int, b: list[Missing]) -> None:
         """Get lost."""
 

@@ -73,7 +73,7 @@ async def test_what_may_have_changed_something_is_not_repeated(bench, serve, ans
 
 
 @pytest.mark.spec("S1-78")
-async def test_what_was_never_sent_is_repeated_whatever_its_method(bench):
+async def test_what_was_never_sent_is_repeated_for_any_method(bench):
     asked = []
 
     async def resolve(host, port):
@@ -87,7 +87,7 @@ async def test_what_was_never_sent_is_repeated_whatever_its_method(bench):
 
 
 @pytest.mark.spec("S1-78")
-async def test_a_refused_connection_is_repeated_until_somebody_listens(bench, serve, answer):
+async def test_a_refused_connection_is_repeated_until_a_server_listens(bench, serve, answer):
     site = await serve(answer(b"1"))
     addresses = iter(["127.0.0.2", "127.0.0.2", "127.0.0.1"])
 

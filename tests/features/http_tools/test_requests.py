@@ -95,7 +95,7 @@ async def test_the_platform_gives_its_names(bench, serve, answer):
         {"url": "/", "method": "POST", "body": "${nope}"},
     ],
 )
-async def test_a_name_that_nobody_knows_is_refused_and_nothing_is_sent(bench, serve, answer, parts):
+async def test_an_unknown_name_is_refused_and_nothing_is_sent(bench, serve, answer, parts):
     site = await serve(answer(b"1"))
     call = HttpCall(**{**parts, "url": site.url(parts["url"])})
     with pytest.raises(ToolError, match=r"is neither a parameter, a name of the platform nor a secret") as refusal:

@@ -258,7 +258,7 @@ class TestOtherFolders:
         "text",
         ["{}", "not json", '{"slug": "weather", "type": "http", "digest": "x"}', "", '{"requestID": 1}', "\udcff"],
     )
-    async def test_a_tool_json_of_somebody_else_is_nobodys_business(self, project, crib_of, text):
+    async def test_a_tool_json_of_another_program_is_ignored(self, project, crib_of, text):
         (project / "tools" / "weather").mkdir()
         (project / "tools" / "weather" / "tool.json").write_bytes(text.encode("utf-8", "surrogateescape"))
 
@@ -267,7 +267,7 @@ class TestOtherFolders:
         assert crib.problems == []
         assert "weather" not in {tool.name for tool in crib.tools}
 
-    async def test_a_large_or_odd_file_of_that_name_is_nobodys_business_either(self, project, crib_of, tmp_path):
+    async def test_a_large_or_odd_file_of_that_name_is_ignored_too(self, project, crib_of, tmp_path):
         tools = project / "tools"
         for name in ("large", "pipe", "link", "folder"):
             (tools / name).mkdir()

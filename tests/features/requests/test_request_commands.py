@@ -247,7 +247,7 @@ def test_a_search_in_vain_says_which_request_asks_for_it_now(project, capsys):
     assert crib(capsys, "search", "shout", "words", "--json")[:2] == (0, "[]\n")
 
 
-def test_without_a_terminal_nobody_is_asked(project, capsys):
+def test_without_a_terminal_no_person_is_asked(project, capsys):
     code, _, err = crib(capsys, "request", "new")
     assert code == 2
     assert "crib request new FILE" in err

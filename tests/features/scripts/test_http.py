@@ -317,7 +317,7 @@ class TestHeaders:
         error = refuse_check(driver, order_for({"url": f"{server.origin}/", "headers": headers}, {"x": "a"}))
         assert error.message == "headers: write a mapping of names to values"
 
-    async def test_values_are_filled_in_and_a_header_that_nobody_gave_is_left_out(self, call, server):
+    async def test_values_are_filled_in_and_a_header_that_was_not_given_is_left_out(self, call, server):
         server.answers(b"ok")
         headers = {"X-Agent": "crib/{version} for {client_id}", "X-Number": 5, "X-Optional": "{maybe}"}
         await call(order_for({"url": f"{server.origin}/", "headers": headers}, declared=["maybe"]))

@@ -159,7 +159,7 @@ def test_a_call_that_is_refused_ends_as_a_refused_call(crib, sample):
     assert "mail.send" in ended.err
 
 
-def test_a_tool_that_nobody_knows_is_met_with_a_hint(crib, sample):
+def test_an_unknown_tool_is_met_with_a_hint(crib, sample):
     sample("def main(): return 1")
     assert crib("check", "--observe", "read-samples").code == 4
 

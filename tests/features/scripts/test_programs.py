@@ -62,7 +62,7 @@ async def test_a_parameter_that_is_named_like_one_of_the_platform_is_the_argumen
     assert (await bench.value(tool, version="mine"))["words"] == ["mine"]
 
 
-def test_a_slot_that_nobody_fills_is_refused_before_anything_runs(bench, tell):
+def test_a_slot_that_is_not_filled_is_refused_before_anything_runs(bench, tell):
     with pytest.raises(ToolError, match=r"config\.args: \{city\} is neither a parameter") as caught:
         bench.check(tell(config={"args": ["tell.py", "{city}"]}))
     assert caught.value.kind is Kind.VALIDATION

@@ -63,7 +63,7 @@ def test_in_another_format_lines_reach_the_file_to_the_letter(feed, project):
     assert (project / "log.txt").read_bytes() == data + b"\n"
 
 
-def test_lines_are_taken_from_a_pipe_in_whatever_pieces_they_come(feed, project):
+def test_lines_are_taken_from_a_pipe_in_pieces_of_any_size(feed, project):
     lines = [json.dumps({"number": number, "text": "ö" * 50}).encode() + b"\n" for number in range(3_000)]
     text = b"".join(lines)
     pieces = [text[start : start + 777] for start in range(0, len(text), 777)]
@@ -77,7 +77,7 @@ def test_arguments_are_read_by_the_schema_of_the_class(feed, project, capsys):
     assert "flush_every" in capsys.readouterr().err
 
 
-def test_a_tool_that_nobody_knows_has_its_own_exit_code(feed, capsys):
+def test_an_unknown_tool_has_its_own_exit_code(feed, capsys):
     assert feed("file_sinc", "path=log") == ExitCode.UNKNOWN_TOOL
     assert "file_sink" in capsys.readouterr().err
 

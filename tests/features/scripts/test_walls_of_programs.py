@@ -46,6 +46,6 @@ async def test_a_node_script_without_the_capability_starts_no_program(walled):
     assert await walled.value(allowed) == "started"
 
 
-async def test_a_program_without_a_network_reaches_nobody(walled):
+async def test_a_program_without_a_network_reaches_no_host(walled):
     line = "exec 3<>/dev/tcp/127.0.0.1/1 || echo refused"
     assert await walled.value(bash(walled, line)) == "refused"

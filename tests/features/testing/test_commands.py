@@ -134,7 +134,7 @@ def test_a_tool_that_is_named_and_has_nothing_to_try_is_no_success(run):
     assert json.loads(run("greet", "--json").out) == {"ok": True, "cases": [], "untested": ["greet"]}
 
 
-def test_a_name_that_nobody_knows_is_met_with_a_hint(run):
+def test_an_unknown_name_is_met_with_a_hint(run):
     ended = run("gret")
     assert "Tool 'gret' not found; did you mean greet?" in ended.err
     assert ended.code == ExitCode.UNKNOWN_TOOL

@@ -123,7 +123,7 @@ async def test_a_listed_host_that_leads_to_a_private_address_stays_refused(open_
         assert (await door.ask("CONNECT inner.example:443 HTTP/1.1\r\n\r\n"))[0] == 403
 
 
-async def test_an_empty_list_of_hosts_lets_nobody_out_and_asks_nobody(open_egress, open_proxy, names):
+async def test_an_empty_list_of_hosts_lets_no_request_out_and_asks_no_server(open_egress, open_proxy, names):
     resolve = names()
     async with open_proxy(open_egress(resolve=resolve), parse_hosts([])) as door:
         status, text = await door.ask("CONNECT example.com:443 HTTP/1.1\r\n\r\n")

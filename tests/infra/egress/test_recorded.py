@@ -460,7 +460,7 @@ async def test_a_certificate_names_no_other_host(open_proxy):
             await asyncio.to_thread(shake_hands, door, recorded.authority.pem, "other.example")
 
 
-async def test_whoever_does_not_trust_the_authority_is_told_so_and_seen(open_proxy):
+async def test_a_client_that_does_not_trust_the_authority_is_told_so_and_seen(open_proxy):
     recorded = Recorded([USERS])
     async with open_proxy(recorded) as door:
         with pytest.raises(ssl.SSLCertVerificationError, match="certificate verify failed"):

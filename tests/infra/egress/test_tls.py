@@ -49,7 +49,7 @@ async def test_a_certificate_for_another_name_is_refused_before_anything_is_sent
     assert site.requests == []
 
 
-async def test_a_certificate_nobody_vouches_for_is_refused(serve, open_egress, fetch, names, server_side):
+async def test_a_certificate_of_an_unknown_authority_is_refused(serve, open_egress, fetch, names, server_side):
     site = await serve(HELLO, tls=server_side)
     egress = open_egress(site.endpoint, resolve=names(tls_example=[["127.0.0.1"]]))
     with pytest.raises(ToolError, match=r"the TLS certificate is not trusted: self.signed certificate"):

@@ -195,7 +195,7 @@ class TestRead:
             durable.read(home / "link", 10)
         assert caught.value.kind is Kind.BLOCKED
 
-    def test_a_fifo_is_refused_and_nobody_waits(self, home):
+    def test_a_fifo_is_refused_without_blocking(self, home):
         home.mkdir()
         os.mkfifo(home / "fifo")
         with pytest.raises(ToolError, match="is not a regular file; move it away"):

@@ -234,7 +234,7 @@ class TestRead:
         assert error.message.startswith(f"{path!r} ")
         assert "; " in error.message
 
-    def test_a_fifo_is_refused_and_nobody_waits(self, jail, root):
+    def test_a_fifo_is_refused_without_blocking(self, jail, root):
         os.mkfifo(root / "fifo")
         error = refuse(jail.read, "fifo", LIMIT)
         assert error.message == "'fifo' is not a regular file; name a regular file"

@@ -104,7 +104,7 @@ class TestProcesses:
             f"the lock 'store' was not free within 0.05 s, process {holder.pid} holds it; try again"
         )
 
-    def test_whoever_waits_gets_the_lock_when_it_is_let_go_of(self, folder, path):
+    def test_a_waiting_caller_gets_the_lock_when_it_is_let_go_of(self, folder, path):
         with held_elsewhere(folder) as holder:
             got = threading.Event()
 
@@ -133,7 +133,7 @@ class TestProcesses:
             with locks.hold("store", 1):
                 pass
 
-    def test_whoever_is_frozen_while_waiting_holds_nobody_up(self, folder, path, monkeypatch):
+    def test_a_process_that_is_frozen_while_waiting_holds_up_no_one_else(self, folder, path, monkeypatch):
         monkeypatch.setattr("toolcrib.infra.files.locks.PATIENCE", 0.1)
         with held_elsewhere(folder) as holder, running(HOLDER, folder) as frozen:
             freeze_waiter(frozen, path)
@@ -143,7 +143,7 @@ class TestProcesses:
                 os.kill(frozen.pid, signal.SIGCONT)
             assert frozen.stdout.readline() == "held\n"
 
-    def test_whoever_wants_the_lock_again_stands_behind_whoever_waits(self, folder, path):
+    def test_a_caller_that_wants_the_lock_again_stands_behind_a_waiting_caller(self, folder, path):
         with ExitStack() as stack:
             with Locks(folder).hold("store", 1):
                 waiter = stack.enter_context(running(HOLDER, folder))
@@ -199,7 +199,7 @@ os.waitpid(child, 0)
         with running(program, folder) as process:
             assert process.communicate(timeout=20)[0] == "TRANSIENT\ngot in\n"
 
-    def test_whoever_got_hold_of_the_descriptor_does_not_keep_the_lock(self, folder, path):
+    def test_a_process_that_got_hold_of_the_descriptor_does_not_keep_the_lock(self, folder, path):
         with Locks(folder).hold("store", 1):
             copy = os.dup(_KNOWN.find(path)._descriptor)
         try:
@@ -281,7 +281,7 @@ class TestThreads:
 
 
 class TestFiles:
-    def test_a_file_that_was_deleted_while_somebody_waited_for_it_is_no_lock_any_more(self, folder, path):
+    def test_a_file_that_was_deleted_while_a_caller_waited_for_it_is_no_lock_any_more(self, folder, path):
         with Locks(folder).hold("store", 1):
             pass
         old = os.open(path, os.O_RDWR)
@@ -358,7 +358,7 @@ class TestTurns:
             thread.join(10)
         assert order == list(range(20))
 
-    def test_whoever_gives_up_is_passed_over(self):
+    def test_a_caller_that_gives_up_is_passed_over(self):
         turns, outcomes = Turns(), []
         assert turns.enter(0)
         assert turns.mine
@@ -370,7 +370,7 @@ class TestTurns:
         assert not turns.mine
         assert turns.enter(0)
 
-    def test_whoever_is_interrupted_while_waiting_lets_the_next_one_in(self):
+    def test_a_caller_that_is_interrupted_while_waiting_lets_the_next_one_in(self):
         turns = Turns()
         entered, done = threading.Event(), threading.Event()
 

@@ -149,7 +149,7 @@ def test_starts_and_calls_have_capabilities_of_their_own():
     ]
 
 
-def test_an_act_that_nobody_knows_is_opened_by_nothing():
+def test_an_unknown_act_is_opened_by_nothing():
     assert deeds_of(sample(), Effect("more", "")) == [("more", "", "")]
 
 

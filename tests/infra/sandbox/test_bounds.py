@@ -71,7 +71,7 @@ async def test_too_many_processes_end_the_job(run_bounded, code):
     assert not ended.timed_out
 
 
-async def test_a_handful_of_processes_and_many_threads_are_nobodys_business(run_bounded):
+async def test_a_handful_of_processes_and_many_threads_are_ignored(run_bounded):
     code = (
         "import os, threading, time\ndef main():\n"
         "    children = [os.fork() or time.sleep(0.2) or os._exit(0) for _ in range(8)]\n"

@@ -285,7 +285,7 @@ async def test_answers_written_at_once_do_not_mix():
     assert received == texts
 
 
-async def test_whoever_has_gone_hears_nothing_and_disturbs_nobody():
+async def test_a_client_that_has_gone_hears_nothing_and_disturbs_no_other_job():
     ours, theirs = socket.socketpair()
     with ours:
         theirs.close()

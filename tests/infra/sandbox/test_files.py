@@ -269,7 +269,7 @@ def test_a_workspace_that_nobody_may_write_to_refuses_a_tool_that_would(workspac
     assert caught.value.kind is Kind.SANDBOX_UNAVAILABLE
 
 
-async def test_what_is_written_is_owned_by_whoever_runs_the_host(attempt, confine, workspace):
+async def test_what_is_written_is_owned_by_the_user_of_the_host(attempt, confine, workspace):
     assert await attempt([WRITE], confine("fs.write"), path=workspace / "new") == ["done"]
     assert (workspace / "new").stat().st_uid == os.getuid()
 
@@ -317,7 +317,7 @@ async def test_calls_beside_each_other_share_what_stands_in_and_the_last_one_rem
     assert sorted(entry.name for entry in workspace.iterdir()) == ["file", "go", "ready"]
 
 
-async def test_a_tool_that_locks_the_workspace_holds_nobody_up(attempt, confine, unmade, workspace):
+async def test_a_tool_that_locks_the_workspace_holds_up_no_one_else(attempt, confine, unmade, workspace):
     (workspace / ".data").mkdir()
     policy = confine("fs.read", "fs.write", **unmade)
     lock = os.open(workspace, os.O_RDONLY)
@@ -376,7 +376,7 @@ async def test_a_data_folder_that_is_made_meanwhile_takes_nothing_from_a_call(
     assert kept == ({".data", "file"} if makes else {"file"})
 
 
-async def test_what_somebody_makes_meanwhile_stays(attempt, confine, workspace):
+async def test_what_is_made_meanwhile_stays(attempt, confine, workspace):
     (workspace / "tools").mkdir()
     (workspace / "empty.toml").touch()
     kept = (workspace / "tools", workspace / "empty.toml", workspace / "new.toml")

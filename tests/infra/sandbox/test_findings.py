@@ -230,7 +230,7 @@ async def test_what_was_tried_for_one_file_is_kept_in_another_without_a_second_t
     assert [Findings(cache).known() for cache in caches] == [WEAK, WEAK]
 
 
-async def test_a_trial_that_nobody_waits_for_is_broken_off_when_all_ends_and_begun_anew_later(monkeypatch, tmp_path):
+async def test_a_trial_that_is_not_awaited_is_broken_off_when_all_ends_and_begun_anew_later(monkeypatch, tmp_path):
     trials, findings = Trials(monkeypatch), Findings(tmp_path / "found.json", tried=Findings(None))
     asking = asyncio.create_task(findings.learn(None))
     assert await asyncio.to_thread(trials.began.wait, 5)

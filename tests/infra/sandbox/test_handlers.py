@@ -116,7 +116,7 @@ async def execute(args, context):
     assert json.loads(ended.result) == {"value": ["the connection to the crib was closed"] * 2}
 
 
-async def test_an_answer_that_nobody_waits_for_any_more_does_not_disturb_the_next(run):
+async def test_an_answer_that_is_no_longer_awaited_does_not_disturb_the_next(run):
     code = """
 import asyncio
 async def execute(args, context):

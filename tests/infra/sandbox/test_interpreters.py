@@ -383,7 +383,7 @@ def test_what_has_effects_or_is_not_of_the_standard_library_is_never_ready(name)
     assert to_order([name]) == b"."
 
 
-def test_a_wish_is_short_whatever_a_file_imports():
+def test_a_request_is_short_for_any_number_of_imports():
     order = to_order(["json", *(f"concurrent.futures.x{number:030}" for number in range(10_000))])
     assert order.startswith(b". json ")
     assert len(order) <= ORDER_BYTES

@@ -275,7 +275,7 @@ def test_a_broken_file_is_nobodys_findings(tmp_path, text):
     assert probe.load(path) is None
 
 
-def test_a_file_that_somebody_else_could_have_written_is_not_believed(tmp_path, reports):
+def test_a_file_that_another_user_could_have_written_is_not_believed(tmp_path, reports):
     path = tmp_path / "probe.json"
     probe.store(path, reports)
     path.chmod(0o666)

@@ -163,7 +163,7 @@ async def test_an_exception_comes_with_its_type_its_message_and_the_lines_that_r
         ),
     ],
 )
-async def test_whatever_a_script_raises_reaches_the_host_as_an_error(run_python, code, type_name):
+async def test_every_exception_of_a_script_reaches_the_host_as_an_error(run_python, code, type_name):
     ended = await run_python(code)
     assert error_of(ended)["type"] == type_name
     assert ended.exit_code == 1

@@ -81,7 +81,7 @@ async def test_waiting_counts_against_the_deadline():
     assert not slots._waiting
 
 
-async def test_whoever_is_cancelled_while_waiting_leaves_the_queue():
+async def test_a_caller_that_is_cancelled_while_waiting_leaves_the_queue():
     slots = Slots(1)
     async with slots.take(soon()):
         first = asyncio.create_task(slots._enter(soon()))
@@ -95,7 +95,7 @@ async def test_whoever_is_cancelled_while_waiting_leaves_the_queue():
     assert free_places(slots) == 1
 
 
-async def test_a_place_given_to_whoever_is_cancelled_in_that_moment_goes_on_to_the_next():
+async def test_a_place_given_to_a_caller_that_is_cancelled_in_that_moment_goes_on_to_the_next():
     slots = Slots(1)
     await slots._enter(soon())
     first = asyncio.create_task(slots._enter(soon()))
@@ -143,7 +143,7 @@ def test_threads_with_loops_of_their_own_share_the_places():
     assert free_places(slots) == 3
 
 
-def test_whoever_waits_in_a_loop_that_was_closed_holds_nobody_up():
+def test_a_caller_that_waits_in_a_loop_that_was_closed_holds_up_no_one_else():
     slots = Slots(1)
     loop = asyncio.new_event_loop()
     loop.run_until_complete(slots._enter(soon()))

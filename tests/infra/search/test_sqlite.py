@@ -109,7 +109,7 @@ def test_a_file_that_is_deleted_while_it_is_open_is_made_anew(opened, a_row, pat
     assert other.search("mail", limit=3) == []
 
 
-def test_whoever_missed_that_the_file_was_deleted_does_no_harm_to_the_new_one(opened, a_row, path):
+def test_a_process_that_missed_that_the_file_was_deleted_does_no_harm_to_the_new_one(opened, a_row, path):
     late, one = opened(), opened()
     for index in (late, one):
         index.put([a_row("mail")])

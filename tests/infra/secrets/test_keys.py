@@ -28,7 +28,7 @@ def test_a_key_is_made_at_first_use_and_stays(path):
     assert new_key() != new_key()
 
 
-def test_the_key_is_private_whatever_the_umask(path):
+def test_the_key_is_private_for_any_umask(path):
     before = os.umask(0)
     try:
         load_key(path)

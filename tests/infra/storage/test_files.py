@@ -161,14 +161,14 @@ class TestNotADocument:
 
 
 class TestLeftovers:
-    def test_what_a_killed_writer_left_is_no_document_and_goes_when_somebody_looks(self, store, tmp_path):
+    def test_what_a_killed_writer_left_is_no_document_and_goes_at_the_next_look(self, store, tmp_path):
         store.create("a/b", b"x")
         left = tmp_path / "a" / ".crib-0123456789abcdef.part"
         left.write_bytes(b"half")
         assert store.keys("a/") == ["a/b"]
         assert not left.exists()
 
-    def test_what_a_killed_writer_left_goes_when_somebody_writes_there(self, store, tmp_path):
+    def test_what_a_killed_writer_left_goes_at_the_next_write(self, store, tmp_path):
         left = tmp_path / "a" / ".crib-0123456789abcdef.part"
         trash = tmp_path / ".crib-0123456789abcdef.trash"
         left.parent.mkdir()
@@ -218,7 +218,7 @@ class TestGenerations:
         status = (tmp_path / ".generations" / "a").stat()
         assert (status.st_size, stat.S_IMODE(status.st_mode)) == (16, 0o600)
 
-    def test_a_mark_that_somebody_deleted_or_emptied_is_made_anew(self, store, tmp_path):
+    def test_a_mark_that_was_deleted_or_emptied_is_made_anew(self, store, tmp_path):
         store.create("a/b", b"")
         seen = {store.generation("a")}
         (tmp_path / ".generations" / "a").write_bytes(b"")
@@ -250,7 +250,7 @@ class TestGenerations:
 
 
 @pytest.mark.parametrize("prefix", ["x/", "x/f/", "x/f/g/", "x/f/g/1"])
-def test_a_folder_that_is_discarded_while_somebody_lists_it_is_gone_as_a_whole(store, monkeypatch, prefix):
+def test_a_folder_that_is_discarded_while_it_is_listed_is_gone_as_a_whole(store, monkeypatch, prefix):
     for number in range(10, 30):
         store.create(f"x/f/g/{number}", b"")
     real, read = os.scandir, []

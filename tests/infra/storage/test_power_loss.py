@@ -210,7 +210,7 @@ def test_a_discarded_folder_is_there_as_a_whole_or_gone_whenever_the_power_fails
     assert check(tmp_path, steps) > 50
 
 
-def test_a_folder_that_somebody_else_made_and_did_not_live_to_sync_is_synced_by_whoever_writes_there(tmp_path):
+def test_a_folder_that_another_process_made_and_did_not_live_to_sync_is_synced_by_the_next_writer(tmp_path):
     def make_and_die(disk, root):
         for name in ("a", "x"):
             root, parent = root / name, os.open(root, os.O_RDONLY)

@@ -131,7 +131,7 @@ def test_explain_shows_every_gate_and_ends_as_the_call_would(crib, words, code, 
     )
 
 
-def test_explain_runs_nothing_and_asks_nobody(crib, host_module):
+def test_explain_runs_nothing_and_asks_no_person(crib, host_module):
     (host_module / "tools" / "touch.py").write_text("def touch() -> str:\n    open('touched', 'w')\n    return ''\n")
     assert crib("explain", "touch").code == 0
     assert crib("explain").code == 2

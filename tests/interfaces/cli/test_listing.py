@@ -231,7 +231,7 @@ def test_nothing_that_stands_below_a_secret_name_is_shown(value, name):
 
 
 @given(JSON)
-def test_whatever_is_configured_can_be_shown(value):
+def test_every_setting_can_be_shown(value):
     json.dumps(hide_secrets(value))
 
 

@@ -309,7 +309,7 @@ def test_at_a_terminal_the_question_is_asked_here_and_the_call_is_made_there(sho
     assert at_a_terminal(tmp_path, *words, answer=b"n\n")[:2] == (5, "")
 
 
-def test_at_a_terminal_nobody_is_asked_to_grant_what_the_server_grants(shop, tmp_path):
+def test_at_a_terminal_no_person_is_asked_to_grant_what_the_server_grants(shop, tmp_path):
     code, out, seen = at_a_terminal(tmp_path, "call", "send", "to=Ada", "--url", shop.url, answer=b"y\n")
     assert (code, out) == (3, "")
     assert "[y/N]" not in seen

@@ -38,7 +38,7 @@ def closed():
         yield place.getsockname()[1]
 
 
-async def test_whoever_reads_or_changes_tools_does_not_wait_for_a_queue_that_hangs(make_world, listening):
+async def test_a_client_that_reads_or_changes_tools_does_not_wait_for_a_queue_that_hangs(make_world, listening):
     world = make_world(measure, queue={"url": f"redis://127.0.0.1:{listening}/0"})
     asking = [asyncio.create_task(world.client.get("/requests")) for _ in range(40)]
     asking += [asyncio.create_task(world.client.post("/requests", WISH)) for _ in range(40)]
@@ -128,7 +128,7 @@ async def test_so_many_ask_at_once_and_the_others_after_them(kind, most):
     assert highest == most
 
 
-async def test_a_path_is_told_by_its_name_whatever_its_length_and_other_errors_as_they_are():
+async def test_a_path_of_any_length_is_told_by_its_name_and_other_errors_as_they_are():
     threads = Threads()
     asking = QueueThreads(threads)
 

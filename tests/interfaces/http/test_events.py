@@ -171,7 +171,7 @@ async def test_every_event_is_told_once_and_in_order_until_it_is_over(post):
     assert await listener.piece() is None
 
 
-async def test_whoever_comes_again_misses_nothing_and_hears_nothing_twice(post):
+async def test_a_client_that_comes_again_misses_nothing_and_hears_nothing_twice(post):
     claim = post.claim()
     for number in range(20):
         post.queue.note(claim, "making", f"attempt {number}")
@@ -223,7 +223,7 @@ async def test_a_stream_ends_in_order_before_the_time_of_an_answer_is_up(posts):
 
 
 @pytest.mark.parametrize("path", ["events", "history?after=1&wait=30"])
-async def test_whoever_announces_a_body_and_sends_none_is_told_so(posts, caplog, path):
+async def test_a_client_that_announces_a_body_and_sends_none_is_told_so(posts, caplog, path):
     post = await posts(server={"body_seconds": 1})
     listener = await post.connect()
     await listener.ask(f"/requests/{post.request_id}/{path}", headers="Content-Length: 9\r\n")

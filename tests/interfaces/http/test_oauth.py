@@ -389,7 +389,7 @@ async def test_an_issuer_whose_keys_cannot_be_had_lets_nobody_in(served, issuer,
     assert (await ask(served, token)).status == 200
 
 
-async def test_an_issuer_that_hangs_holds_up_nobody_for_long(served, issuer, monkeypatch):
+async def test_an_issuer_that_hangs_blocks_no_caller_for_long(served, issuer, monkeypatch):
     monkeypatch.setattr(oauth, "ALL_SECONDS", 0.1)
     issuer.hangs = True
     refused = await ask(served, issuer.token())

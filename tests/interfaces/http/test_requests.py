@@ -348,7 +348,7 @@ async def test_the_history_is_told_from_any_event_on(world, file, queue):
         assert (await world.client.get(f"{place}?{query}")).status == 400
 
 
-async def test_whoever_waits_is_told_as_soon_as_something_happens(world, file, queue):
+async def test_a_waiting_caller_is_told_as_soon_as_something_happens(world, file, queue):
     place = f"/requests/{(await file())['id']}/history?after=1&wait=30"
     waiting = asyncio.create_task(world.client.get(place))
     await asyncio.to_thread(queue.wait, 0.2)
@@ -363,12 +363,12 @@ async def test_whoever_waits_is_told_as_soon_as_something_happens(world, file, q
     assert over.json == {"status": "failed", "history": []}
 
 
-async def test_whoever_waits_in_vain_is_told_nothing_after_a_while(world, file):
+async def test_a_caller_that_waits_in_vain_is_told_nothing_after_a_while(world, file):
     place = f"/requests/{(await file())['id']}/history?after=1&wait=1"
     assert (await world.client.get(place)).json == {"status": "pending", "history": []}
 
 
-async def test_whoever_waits_when_too_many_do_comes_again(world, file, monkeypatch):
+async def test_a_caller_that_waits_when_too_many_do_comes_again(world, file, monkeypatch):
     monkeypatch.setattr(event_stream, "MAX_LISTENERS", 1)
     place = f"/requests/{(await file())['id']}"
     waiting = asyncio.create_task(world.client.get(f"{place}/history?after=1&wait=30"))
@@ -544,7 +544,7 @@ async def test_so_many_deliveries_are_proved_at_once_and_the_next_one_comes_agai
         assert (await world.client.post(place, {"files": {"word_counter.py": CODE}})).status == 200
 
 
-async def test_a_delivery_for_what_somebody_builds_or_what_is_over_says_so(world, file, queue):
+async def test_a_delivery_for_what_is_being_built_or_what_is_over_says_so(world, file, queue):
     place = f"/requests/{(await file())['id']}"
     claim = queue.claim("somebody", 60.0)
     body = {"files": {"word_counter.py": CODE}}
@@ -615,7 +615,7 @@ async def test_what_is_cancelled_can_be_had_again(world, file):
     assert odd.status == 415
 
 
-async def test_what_the_operator_allows_reaches_whoever_builds(world, file, queue):
+async def test_what_the_operator_allows_reaches_the_builder(world, file, queue):
     place = f"/requests/{(await file())['id']}/allowance"
     body = {"capabilities": ["net.http"], "hosts": ["*.example.com"], "answers": [ANSWER], "unproved": True}
     assert (await world.client.put(place, body)).status == 200

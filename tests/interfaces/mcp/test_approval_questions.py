@@ -87,7 +87,7 @@ async def test_no_answer_leaves_the_call_to_another_person(asking):
     assert ran == []
 
 
-async def test_without_the_setting_nobody_is_asked_and_the_answer_says_how_to_approve(client_of, tmp_path):
+async def test_without_the_setting_no_person_is_asked_and_the_answer_says_how_to_approve(client_of, tmp_path):
     client = client_of(pay, project=tmp_path, approvals={"wait_seconds": 1})
     for each in (client, await client.open()):
         held = (await each.call("pay", {"amount": 5})).result

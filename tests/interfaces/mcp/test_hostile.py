@@ -205,7 +205,7 @@ def test_a_line_that_is_too_long_is_refused_and_not_kept(project, megabytes):
 
 
 @pytest.mark.parametrize("count", [20, pytest.param(200, marks=pytest.mark.soak)])
-async def test_slow_writers_hold_up_nobody(server, count):
+async def test_slow_writers_block_no_other_client(server, count):
     opened = []
     raw = server.message("tools/call", {"name": "quick", "arguments": {}})
     for place in range(count):

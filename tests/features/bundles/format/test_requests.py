@@ -292,7 +292,7 @@ def test_calls_that_cannot_be_made_are_refused_at_their_place(problems, calls, w
     assert problem.startswith(words)
 
 
-def test_keys_that_nobody_reads_are_told_at_their_place(read):
+def test_keys_that_are_not_read_are_told_at_their_place(read):
     calls = [a_call("a", urlTemplat="x", auth={})]
     assert read(impl={"calls": calls, "modl": "m"}).warnings == (
         "impl.modl: is not read; did you mean model?",

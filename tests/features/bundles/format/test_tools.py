@@ -223,7 +223,7 @@ def test_times_and_all_else_that_the_platform_works_out_are_taken_and_left_out(r
     assert set(worked_out) & set(reading.document) == {"isBuiltIn"}
 
 
-def test_a_key_that_nobody_knows_is_kept_and_told(read):
+def test_an_unknown_key_is_kept_and_told(read):
     reading = read(llmCallable=True, descripton="x")
     assert reading.document["llmCallable"] is True
     assert reading.warnings == (

@@ -111,7 +111,7 @@ class TestLoading:
         assert names(load_registry(tmp_path / "moved")) == ["a"]
 
     @pytest.mark.parametrize("folder", ["-x", "x-", "x--y", "1st", "UPPER", "größe", "a" * 64])
-    def test_whatever_name_builds_also_loads(self, tools, folder):
+    def test_every_name_that_builds_also_loads(self, tools, folder):
         tools.add(folder, files={"odd \\ name.txt": "x", "..x": None, "deep/...": "x"})
         if build(tools.root).ok:
             assert names(load_registry(tools.root)) == [folder.replace("-", "_")]

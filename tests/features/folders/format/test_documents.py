@@ -131,7 +131,7 @@ def test_code_and_comments_end_where_they_end(before, read, doc):
 
 
 @pytest.mark.parametrize("opening", ["```", "~~~", "````json", "<!--", "<!-- a -> b"])
-def test_what_nobody_closes_runs_to_the_end(opening, faults, doc):
+def test_a_block_without_an_end_runs_to_the_end(opening, faults, doc):
     assert faults(doc=f"## Summary\n{opening}\n{doc(Examples='None.')}") == [missing(name) for name in SECTIONS[1:]]
 
 
@@ -248,7 +248,7 @@ def test_a_result_that_cannot_be_read_says_why():
     )
 
 
-def test_code_that_nobody_closes_says_so():
+def test_code_without_an_end_says_so():
     assert example("```json\n{}").problem == "nothing closes the code of line 2; add a line of three backticks"
 
 

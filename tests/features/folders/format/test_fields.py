@@ -157,7 +157,7 @@ def test_the_modes_are_a_list_of_at_least_one(modes, faults, fields):
 
 @pytest.mark.spec("S2-13")
 @pytest.mark.parametrize("mode", ["sms", "Text", "", None, 1, ["text"]])
-def test_a_mode_that_nobody_knows_is_refused(mode, faults, fields):
+def test_an_unknown_mode_is_refused(mode, faults, fields):
     (told,) = faults(schema={**fields, "allowedModes": ["text", mode]})
     assert told.endswith(f": allowedModes: {json.dumps(mode)} is unknown; write one of text, voice")
     assert not isinstance(mode, str) or told.startswith("schema.json:11: ")
@@ -223,7 +223,7 @@ def test_no_hosts_at_all_is_not_the_same_as_none_named(read, fields):
     assert read(schema={**fields, "hosts": []}).tool.run.hosts == ()
 
 
-def test_a_field_that_nobody_reads_is_named_with_what_was_meant(warnings_of, fields):
+def test_a_field_that_is_not_read_is_named_with_what_was_meant(warnings_of, fields):
     assert warnings_of(schema={"sideEffect": "none", "x": 1, **fields}) == [
         'schema.json:2: "sideEffect" is not read; write sideEffects',
         'schema.json:3: "x" is not read; remove it',

@@ -225,7 +225,7 @@ def test_a_handler_that_imports_what_is_no_part_of_the_tool_is_warned_of(code, p
         "import(`./${name}/.a.js`);",
     ],
 )
-def test_other_imports_are_nobodys_business(code, warnings_of):
+def test_other_imports_are_ignored(code, warnings_of):
     assert [line for line in warnings_of(js=f"{code}\nexport const execute = 1;") if "imports" in line] == []
 
 

@@ -25,7 +25,7 @@ def with_property(schema):
 
 @pytest.mark.spec("S2-15", "S2-49", "S2-66")
 @pytest.mark.parametrize("value", [None, True, {}, "false", 0])
-def test_arguments_that_nobody_declares_are_shut_out(value, faults, with_parameters):
+def test_undeclared_arguments_are_shut_out(value, faults, with_parameters):
     told = faults(schema=with_parameters(additionalProperties=value))
     closed = 'Invalid JSON Schema: parameters: unknown arguments would pass; write "additionalProperties": false'
     assert closed in [line.split(": ", 1)[1] for line in told]
@@ -163,7 +163,7 @@ def test_a_property_that_is_called_format_is_none(warnings_of, with_parameters, 
     assert warnings_of(schema=schema, doc=doc(Examples="None.")) == []
 
 
-def test_a_keyword_that_nobody_knows_is_warned_of_with_what_was_meant(warnings_of, with_parameters, doc):
+def test_an_unknown_keyword_is_warned_of_with_what_was_meant(warnings_of, with_parameters, doc):
     change = with_property({"maxLenght": 5, "x-mine": 1, "default": {"nonsense": 1}, "examples": [{"nonsense": 1}]})
     assert warnings_of(schema=with_parameters(**change)) == [
         'schema.json:23: parameters.properties.word: unknown keyword "maxLenght"; write maxLength',

@@ -73,7 +73,7 @@ THROWN = {
 
 
 @pytest.mark.spec("S2-42")
-async def test_whatever_is_thrown_is_told_safely(folders, any_node, bad):
+async def test_every_thrown_value_is_told_safely(folders, any_node, bad):
     tool = bad(*THROWN)
     for number, name in enumerate(THROWN.values(), 1):
         error = await folders.error(tool, bad=number)
@@ -91,7 +91,7 @@ async def test_whatever_is_thrown_is_told_safely(folders, any_node, bad):
         ("setTimeout(() => { throw 'late boo' }); await new Promise(() => {})", "string: late boo"),
     ],
 )
-async def test_the_log_has_the_text_of_whatever_is_thrown(folders, bad, caplog, code, logged):
+async def test_the_log_has_the_text_of_every_thrown_value(folders, bad, caplog, code, logged):
     caplog.set_level(logging.ERROR, "toolcrib.runners")
     error = await folders.error(bad(code), bad=1)
     assert "boo" not in error.message
@@ -190,7 +190,7 @@ UNCAUGHT = {
 }
 
 
-async def test_what_nobody_caught_counts_for_the_call_that_it_came_from(folders, any_node, bad):
+async def test_an_uncaught_error_counts_for_the_call_that_it_came_from(folders, any_node, bad):
     tool = bad(*UNCAUGHT)
     for number, name in enumerate(UNCAUGHT.values(), 1):
         error = await folders.error(tool, bad=number)
@@ -308,7 +308,7 @@ async def test_a_process_that_ends_between_calls_is_replaced_without_a_failure(f
     assert await folders.data(tool) != first
 
 
-async def test_timers_that_are_left_running_disturb_nobody(folders):
+async def test_timers_that_are_left_running_disturb_no_other_call(folders):
     code = """
     export function execute() { setInterval(() => {}, 1); return { ok: true, data: process.pid }; }
     """
@@ -383,7 +383,7 @@ async def test_garbage_on_the_channel_ends_the_process_and_fails_the_call(folder
     assert await folders.data(tool) == "fine"
 
 
-async def test_garbage_between_calls_costs_nobody_a_call(folders, has_gone):
+async def test_garbage_between_calls_costs_no_call(folders, has_gone):
     code = f"""{FIND_CHANNEL}
     export function execute({{ args }}) {{
       if (args.bad) setImmediate(() => {{

@@ -175,7 +175,7 @@ async def test_a_client_that_gives_up_by_itself_refuses_one_message_and_ends_not
     assert refused["error"] == "the client's connection gave up; the message may not have arrived"
 
 
-async def test_whoever_ends_the_call_ends_the_message_with_it(service):
+async def test_the_end_of_the_call_ends_the_message_with_it(service):
     begun, ended = asyncio.Event(), asyncio.Event()
 
     async def hang(message):

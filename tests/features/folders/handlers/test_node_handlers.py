@@ -182,7 +182,7 @@ async def test_the_context_of_a_call_that_is_over_is_refused(folders):
     assert folders.audits == []
 
 
-async def test_what_a_call_prints_is_in_its_answer_and_nobody_elses(folders, any_node):
+async def test_what_a_call_prints_is_in_its_answer_and_in_no_other(folders, any_node):
     code = """
     import fs from "node:fs";
     export function execute({ args }) {

@@ -295,7 +295,7 @@ async def execute(args, context):
     assert "connection closed" in (await bench.run(code, session=session)).value
 
 
-async def test_messages_arrive_in_their_order_and_beside_each_other_whoever_waits_for_them(bench, session, heard):
+async def test_messages_arrive_in_their_order_and_beside_each_other_for_every_waiting_task(bench, session, heard):
     code = """
 import asyncio
 import importlib.util
@@ -308,14 +308,14 @@ async def execute(args, context):
     assert heard == list(range(51))
 
 
-async def test_a_message_that_nobody_awaits_arrives_all_the_same(bench, session, heard):
+async def test_a_message_that_is_not_awaited_arrives_all_the_same(bench, session, heard):
     code = "def execute(args, context):\n    context.messaging.send('hello')\n    return {'ok': True}"
     result = await bench.run(code, session=session)
     assert (result.ok, heard) == (True, ["hello"])
     assert "was never awaited" in result.meta["stderr"]
 
 
-async def test_a_message_that_nobody_awaits_and_nobody_hears_is_no_success(bench, caplog):
+async def test_a_message_that_is_not_awaited_and_not_received_is_no_success(bench, caplog):
     code = "def execute(args, context):\n    context.messaging.send('hello')\n    return {'ok': True}"
     error = (await bench.run(code)).error
     assert error.message == "sample failed unexpectedly (ConnectionError); the log has the details"

@@ -124,7 +124,7 @@ class TestWhatIsRefused:
 
         assert refusal(tmp_path / "one.py").kind is Kind.BLOCKED
 
-    def test_a_pipe_is_refused_and_nobody_waits_for_it(self, package):
+    def test_a_pipe_is_refused_without_blocking(self, package):
         os.mkfifo(package / "pipe.py")
 
         assert refusal(package).message == "package/pipe.py: is not a regular file; move it away"
@@ -206,7 +206,7 @@ class TestWhatIsRefused:
         assert (error.kind, error.retryable) == (Kind.TRANSIENT, True)
         assert error.message == "package/helper.py: changed while it was read; try again when no program writes to it"
 
-    def test_a_file_that_becomes_a_pipe_holds_nobody_up(self, package, monkeypatch):
+    def test_a_file_that_becomes_a_pipe_holds_up_no_one_else(self, package, monkeypatch):
         real = os.open
 
         def replace_and_open(path: object, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
@@ -343,7 +343,7 @@ class TestTheToolItWouldBe:
         assert tool.run.script.files == read_candidate(package, request).files
         assert tool.metadata == {"requirements": ["Must be loud"], "requestID": "req_20240115_001"}
 
-    def test_hosts_are_narrowed_only_if_somebody_says_so(self, package):
+    def test_hosts_are_narrowed_only_on_request(self, package):
         candidate = read_candidate(package, REQUEST)
         narrowed = Allowance(hosts=("example.org",))
 

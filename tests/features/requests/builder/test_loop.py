@@ -364,7 +364,7 @@ async def test_a_cancelled_request_ends_its_maker_and_nothing_is_published(shop,
     assert not maker.folder.exists()
 
 
-async def test_a_claim_that_somebody_else_has_taken_ends_the_maker_and_says_nothing(shop, stuck):
+async def test_a_claim_that_another_builder_has_taken_ends_the_maker_and_says_nothing(shop, stuck):
     filed = shop.file("word_counter")
     maker = stuck()
     async with asyncio.timeout(10):
@@ -393,7 +393,7 @@ async def test_a_request_that_is_cancelled_while_it_is_published_is_not_announce
     assert (shop.tools / "word_counter").is_dir()
 
 
-async def test_nothing_is_published_once_the_claim_is_somebody_elses(shop, writer):
+async def test_nothing_is_published_once_the_claim_is_of_another_builder(shop, writer):
     filed = shop.file("word_counter")
 
     async def prove_long(path, request, allowance, deadline, say):
@@ -522,7 +522,7 @@ async def test_a_maker_that_never_ends_is_ended_and_the_next_request_is_built(sh
     assert shop.steps(filed.id)[-1] == "failed"
 
 
-async def test_a_maker_that_does_not_heed_its_end_holds_nobody_up(shop, monkeypatch, caplog):
+async def test_a_maker_that_does_not_heed_its_end_holds_up_no_one_else(shop, monkeypatch, caplog):
     monkeypatch.setattr("toolcrib.features.requests.builder.GRACE_SECONDS", 0.05)
     began, done, stop = asyncio.Event(), asyncio.Event(), asyncio.Event()
 

@@ -242,7 +242,7 @@ class TestWhatIsThereAlready:
         assert caught.value.kind is Kind.CONFLICT
 
     @pytest.mark.parametrize("kind", ["folder", "file", "link"])
-    def test_what_somebody_else_has_there_stays(self, package, tools, kind):
+    def test_what_another_program_has_there_stays(self, package, tools, kind):
         place = tools / "text_shouter"
         if kind == "folder":
             place.mkdir()
@@ -299,7 +299,7 @@ class TestWhatIsThereAlready:
 
 
 class TestWhatWasPublishedBefore:
-    def test_it_is_found_by_whoever_goes_on_with_the_request(self, package, tools):
+    def test_it_is_found_by_the_next_builder_of_the_request(self, package, tools):
         made = put(package, tools)
 
         assert find_published(REQUEST, project_tools=tools) == made

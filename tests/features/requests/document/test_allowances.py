@@ -75,7 +75,7 @@ VALUES = st.recursive(
 
 
 @given(st.dictionaries(st.sampled_from(["capabilities", "hosts", "answers", "unproved", "other"]), VALUES))
-def test_whatever_is_written_is_read_or_refused_in_words(document):
+def test_any_text_is_read_or_refused_in_words(document):
     with suppress(ToolError):
         assert isinstance(read_allowance(document), Allowance)
         return

@@ -126,7 +126,7 @@ def test_messages_show_nothing_that_hides(compose):
 
 @settings(max_examples=80)
 @given(st.dictionaries(st.sampled_from(KEYS), VALUES, max_size=10))
-def test_whatever_the_fields_hold_there_is_a_request_or_one_refusal(outcome, fields):
+def test_for_any_fields_there_is_a_request_or_one_refusal(outcome, fields):
     basis = {"id": "req_1", "name": "a_b", "description": "d", "priority": "low", "requested_by": "x"}
     for whole in (fields, {**basis, **fields}):
         outcome(json.dumps({"tool_request": whole}), strict=True)
@@ -141,7 +141,7 @@ def test_whatever_the_fields_hold_there_is_a_request_or_one_refusal(outcome, fie
         max_size=3,
     )
 )
-def test_whatever_the_inputs_and_outputs_hold_there_is_a_request_or_one_refusal(outcome, entries):
+def test_for_any_inputs_and_outputs_there_is_a_request_or_one_refusal(outcome, entries):
     basis = {"id": "req_1", "name": "a_b", "description": "d", "priority": "low", "requested_by": "x"}
     entries = [{"name": f"a{n}", "type": "object", "description": "d", **entry} for n, entry in enumerate(entries)]
     outcome(json.dumps({"tool_request": {**basis, "inputs": entries, "outputs": entries}}))
@@ -152,6 +152,6 @@ def test_whatever_the_inputs_and_outputs_hold_there_is_a_request_or_one_refusal(
     st.text(max_size=100)
     | st.text(alphabet="tool_request:idname \n-{}[]\"'|>&*!#?%@`,", max_size=100).map("tool_request:\n  ".__add__)
 )
-def test_whatever_the_text_there_is_a_request_or_one_refusal(outcome, text):
+def test_for_any_text_there_is_a_request_or_one_refusal(outcome, text):
     outcome(text)
     outcome(text.encode("utf-8", "surrogatepass"))

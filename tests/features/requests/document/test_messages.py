@@ -129,7 +129,7 @@ class TestTheOrderOfTheOriginalBuilder:
         request = read_request(message.text, numbered=False)
         assert (request.id, dict(request.extra)) == ("", {})
 
-    def test_what_is_wrong_with_it_is_told_by_whoever_reads_the_text(self):
+    def test_what_is_wrong_with_it_is_told_by_the_reader_of_the_text(self):
         message = read_message(order(prd={"name": "Bad", "inputs": {"x": "string"}}))
         assert message.id == "req_20240115_002"
         with pytest.raises(ToolError) as caught:
@@ -192,7 +192,7 @@ def test_the_id_of_a_message_is_found_even_if_the_rest_is_wrong(text, found):
 
 @settings(max_examples=examples(200))
 @given(st.text(max_size=80) | st.text(alphabet='{}[]":,prd idrequest_tol\n01', max_size=80))
-def test_whatever_comes_there_is_a_message_or_one_refusal(text):
+def test_for_any_input_there_is_a_message_or_one_refusal(text):
     readable_id(text)
     try:
         found = read_message(text)
@@ -209,7 +209,7 @@ def test_whatever_comes_there_is_a_message_or_one_refusal(text):
         max_leaves=8,
     )
 )  # fmt: skip
-def test_whatever_the_order_holds_there_is_a_message_or_one_refusal(value):
+def test_for_any_order_there_is_a_message_or_one_refusal(value):
     try:
         text = read_message(json.dumps({"prd": value, "request_id": "req_1"})).text
     except ToolError:

@@ -212,7 +212,7 @@ class TestThePlainFields:
 
     @pytest.mark.spec("S0-10")
     @pytest.mark.parametrize("who", ["FULLSEND", "fullsend_listener", "orchestrator"])
-    def test_whoever_else_asks_is_kept_with_a_warning(self, compose, warnings, who):
+    def test_another_requester_is_kept_with_a_warning(self, compose, warnings, who):
         assert warnings(compose(requested_by=who)) == [f'requested_by: "{who}" is kept; the format always has fullsend']
         assert read_request(compose(requested_by=who)).requested_by == who
 
@@ -264,7 +264,7 @@ class TestThePlainFields:
         assert warnings(compose(priority=priority, experiment_blocked=experiment)) == said
 
     @pytest.mark.spec("S0-13")
-    def test_keys_that_nobody_knows_are_kept_with_a_warning(self, compose, warnings):
+    def test_unknown_keys_are_kept_with_a_warning(self, compose, warnings):
         text = compose(success_criteria=["95 %"], requirments=["x"])
         assert warnings(text) == [
             "success_criteria: is kept and not read; remove it, or say it in the description",

@@ -266,7 +266,7 @@ class TestHostileCode:
             max_size=25,
         )
     )
-    def test_whatever_the_code_there_is_a_request_or_one_refusal(self, outcome, pieces):
+    def test_for_any_code_there_is_a_request_or_one_refusal(self, outcome, pieces):
         fields = {
             "id": "req_1",
             "name": "a_b",

@@ -58,7 +58,7 @@ def test_every_value_of_another_type_has_to_be_refused(type_, wrong, wish):
     assert [sample.arguments["input_0"] for sample in about] == wrong
 
 
-def test_leaving_out_what_is_required_and_giving_what_nobody_declared_has_to_be_refused(wish):
+def test_leaving_out_what_is_required_and_giving_what_is_not_declared_has_to_be_refused(wish):
     contract = derive_contract(bare(wish, inputs=inputs_of("string", required=True)))
     assert next(sample.about for sample in contract.refused) == "without input_0"
     assert contract.refused[0].arguments == {}

@@ -229,7 +229,7 @@ def test_trouble_of_the_platform_is_raised_and_not_blamed_on_the_candidate(kind,
         prove(CODE, few(), trial=troubled)
 
 
-async def test_a_judgement_that_nobody_waits_for_ends_at_once(candidate, few):
+async def test_a_judgement_that_is_not_awaited_ends_at_once(candidate, few):
     begun, ended = asyncio.Event(), asyncio.Event()
 
     @asynccontextmanager

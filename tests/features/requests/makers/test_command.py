@@ -101,7 +101,7 @@ async def test_its_environment_holds_nothing_of_the_host_but_what_is_listed(offi
     assert "canary" not in str(variables)
 
 
-async def test_a_listed_variable_that_nobody_set_is_left_out_and_said(office):
+async def test_a_listed_variable_that_is_not_set_is_left_out_and_said(office):
     assert "AGENT_KEY" not in await told(office, "import os; told = dict(os.environ)", variables=("AGENT_KEY",))
     assert office.said == ["builder.variables lists AGENT_KEY, which is neither set nor a secret"]
 
@@ -181,7 +181,7 @@ for path in (".git/hooks/pre-commit", ".git", "package/.env", "package/conftest.
     assert not (office.building / ".git").exists()
 
 
-async def test_without_listed_hosts_it_reaches_nobody(walled):
+async def test_without_listed_hosts_it_reaches_no_host(walled):
     with socket.create_server(("127.0.0.1", 0)) as server:
         code = f"""\
 import socket

@@ -374,7 +374,7 @@ def test_settings_that_cannot_be_obeyed_are_refused(given, words):
         OpenAIMaker(Egress, **{"url": "https://host/v1", "model": MODEL, **given})
 
 
-async def test_a_link_that_somebody_left_for_the_package_is_not_written_through(office, maker_of, tmp_path):
+async def test_a_link_that_was_left_for_the_package_is_not_written_through(office, maker_of, tmp_path):
     task = office.task()
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()

@@ -199,7 +199,7 @@ def test_many_callers_at_once_file_one_request_for_each_name(yard):
     assert {one for one in found if one is not None} == {filed.id}
 
 
-def test_a_queue_that_hangs_holds_nobody_up(yard, monkeypatch):
+def test_a_queue_that_hangs_holds_up_no_one_else(yard, monkeypatch):
     queue = yard.crib._requests.queue
     go_on = threading.Event()
     monkeypatch.setattr(queue, "requests", lambda *_, **__: go_on.wait(30) and [])

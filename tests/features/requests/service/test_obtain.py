@@ -169,7 +169,7 @@ async def test_what_is_cancelled_says_so(yard):
     assert "nobody wants it" in error.message
 
 
-async def test_whoever_waits_long_enough_gets_the_id_and_the_request_stays(yard):
+async def test_a_caller_that_waits_long_enough_gets_the_id_and_the_request_stays(yard):
     error = await refused(yard.crib.obtain("word_counter", yard.fields(), seconds=0.05))
     assert (error.kind, error.retryable) == (Kind.TIMEOUT, True)
     [filed] = yard.requests.list()
@@ -190,7 +190,7 @@ async def test_a_time_that_is_none_is_refused(yard, seconds):
     assert yard.requests.list() == []
 
 
-async def test_whoever_is_cancelled_leaves_no_thread_behind(yard):
+async def test_a_caller_that_is_cancelled_leaves_no_thread_behind(yard):
     yard.requests.new(yard.fields())
     obtaining = [asyncio.create_task(yard.crib.obtain("word_counter", yard.fields())) for _ in range(50)]
     await until_asked(yard, 51)
@@ -203,7 +203,7 @@ async def test_whoever_is_cancelled_leaves_no_thread_behind(yard):
     await until_no_thread_waits()
 
 
-async def test_whoever_waits_is_sent_home_when_the_crib_is_closed(yard):
+async def test_a_waiting_caller_is_sent_home_when_the_crib_is_closed(yard):
     yard.requests.new(yard.fields())
     obtaining = asyncio.create_task(yard.crib.obtain("word_counter", yard.fields()))
     await until_asked(yard, 2)

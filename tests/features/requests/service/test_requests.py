@@ -34,7 +34,7 @@ def held(yard):
 
 
 @pytest.mark.spec("S0-01")
-def test_a_missing_tool_is_asked_for_once_and_wakes_whoever_builds(yard):
+def test_a_missing_tool_is_asked_for_once_and_wakes_the_builder(yard):
     yard.queue.wait(0.0)
     submitted = yard.requests.submit(yard.text(ID))
     assert (submitted.filed.id, submitted.filed.status, submitted.merged) == (ID, Status.PENDING, False)
@@ -124,7 +124,7 @@ def test_the_newest_are_listed_and_those_of_one_status(yard):
     assert len(yard.requests.list(limit=-5)) == 1
 
 
-async def test_whoever_watches_sees_every_event_in_order_until_it_is_over(yard):
+async def test_a_watcher_sees_every_event_in_order_until_it_is_over(yard):
     filed = yard.requests.new(yard.fields(experiment_blocked="exp_words")).filed
     seen = []
     began = asyncio.Event()
@@ -235,7 +235,7 @@ async def test_a_refused_delivery_leaves_what_nobody_held_to_the_builder(yard, t
     assert (now.status, now.held) == (Status.PENDING, False)
 
 
-async def test_a_delivery_for_what_somebody_builds_or_what_is_over_says_so(yard, tmp_path):
+async def test_a_delivery_for_what_is_being_built_or_what_is_over_says_so(yard, tmp_path):
     filed = yard.requests.new(yard.fields()).filed
     claim = yard.claim()
     error = await refused(yard.requests.deliver(filed.id, tmp_path))
@@ -297,7 +297,7 @@ def test_what_is_cancelled_can_be_had_again(yard):
     assert refusal(yard.requests.retry, filed.id).kind is Kind.CONFLICT
 
 
-def test_what_the_operator_allows_reaches_whoever_builds(yard):
+def test_what_the_operator_allows_reaches_the_builder(yard):
     filed = yard.requests.new(yard.fields()).filed
     allowance = Allowance(capabilities=frozenset({"net.http"}), hosts=("example.com",), unproved=True)
     yard.requests.allow(filed.id, allowance)

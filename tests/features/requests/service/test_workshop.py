@@ -102,7 +102,7 @@ class TestACommand:
         assert said(crib, filed)[0] == "['--model', 'one two', '--model']"
         assert (await crib.call("lucky_number")).value == {"number": 7}
 
-    async def test_whoever_asks_for_another_maker_gets_that_one(self, commanded):
+    async def test_a_caller_that_asks_for_another_maker_gets_that_one(self, commanded):
         crib = commanded(WRITES, builder={"maker": "person"})
         filed = crib.requests.new(wish()).filed
         assert (await crib.builder().build_one()).held

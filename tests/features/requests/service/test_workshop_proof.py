@@ -123,7 +123,7 @@ class TestTheLease:
         assert [claim.id for claim in claims] == [filed.id]
         assert (filed.owner, filed.held) == ("another", False)
 
-    async def test_so_does_whoever_delivers(self, overtake, made, project):
+    async def test_so_does_a_delivery(self, overtake, made, project):
         crib, wait, claims = overtake
         (made / "lucky_number.py").write_text(HONEST)
         [filed] = crib.requests.list()

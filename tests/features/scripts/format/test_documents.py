@@ -140,7 +140,7 @@ NAMES = [
 
 @settings(max_examples=examples(400))
 @given(st.dictionaries(st.sampled_from(NAMES), VALUES), st.sampled_from(["script", "runtime", "library", 1]))
-def test_whatever_the_fields_hold_there_are_tools_or_one_refusal(fields, kind):
+def test_for_any_fields_there_are_tools_or_one_refusal(fields, kind):
     whole = {"tool_id": "a-b", "category": "ops", "version": "1.0.0", "description": "D", "executor_id": "bash"}
     text = json.dumps({**whole, "tool_type": kind, **fields})
     try:

@@ -46,7 +46,7 @@ async def test_nobody_stands_in_the_queue_for_longer_than_is_useful():
     assert admission.running == 0
 
 
-async def test_whoever_is_stopped_while_waiting_leaves_no_place_behind():
+async def test_a_caller_that_is_stopped_while_waiting_leaves_no_place_behind():
     admission = Admission(1, 5)
     ran: list[str] = []
 

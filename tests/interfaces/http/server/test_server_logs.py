@@ -82,7 +82,7 @@ def test_logging_is_as_before_afterwards():
     assert not [thread for thread in threading.enumerate() if thread.name == "toolcrib log"]
 
 
-def test_a_message_that_cannot_be_written_stops_nobody():
+def test_a_message_that_cannot_be_written_stops_no_request():
     stream = io.StringIO()
     with log_to(stream, hide=lambda text: text):
         logging.getLogger("toolcrib").warning("half \ud800 of a character")
@@ -90,7 +90,7 @@ def test_a_message_that_cannot_be_written_stops_nobody():
     assert "whole" in [line["event"] for line in lines_of(stream)]
 
 
-def test_a_reader_who_does_not_read_stops_nobody(monkeypatch):
+def test_a_reader_who_does_not_read_stops_no_request(monkeypatch):
     monkeypatch.setattr("toolcrib.interfaces.http.exchange.MAX_LINES", 100)
     read, write = os.pipe()
     with os.fdopen(write, "w") as stream, log_to(stream, hide=str):

@@ -87,9 +87,7 @@ class TestAHashThatWasDamaged:
         assert queue.get(FIRST).status is Status.PENDING
         assert queue.claim("o", 60).id == FIRST
 
-    def test_what_fills_an_answer_and_can_never_be_taken_in_keeps_nobody_waiting(
-        self, queue, client, spelled, monkeypatch
-    ):
+    def test_what_fills_an_answer_and_can_never_be_taken_in_blocks_no_caller(self, queue, client, spelled, monkeypatch):
         monkeypatch.setattr(redis_intake, "ANSWER_BYTES", 1_000)
         for number in range(30):
             client.hset(key(f"no id {number}"), mapping={"status": "pending", "yaml": "x" * 2_000})
@@ -127,7 +125,7 @@ class TestAHashThatWasTakenAway:
         assert not file(FIRST).allowance.unproved
         assert [(event.number, event.step) for event in queue.history(FIRST)] == [(1, "filed")]
 
-    def test_whoever_followed_it_does_not_follow_another_request_under_its_id(self, queue, client, file):
+    def test_its_follower_does_not_follow_another_request_under_its_id(self, queue, client, file):
         for request_id in (FIRST, SECOND):
             file(request_id)
         client.delete(key(FIRST))

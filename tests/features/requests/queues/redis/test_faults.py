@@ -34,7 +34,7 @@ def request_of(spelled):
 
 class TestAServerThatIsDown:
     @pytest.mark.spec("S0-31")
-    def test_a_request_is_refused_and_whoever_files_it_is_told(self, queue_at, start_server, request_of):
+    def test_a_request_is_refused_and_its_sender_is_told(self, queue_at, start_server, request_of):
         server = start_server(*KEEPING)
         queue = queue_at(server.url)
         queue.file(request_of(1))
@@ -46,7 +46,7 @@ class TestAServerThatIsDown:
         server.start()
         assert [filed.id for filed in queue.requests()] == [ID]
 
-    def test_every_door_says_so_and_whoever_waits_goes_on_waiting(
+    def test_every_door_says_so_and_a_waiting_caller_goes_on_waiting(
         self, queue_at, start_server, request_of, monkeypatch
     ):
         monkeypatch.setattr(link, "PAUSES", ())
@@ -74,7 +74,7 @@ class TestAServerThatIsDown:
         assert not queue_at(server.url).wait(0.05)
         server.start()
 
-    def test_whoever_waited_is_woken_when_it_is_back(self, queue_at, start_server, request_of, eventually):
+    def test_a_caller_that_waited_is_woken_when_it_is_back(self, queue_at, start_server, request_of, eventually):
         server = start_server(*KEEPING)
         queue = queue_at(server.url)
         queue.file(request_of(1))
@@ -113,7 +113,7 @@ class TestAServerThatIsDown:
         assert [filed.id for filed in queue.requests()] == acknowledged
         assert {len(queue.history(request_id)) for request_id in acknowledged} == {1}
 
-    def test_closing_wakes_whoever_waits_for_its_answer(self, start_server, request_of):
+    def test_closing_wakes_a_caller_that_waits_for_its_answer(self, start_server, request_of):
         server = start_server()
         queue = queue_module.RedisQueue(server.url)
         queue.reconcile()
@@ -400,7 +400,7 @@ class TestBuildersThatDie:
         assert queue.finish(claim, MADE)
 
     @pytest.mark.spec("S0-34")
-    def test_a_frozen_one_cannot_finish_what_somebody_else_claimed(
+    def test_a_frozen_one_cannot_finish_what_another_builder_claimed(
         self, queue, holder, request_of, subscribe, eventually
     ):
         hear = subscribe("builder:tool_ready")

@@ -128,7 +128,7 @@ class TestTheTwoCommands:
         assert queue.reconcile() == 1
         assert queue.get(ID).status is Status.PENDING
 
-    def test_a_request_that_is_only_stored_is_there_for_whoever_asks_for_its_id(self, queue, server, spelled):
+    def test_a_request_that_is_only_stored_is_there_for_a_caller_that_asks_for_its_id(self, queue, server, spelled):
         store(server, by_shell(spelled()))
         assert queue.get(ID).status is Status.PENDING
         assert queue.cancel(ID, "no").status is Status.CANCELLED
@@ -144,7 +144,7 @@ class TestTheTwoCommands:
         assert [event.step for event in listening.history(ID)] == ["filed"]
         assert listening.get(ID).requesters == 1
 
-    def test_a_message_wakes_whoever_waits(self, listening, server, spelled, eventually):
+    def test_a_message_wakes_a_waiting_caller(self, listening, server, spelled, eventually):
         eventually(lambda: not listening.wait(0.1))
         publish(server, by_shell(spelled()))
         assert listening.wait(20)

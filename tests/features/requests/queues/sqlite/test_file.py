@@ -109,7 +109,7 @@ def test_a_file_of_a_newer_version_is_named_and_left_as_it_is(path, open_one, a_
 
 
 @pytest.mark.parametrize("statement", ["CREATE TABLE requests (id)", "PRAGMA user_version = 1", ""])
-def test_a_database_of_somebody_else_is_left_alone(path, queue, a_request, statement):
+def test_a_database_of_another_program_is_left_alone(path, queue, a_request, statement):
     path.parent.mkdir()
     with sqlite3.connect(path) as connection:
         connection.execute(statement)
@@ -273,7 +273,7 @@ def test_a_folder_that_may_not_be_written_is_explained():
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
-def test_a_file_of_somebody_else_is_explained(a_request):
+def test_a_file_of_another_program_is_explained(a_request):
     folder = Path(tempfile.mkdtemp(prefix="queues-"))
     folder.chmod(0o755)
     queue = EmbeddedQueue(folder / "queue.sqlite3")
