@@ -62,7 +62,13 @@ class HostModules:
             problems.append(problem)
             return []
         problems += found
-        self._resources.functions |= functions_in(module, self._plugins)
+        functions = functions_in(module, self._plugins)
+        self._resources.functions |= functions
+        if not tools and not found and not functions and not rules_in(module):
+            message = (
+                f"module {name!r} holds no tool; write one at its top level, or a registry with instances, or remove it"
+            )
+            problems.append(ToolError(Kind.VALIDATION, message))
         if rules_in(module) and name not in self._modules.rules:
             message = f"module {name!r} holds rules that are not used; name it in modules.rules too"
             problems.append(ToolError(Kind.VALIDATION, message))

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 
 BUNDLE = "host"
+MEMBERS = ("name", "description", "parameters", "execute")
 ROOT_RULE = 'parameters.type must be "object"'
 
 
@@ -202,7 +203,7 @@ def _say_if_cut(kept: object) -> str:
 
 def tool_from(tool: BaseTool) -> Tool:
     """The canonical Tool of an instance; refuses what models refuse, naming the property and what it lacks."""
-    if not isinstance(tool, BaseTool):
+    if not _is_agent_tool(tool):
         raise ToolError(Kind.VALIDATION, f"{tool!r:.80} is not an instance of BaseTool; write register(MyTool())")
     kind = type(tool)
     texts: tuple[object, ...] = (tool.name, tool.description)
@@ -252,20 +253,43 @@ def _check_parameters(place: str, parameters: object) -> dict[str, object]:
 
 
 def _value_of(answer: object, name: str) -> object:
-    if not isinstance(answer, ToolResult):
+    if not isinstance(answer, ToolResult) and not _has_result_shape(answer):
         message = f"{name} returned a {type(answer).__name__}; execute must return a ToolResult"
         raise ToolError(Kind.INTERNAL, message, partial_side_effects=True)
-    if not answer.success:
-        raise ToolError(Kind.PERMANENT, answer.error or "the tool failed", value=answer.output or None)
-    return answer.output
+    output, error = getattr(answer, "output", None), getattr(answer, "error", None)
+    if not getattr(answer, "success", False):
+        raise ToolError(Kind.PERMANENT, str(error or "the tool failed"), value=output or None)
+    return output
+
+
+def _has_result_shape(answer: object) -> bool:
+    """Whether it is a ToolResult of the project's own."""
+    is_named = type(answer).__name__ == ToolResult.__name__
+    return is_named and isinstance(getattr(answer, "success", None), bool) and hasattr(answer, "output")
+
+
+def _is_agent_tool(value: object) -> bool:
+    """Whether it is an instance of BaseTool, ours or one of the project's own with the same members."""
+    return isinstance(value, BaseTool) or (not isinstance(value, type) and _is_agent_class(type(value)))
+
+
+def _is_agent_class(kind: type) -> bool:
+    if issubclass(kind, BaseTool):
+        return True
+    bases = {base.__name__ for base in kind.__mro__[1:]}
+    return (
+        BaseTool.__name__ in bases
+        and all(hasattr(kind, name) for name in MEMBERS)
+        and callable(getattr(kind, "execute", None))
+    )
 
 
 class AgentClassConverter:
-    """Converts instances of BaseTool, and classes without an instance."""
+    """Converts instances of BaseTool, and classes without an instance; a BaseTool of the project's own counts by its members."""
 
     def converts(self, value: object) -> bool:
         """Whether it is an instance of BaseTool or a class of such."""
-        return isinstance(value, BaseTool) or (isinstance(value, type) and issubclass(value, BaseTool))
+        return _is_agent_class(value) if isinstance(value, type) else _is_agent_tool(value)
 
     def convert(self, value: object) -> Tool:
         """The Tool of an instance, or of the instance that is made of a class."""
@@ -273,20 +297,30 @@ class AgentClassConverter:
 
     def is_tool(self, value: object) -> bool:
         """Whether it is an instance of BaseTool."""
-        return isinstance(value, BaseTool)
+        return _is_agent_tool(value)
 
     def tools_among(self, module: ModuleType, values: Iterable[object]) -> list[object]:
         """Instances of BaseTool, and subclasses of it without an instance."""
         values = list(values)
-        registered = [tool for value in values if isinstance(value, ToolRegistry) for tool in value.instances]
-        instances = [value for value in (*registered, *values) if isinstance(value, BaseTool)]
-        classes = [value for value in values if isinstance(value, type) and issubclass(value, BaseTool)]
+        registered = [tool for value in values for tool in _registered_in(value)]
+        instances = [value for value in (*registered, *values) if _is_agent_tool(value)]
+        classes = [value for value in values if isinstance(value, type) and _is_agent_class(value)]
         own = [kind for kind in classes if kind.__module__ == module.__name__]
         return [*instances, *(kind for kind in own if not _is_used(kind, instances, classes))]
 
     def functions_among(self, values: Iterable[object]) -> dict[str, Callable[..., object]]:
         """None: agent code names no functions for bundles."""
         return {}
+
+
+def _registered_in(value: object) -> Iterable[object]:
+    """The tools of a registry, ours or one of the project's own that keeps them by name."""
+    if isinstance(value, ToolRegistry):
+        return value.instances
+    if type(value).__name__ != ToolRegistry.__name__:
+        return ()
+    kept = getattr(value, "_tools", None) or getattr(value, "tools", None)
+    return tuple(kept.values()) if isinstance(kept, dict) else ()
 
 
 def _is_used(kind: type, instances: Sequence[object], classes: Sequence[type]) -> bool:

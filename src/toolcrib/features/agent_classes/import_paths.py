@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from types import ModuleType
 
+CLASSES = "toolcrib.features.agent_classes.classes"
 # Imported name: where each of its attributes really lives. A package holds nothing itself.
 PATHS: dict[str, dict[str, str]] = {
     "tool": {},
@@ -92,10 +93,15 @@ def document_imports() -> Iterator[None]:
     A module loaded there keeps what it imported. Other threads see the paths too while the block lasts.
     """
     _OFFER.open()
+    before = frozenset(sys.modules)
     try:
         yield
     finally:
         _OFFER.close()
+        # A project may bring a BaseTool of its own, which only these classes know to recognize.
+        new = [sys.modules.get(name) for name in frozenset(sys.modules) - before]
+        if any("BaseTool" in getattr(module, "__dict__", {}) for module in new):
+            importlib.import_module(CLASSES)
 
 
 def _is_ours(name: str) -> bool:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolcrib.features.bundles.definition import COMPUTED
 from toolcrib.features.bundles.format import read_bundle, read_tool
+from toolcrib.features.bundles.written_forms import to_stored_form
 from toolcrib.lib.documents import read_jsonc
 from toolcrib.lib.names import is_uuid7, new_id, read_address
 from toolcrib.model.bundle import Bundle
 from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.tool import MAX_NAME
 from toolcrib.toolkit.cli import ExitCode, WrongUseError, agrees, complain, count, on_one_line, say
 from toolcrib.toolkit.cli.tool_tables import complain_unknown
 
@@ -55,15 +58,17 @@ class Load:
     tools: list[ToolFile]
 
 
-def load_bundle(crib: AnyCrib, folder: str) -> ExitCode:
+def load_bundle(crib: AnyCrib, folder: str, *, strict: bool = False) -> ExitCode:
     """`crib bundle load DIR`: store the bundle and the tools of a folder, if all of them are valid."""
     root = Path(folder)
-    if not (root / BUNDLE_FILE).is_file():
-        raise WrongUseError(f"{root / BUNDLE_FILE} is not there; it says slug, displayName and isEnabled of the bundle")
+    if not root.is_dir():
+        raise WrongUseError(f"{root} is not a folder; name the one that holds {BUNDLE_FILE} and the tools")
     problems: list[str] = []
-    load = _read_folder(crib, root, problems)
-    if load is None or problems:
-        return _complain_of(problems)
+    warnings: list[str] = []
+    load = _read_folder(crib, root, problems, warnings)
+    if load is None or problems or (strict and warnings):
+        return _complain_of([*problems, *(warnings if strict else [])])
+    _tell(warnings)
     bundle = _put_bundle(crib, load)
     words = [_put_tool(crib, bundle, tool, tool.path.name) for tool in load.tools]
     return ExitCode.FAILED if DIFFERS in words else ExitCode.DONE
@@ -80,15 +85,22 @@ def make_bundle(crib: AnyCrib, slug: str, *, name: str, description: str) -> Exi
     return ExitCode.DONE
 
 
-def put_tool(crib: AnyCrib, name: str, file: str) -> ExitCode:
+def put_tool(crib: AnyCrib, name: str, file: str, *, strict: bool = False) -> ExitCode:
     """`crib bundle put BUNDLE FILE`: add the version of a tool that a file describes."""
     bundle = known_bundle(crib, name)
     problems: list[str] = []
-    tools = list(_read_tools(crib, bundle, [Path(file)], problems))
-    if problems:
-        return _complain_of(problems)
+    warnings: list[str] = []
+    tools = list(_read_tools(crib, bundle, [Path(file)], problems, warnings))
+    if problems or (strict and warnings):
+        return _complain_of([*problems, *(warnings if strict else [])])
+    _tell(warnings)
     words = [_put_tool(crib, bundle, tool, f"{bundle.slug}/{tool.label}") for tool in tools]
     return ExitCode.FAILED if DIFFERS in words else ExitCode.DONE
+
+
+def _tell(warnings: Iterable[str]) -> None:
+    for warning in warnings:
+        complain(f"warning: {warning}")
 
 
 def remove_tool(crib: AnyCrib, name: str, *, agreed: bool) -> ExitCode:
@@ -122,10 +134,10 @@ def known_bundle(crib: AnyCrib, name: str) -> Bundle:
     return found[0]
 
 
-def _read_folder(crib: AnyCrib, root: Path, problems: list[str]) -> Load | None:
+def _read_folder(crib: AnyCrib, root: Path, problems: list[str], warnings: list[str]) -> Load | None:
     """Read a folder; everything that is wrong is added to the problems."""
     place = root / BUNDLE_FILE
-    document = _read_document(place, problems)
+    document = _read_document(place, problems) if place.is_file() else _named_by(root, warnings)
     stored = None if document is None else _stored_bundle(crib, document)
     bundle_id = new_id() if stored is None else stored.id
     described = Bundle(id=bundle_id, slug="")
@@ -136,7 +148,7 @@ def _read_folder(crib: AnyCrib, root: Path, problems: list[str]) -> Load | None:
         except ToolError as problem:
             problems += _told_by(problem, place)
     paths = [path for path in sorted(root.glob("*.json")) if path.name != BUNDLE_FILE]
-    tools = list(_read_tools(crib, described, paths, problems))
+    tools = list(_read_tools(crib, described, paths, problems, warnings))
     problems += _repeated(tools)
     if document is None:
         return None
@@ -146,15 +158,30 @@ def _read_folder(crib: AnyCrib, root: Path, problems: list[str]) -> Load | None:
     return load
 
 
-def _read_tools(crib: AnyCrib, bundle: Bundle, paths: Iterable[Path], problems: list[str]) -> Iterator[ToolFile]:
+def _named_by(root: Path, warnings: list[str]) -> Document:
+    """The document of a bundle that its folder alone describes."""
+    slug = re.sub(r"[^\w-]+|_", "-", root.resolve().name).strip("-")[:MAX_NAME] or "bundle"
+    warnings.append(
+        f"{root / BUNDLE_FILE} is not there, so the folder names the bundle {slug}; write it: "
+        f'{{"slug": "{slug}", "displayName": "{slug}", "isEnabled": true}}'
+    )
+    return {"slug": slug, "displayName": slug, "isEnabled": True}
+
+
+def _read_tools(
+    crib: AnyCrib, bundle: Bundle, paths: Iterable[Path], problems: list[str], warnings: list[str]
+) -> Iterator[ToolFile]:
     """The tools of the files that are valid."""
     secrets = crib.secret_names()
     # Only validates the document: an invalid bundle may have no id.
     bundle_id = bundle.id if is_uuid7(bundle.id) else new_id()
-    for path in paths:
-        document = _read_document(path, problems)
-        if document is None:
+    for path, written in _documents(paths, problems, warnings):
+        try:
+            document, told = to_stored_form(written, str(path))
+        except ToolError as problem:
+            problems.append(problem.message)
             continue
+        warnings += told
         slug, version = document.get("slug"), document.get("version")
         if not isinstance(slug, str) or not isinstance(version, str):
             problems.append(f"{path}: write slug and version")
@@ -169,20 +196,51 @@ def _read_tools(crib: AnyCrib, bundle: Bundle, paths: Iterable[Path], problems: 
             yield ToolFile(path=path, slug=slug, version=version, document=document)
 
 
+def _documents(paths: Iterable[Path], problems: list[str], warnings: list[str]) -> Iterator[tuple[Path, Document]]:
+    """The documents of the files: one in each, or a list of several."""
+    for path in paths:
+        value = _read_value(path, problems)
+        if value is not None and _has_comments(path):
+            warnings.append(f"{path}: has comments, which JSON does not know; remove them")
+        if isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
+            yield from ((path, item) for item in value)
+        elif isinstance(value, dict):
+            yield path, value
+        elif value is not None:
+            problems.append(f"{path}: write an object, or a list of objects")
+
+
+def _has_comments(path: Path) -> bool:
+    """Whether a file that was read is JSON only without its comments."""
+    try:
+        json.loads(_read_file(path))
+    except (ValueError, OSError, RecursionError, ToolError):
+        return True
+    return False
+
+
 def _read_document(path: Path, problems: list[str]) -> Document | None:
     """The JSON object in a file, which may contain comments."""
+    value = _read_value(path, problems)
+    if value is None or isinstance(value, dict):
+        return value
+    problems.append(f"{path}: write an object")
+    return None
+
+
+def _read_value(path: Path, problems: list[str]) -> object:
+    """The JSON in a file, which may contain comments; None if it cannot be read."""
     try:
-        document = read_jsonc(_read_file(path), str(path))
+        value = read_jsonc(_read_file(path), str(path))
     except ToolError as problem:
         problems.append(problem.message)
         return None
     except OSError as problem:
         problems.append(f"{path}: {problem.strerror}")
         return None
-    if isinstance(document, dict):
-        return document
-    problems.append(f"{path}: write an object")
-    return None
+    if value is None:
+        problems.append(f"{path}: write an object")
+    return value
 
 
 def _read_file(path: Path) -> bytes:
@@ -214,7 +272,7 @@ def _repeated(tools: list[ToolFile]) -> Iterator[str]:
     for tool in tools:
         other = first.setdefault(tool.label, tool)
         if other is not tool:
-            yield f"{tool.path}: {tool.label} is in {other.path.name} already; give it another version"
+            yield f"{tool.path}: {tool.label} is in {other.path.name} already, so it stands twice; give it another version"
 
 
 def _closed_to(crib: AnyCrib, load: Load, place: Path) -> Iterator[str]:

@@ -55,12 +55,16 @@ def bundle_new(opener: Opener[ProjectCrib], slug: str, *, name: str, description
         return make_bundle(crib, slug, name=name, description=description)
 
 
+strict_option = click.option("--strict", is_flag=True, help="Refuse other spellings, such as httpImpl.")
+
+
 @bundle.command("load")
 @click.argument("folder", metavar="DIR", type=click.Path(exists=True, file_okay=False))
+@strict_option
 @project_option
 @url_option
 @pass_opener
-def bundle_load(opener: Opener[ProjectCrib], folder: str, *, url: str | None) -> int:
+def bundle_load(opener: Opener[ProjectCrib], folder: str, *, url: str | None, strict: bool) -> int:
     """Make a bundle of a folder, with its tools.
 
     DIR holds bundle.json and a file for each version of a tool. If anything is wrong with a file, nothing is written. A
@@ -68,22 +72,23 @@ def bundle_load(opener: Opener[ProjectCrib], folder: str, *, url: str | None) ->
     is named, and the command ends with 1.
     """
     with opener.open_durable(url) as crib:
-        return load_bundle(crib, folder)
+        return load_bundle(crib, folder, strict=strict)
 
 
 @bundle.command("put")
 @click.argument("name", metavar="BUNDLE")
 @click.argument("file", metavar="FILE", type=click.Path(exists=True, dir_okay=False))
+@strict_option
 @project_option
 @url_option
 @pass_opener
-def bundle_put(opener: Opener[ProjectCrib], name: str, file: str, *, url: str | None) -> int:
+def bundle_put(opener: Opener[ProjectCrib], name: str, file: str, *, url: str | None, strict: bool) -> int:
     """Put one version of a tool into a bundle.
 
     FILE describes the tool and says its slug and version; BUNDLE is a slug or an id.
     """
     with opener.open_durable(url) as crib:
-        return put_tool(crib, name, file)
+        return put_tool(crib, name, file, strict=strict)
 
 
 @bundle.command("remove")

@@ -147,7 +147,7 @@ def build_tool(
 ) -> Tool:
     """Build the tool; raises one ToolError for all problems of the document."""
     check_address(document, address)
-    document.require(REQUIRED)
+    document.require(_samples(document))
     check_schema_version(document)
     check_built_in(document)
     document.switch("isEnabled")
@@ -181,6 +181,13 @@ def build_tool(
         origin=Origin(place=place) if place else None,
         warnings=document.report.warnings,
     )
+
+
+def _samples(document: Fields) -> dict[str, str]:
+    """The required keys with example values; that of `impl` fits the type."""
+    if document.values.get("type") == "go":
+        return {**REQUIRED, "impl": '{"goFunc": "the key of a registered function"}'}
+    return REQUIRED
 
 
 def check_schema_version(document: Fields) -> None:

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 MAX_SUMMARY = 249
 MAX_SUMMARY_LINES = 4
+# The build supplies it where it is not there.
+ERROR_TYPES = "_core/error-types.js"
 CHECKS = {"javascript": check_javascript, "python": check_python}
 KINDS = "write an error type such as VALIDATION, TRANSIENT or CONFLICT"
 # How long a tool that the conversation waits for may take, in milliseconds.
@@ -72,7 +74,7 @@ def build_tool(
     """The tool, or None if anything is wrong; the report says what."""
     report = Report(f"{spell_root(root)}/{spell_name(folder)}", {path.removeprefix(f"{folder}/") for path in unread})
     own = {path.removeprefix(f"{folder}/"): code for path, code in files.items()}
-    language = _check_handler(report, own)
+    language = _check_handler(report, own, folder, {*files, *shared, *unread, ERROR_TYPES})
     declared = _declaration(report, folder, own)
     summary = _summary(report, own)
     documentation = _documentation(report, own)
@@ -122,7 +124,7 @@ def warn_of_practices(file: SchemaFile, declared: Declaration) -> None:
     _warn_of_budget(file, declared)
 
 
-def _check_handler(report: Report, own: Mapping[str, bytes]) -> str:
+def _check_handler(report: Report, own: Mapping[str, bytes], folder: str, known: Collection[str]) -> str:
     """The language of the handler; empty if there is not exactly one."""
     found = [name for name in HANDLERS if name in own]
     if not found:
@@ -130,7 +132,7 @@ def _check_handler(report: Report, own: Mapping[str, bytes]) -> str:
             report.refuse("handler.js", 1, "is missing; write it, or handler.py, with an `execute` that runs the tool")
         return ""
     for name in found:
-        CHECKS[HANDLERS[name]](report, name, own[name])
+        CHECKS[HANDLERS[name]](report, name, own[name], folder, known)
     if len(found) > 1:
         report.refuse(found[1], 1, f"stands beside {found[0]}; keep one of the two")
         return ""

@@ -6,6 +6,7 @@ A handler that imports a file which is no part of its tool works on its author's
 from __future__ import annotations
 
 import ast
+import posixpath
 import re
 from functools import cache
 from typing import TYPE_CHECKING
@@ -17,7 +18,7 @@ from toolcrib.lib.python_source import parse_python
 from toolcrib.model.errors import ToolError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from tree_sitter import Language, Node
 
@@ -30,13 +31,18 @@ NOT_TAKEN = "is no part of the tool, as its path has a name that begins with a d
 CURE = "it is not there when the handler runs; move it to another name"
 LOADERS = frozenset({"import_module", "__import__", "run_path", "spec_from_file_location", "SourceFileLoader"})
 EXECUTE = "execute"
+# What Node adds to the path of a require.
+ENDINGS = ("", ".js", ".mjs", ".cjs", ".json", ".node", "/index.js", "/index.cjs")
 NO_JAVASCRIPT_EXPORT = "exports no `execute`; write `export async function execute({ args, context }) { … }`"
 NO_PYTHON_FUNCTION = "has no function `execute`; write `async def execute(args, context):`"
 POSITIONAL = 2
 
 
-def check_javascript(report: Report, name: str, code: bytes) -> None:
-    """Note a syntax error, or that nothing named `execute` is exported."""
+def check_javascript(report: Report, name: str, code: bytes, folder: str, known: Collection[str]) -> None:
+    """Note a syntax error, that nothing named `execute` is exported, or an import of a file that is not there.
+
+    `known` are the files of the tool and those that it shares, by their paths from the root of the folders.
+    """
     try:
         text = decode(code, f"{report.place}/{name}")
     except ToolError as error:
@@ -49,9 +55,21 @@ def check_javascript(report: Report, name: str, code: bytes) -> None:
     if not any(map(_exports_execute, root.named_children)):
         report.refuse(name, 1, NO_JAVASCRIPT_EXPORT)
     warn_of_javascript(report, name, text, root)
+    for source in _sources(root, skip="try_statement"):
+        path = source.text.decode("utf-8", "replace")[1:-1] if source.text else ""
+        if path.startswith(("./", "../")) and not _is_left_out(path.split("/")) and not _is_there(folder, path, known):
+            cure = f"put it into {folder}/, or into a folder beside it that begins with '_', or remove the import"
+            report.refuse(
+                name, source.start_point.row + 1, f"imports {show(path)}, which is no file of the tool; {cure}"
+            )
 
 
-def check_python(report: Report, name: str, code: bytes) -> None:
+def _is_there(folder: str, path: str, known: Collection[str]) -> bool:
+    place = posixpath.normpath(f"{folder}/{path}")
+    return any(f"{place}{ending}" in known for ending in ENDINGS)
+
+
+def check_python(report: Report, name: str, code: bytes, _folder: str, _known: Collection[str]) -> None:
     """Note a syntax error, or that no function `execute` takes two arguments."""
     # Only a handler in Python needs what reads plain Python files.
     try:
@@ -100,11 +118,13 @@ def _is_left_out(parts: list[str]) -> bool:
     return any(part not in HERE and is_foreign(part) for part in parts)
 
 
-def _sources(root: Node) -> Iterator[Node]:
-    """The texts that imports name, wherever they stand."""
+def _sources(root: Node, *, skip: str = "") -> Iterator[Node]:
+    """The texts that imports name, wherever they stand but in nodes of the type `skip`."""
     waiting = [root]
     while waiting:
         node = waiting.pop()
+        if skip and node.type == skip:
+            continue
         found = _source(node)
         if found is not None and _is_literal(found):
             yield found

@@ -78,7 +78,9 @@ def read() -> Callable[..., Reading]:
         }
         texts = {"schema": FIELDS, "summary": "Look a word up.\n", "doc": document(), "js": HANDLER, **changes}
         files = {f"{folder}/{names[name]}": _encoded(content) for name, content in texts.items() if content is not None}
-        return read_tool(ROOT, folder, files, {})
+        # What the handlers of these tests import.
+        beside = {f"{folder}/{name}": b"" for name in ("other.js", "a.json", "lib/a.js") if name in str(texts["js"])}
+        return read_tool(ROOT, folder, {**files, **beside}, {"_core/b.js": b""})
 
     return read
 

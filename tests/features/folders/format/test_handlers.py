@@ -243,3 +243,23 @@ def test_a_python_handler_that_imports_what_is_no_part_of_the_tool_is_warned_of(
     assert warnings_of(js=None, py=whole) == [f'handler.py:2: imports "{path}", {LEFT_OUT}']
     fine = "import os.path\nfrom . import a\nx = open('./.lib/a.py')\ndef execute(args, context): ..."
     assert warnings_of(js=None, py=fine) == []
+
+
+@pytest.mark.parametrize(
+    ("code", "path"),
+    [
+        ("import { a } from '../../lib/money.js';", "../../lib/money.js"),
+        ("import './missing.js';", "./missing.js"),
+        ("const a = require('../other-tool/a.js');", "../other-tool/a.js"),
+        ("export * from './gone.js';", "./gone.js"),
+    ],
+)
+def test_an_import_of_a_file_that_is_not_there_is_refused(code, path, faults):
+    cure = "put it into my-tool/, or into a folder beside it that begins with '_', or remove the import"
+    expected = f'handler.js:1: imports "{path}", which is no file of the tool; {cure}'
+    assert faults(js=f"{code}\nexport const execute = 1;") == [expected]
+
+
+def test_an_import_that_may_fail_is_not_refused(read):
+    code = "let a; try { a = require('./maybe.js'); } catch {}\nexports.execute = () => a;"
+    assert read(js=code).problems == ()

@@ -309,12 +309,28 @@ class TestRequirements:
     @pytest.mark.spec("S0-25", "S0-39")
     @pytest.mark.parametrize(
         ("value", "kind"),
-        [({"errors": "try again"}, "a mapping"), ("be quick", "text"), (5, "a number"), (True, "a boolean")],
+        [({"errors": 5}, "a mapping"), ("be quick", "text"), (5, "a number"), (True, "a boolean")],
     )
     def test_what_is_no_list_is_refused(self, compose, problems, value, kind):
         assert problems(compose(requirements=value)) == [
             f"requirements: must be a list, not {kind}; write one item per line: - …"
         ]
+
+    @pytest.mark.spec("S0-25", "S0-39")
+    def test_a_mapping_of_texts_is_read_with_a_warning_and_refused_in_strict_mode(self, compose):
+        text = compose(requirements={"errors": ["try again", "never raise"], "speed": "a second"})
+        request = read_request(text)
+        assert request.requirements == ("errors: try again", "errors: never raise", "speed: a second")
+        assert any("requirements: is a mapping" in warning for warning in request.warnings)
+        with pytest.raises(ToolError, match="requirements: is a mapping"):
+            read_request(text, strict=True)
+
+    def test_a_fence_around_the_example_is_left_out_with_a_warning(self, compose):
+        code = "from tools.word_counter import word_counter\n\nword_counter(text='a b')"
+        request = read_request(compose(example_usage=f"```python\n{code}\n```"))
+        assert request.function == "word_counter"
+        assert request.example_usage.strip() == code
+        assert any("example_usage: stands in a fence" in warning for warning in request.warnings)
 
     @pytest.mark.parametrize("count", [100, 101])
     def test_there_are_at_most_a_hundred(self, compose, problems, count):
@@ -368,7 +384,7 @@ class TestEverythingAtOnce:
             "      type: date\n"
             "  outputs: none\n"
             "  requirements:\n"
-            "    a: b\n"
+            "    a: 5\n"
             "  example_usage: 'f('\n"
         )
         with pytest.raises(ToolError) as caught:

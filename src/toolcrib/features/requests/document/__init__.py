@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from toolcrib.features.requests.document.fields import Fields
+    from toolcrib.lib.positions import Steps
     from toolcrib.model.toolrequest import Input
 
 
@@ -46,6 +47,8 @@ NAME = "github_stargazer_scraper"
 MAX_DESCRIPTION = 4_000
 MAX_REQUIREMENT = 2_000
 MAX_REQUIREMENTS = 100
+# A block of Markdown: the blank lines before it, and the code.
+FENCED = re.compile(r"(\s*)```[\w+-]*[ \t]*\n(.*?)\n?[ \t]*```\s*", re.DOTALL)
 MAX_WORD = 200
 SNAKE_CASE = re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)*")
 # No file or folder can have these names on Windows.
@@ -165,7 +168,7 @@ class _Reader:
         parameters, output_schema = parameters_of(root, inputs), output_schema_of(root, outputs)
         # With refused inputs or outputs the schemas are incomplete, so nothing is checked against them.
         sound = root.report.refused == before
-        code = root.text(CODE_FIELD, MAX_CODE)
+        code = self._unfenced(root.text(CODE_FIELD, MAX_CODE))
         usage = self._usage(code, name, inputs if sound else None)
         return ToolRequest(
             id=self._id(numbered=numbered),
@@ -255,9 +258,33 @@ class _Reader:
             self.root.refuse(name, f"{show(text)} contains characters that are not printable; write it on one line")
         return text
 
+    def _unfenced(self, code: str) -> str:
+        """The code of an example without the fence of Markdown around it; its lines stay where they are."""
+        found = FENCED.fullmatch(code)
+        if found is None:
+            return code
+        self.root.warn(CODE_FIELD, "stands in a fence (```), which is left out; write the code alone")
+        return f"{found[1]}\n{found[2]}\n"
+
+    def _requirement_items(self) -> list[tuple[Steps, object]]:
+        """The requirements one by one; of a mapping each with its key in front."""
+        written = self.root.values.get("requirements")
+        if not isinstance(written, dict) or not written or not all(map(_is_said, written.values())):
+            return self.root.items("requirements", MAX_REQUIREMENTS)
+        self.root.warn("requirements", "is a mapping, whose keys are read as the first words; write a list of texts")
+        found: list[tuple[Steps, object]] = []
+        for key, value in written.items():
+            for item in value if isinstance(value, list) else [value]:
+                text = f"{key}: {item}" if isinstance(item, str) else item
+                found.append(((*self.root.at, "requirements", key), text))
+        if len(found) > MAX_REQUIREMENTS:
+            self.root.refuse("requirements", f"has {len(found)} items, the limit is {MAX_REQUIREMENTS}; leave some out")
+            return []
+        return found
+
     def _requirements(self) -> tuple[str, ...]:
         found = []
-        for at, item in self.root.items("requirements", MAX_REQUIREMENTS):
+        for at, item in self._requirement_items():
             if isinstance(item, dict):
                 self.root.report.refuse(at, "is a mapping because of the colon in it; quote this line")
             elif not isinstance(item, str) or not item.strip():
@@ -275,6 +302,11 @@ class _Reader:
         known = {*KEYS} if "experiment_blocked" in self.root else {*KEYS, EXPERIMENT_ALIAS}
         self.root.warn_of_unknown_keys(known)
         return {name: value for name, value in self.root.values.items() if name not in known}
+
+
+def _is_said(value: object) -> bool:
+    """Whether it is a text, or a list of texts."""
+    return all(isinstance(item, str) for item in (value if isinstance(value, list) else [value]))
 
 
 def _is_day(digits: str) -> bool:

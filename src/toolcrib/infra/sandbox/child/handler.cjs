@@ -98,13 +98,17 @@ function finish(call, answer) {
 }
 
 function contextOf(call, { clientId, tool, session, voice }) {
+  const capabilities = {
+    messaging: { send: async (message) => ask(call, "messaging.send", `"do":"send","message":${jsonOf("messaging.send", message)}`) },
+    voice: { isActive: () => voice === true },
+    audit: { log: (event, data) => audit(call, event, data) },
+  };
   return {
     clientId,
     tool,
     session,
-    messaging: { send: async (message) => ask(call, "messaging.send", `"do":"send","message":${jsonOf("messaging.send", message)}`) },
-    voice: { isActive: () => voice === true },
-    audit: { log: (event, data) => audit(call, event, data) },
+    ...capabilities,
+    capabilities, // where some authors look for them
     progress: (progress, total = null, message = "") => {
       const figures = `"progress":${jsonOf("progress", progress)},"total":${jsonOf("progress", total)}`;
       tell(call, "progress", `"do":"progress",${figures},"message":${jsonOf("progress", message)}`);

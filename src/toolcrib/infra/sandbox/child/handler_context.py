@@ -59,7 +59,8 @@ class HandlerSession:
         session = Facts({**facts["session"], "state": MappingProxyType(facts["session"]["state"])})
         parts = {"messaging": _Messaging(line), "voice": _Voice(facts["voice"]), "audit": _Audit(line)}
         known = {"clientId": facts["clientId"], "tool": Facts(facts["tool"]), "session": session}
-        return Facts({**known, **parts, **_Client(line).methods()})
+        # Some authors look for them under `capabilities`.
+        return Facts({**known, **parts, "capabilities": Facts(parts), **_Client(line).methods()})
 
     def __exit__(
         self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
