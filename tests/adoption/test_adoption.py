@@ -216,6 +216,9 @@ def make(crib: Crib, own: list[Tool], call: dict[str, Any]) -> Result:
     name = call.get("tool") or (own[0].name if own else "?")
     if len(own) == 1 and crib.find(name) is None:
         name = own[0].name
+    # A sub-command goes by the name of its program too.
+    named = [tool.name for tool in own if getattr(tool.run, "action", "") == name]
+    name = named[0] if named and crib.find(name) is None else name
     first = json.loads(call["arguments_json"]) if "arguments_json" in call else call.get("arguments", {})
     spellings = [first, *map(json.loads, call.get("also_arguments_json", []))]
     entry = crib.find(name)

@@ -238,3 +238,36 @@ async def test_a_file_that_offers_nothing_is_reported_with_its_cure(project, wri
     assert problem.message.endswith(
         "helper.js:1: it runs nothing and exports nothing; write export before function helper"
     )
+
+
+PROGRAM = """import argparse, json
+parser = argparse.ArgumentParser(description="Show words")
+sub = parser.add_subparsers(required=True)
+show = sub.add_parser("show", help="show a word")
+show.add_argument("word")
+show.add_argument("--loud", action="store_true")
+print(json.dumps(vars(parser.parse_args())))
+"""
+
+
+async def test_sub_commands_of_a_python_program_are_tools(write, call):
+    write("words.py", PROGRAM)
+    assert await call("words_show", word="-hi", loud=True) == {"word": "-hi", "loud": True}
+
+
+async def test_a_python_script_with_metadata_gets_its_options(project):
+    folder = project / ".ai" / "tools" / "text"
+    folder.mkdir(parents=True)
+    head = "".join(
+        f'__{name}__ = "{value}"\n'
+        for name, value in {
+            "version": "1.0.0",
+            "tool_type": "python",
+            "executor_id": "python_runtime",
+            "category": "text",
+        }.items()
+    )
+    (folder / "words.py").write_text(f'{head}__tool_description__ = "Show words; fails never"\n{PROGRAM}')
+    async with Crib(project) as crib:
+        assert not crib.problems
+        assert (await crib.call("words-show", word="hi")).value == '{"word": "hi", "loud": false}'

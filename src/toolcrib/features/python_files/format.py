@@ -11,9 +11,11 @@ import ast
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from toolcrib.lib.command_line import COMMAND_LINE
 from toolcrib.lib.names import is_capability
 from toolcrib.lib.python_declarations import read_docstring, read_options
 from toolcrib.lib.python_hints import HintError, SyntaxHints, read_answer, read_parameters, writable
+from toolcrib.lib.python_program import read_python_program
 from toolcrib.lib.python_source import (
     BASE_TOOL_CURE,
     ClassTable,
@@ -25,13 +27,14 @@ from toolcrib.lib.python_source import (
 )
 from toolcrib.lib.schema import check_parameters, check_schema
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.model.tool import Behaviour, Chained, Cost, Origin, RetryPolicy, Script, SideEffects, Tool
+from toolcrib.model.tool import Behaviour, Chained, Convention, Cost, Origin, RetryPolicy, Script, SideEffects, Tool
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
     from typing import Any
 
+    from toolcrib.lib.command_line import CommandLine
     from toolcrib.lib.python_source import AnyFunction
 
 OTHER_FILES = frozenset({"conftest", "setup"})
@@ -87,6 +90,8 @@ class PlainFile:
         refuse_base_tools(module, str(path))
         file = _File(path, code, module, ClassTable(module))
         _refuse_relative_imports(file)
+        if (programs := _programs(file)) is not None:
+            return programs
         chosen = _choose(file)
         tools = [_read(file, function, len(chosen)) for function in chosen]
         if not file.warnings:
@@ -124,6 +129,60 @@ def _refuse_relative_imports(file: _File) -> None:
             cure = f"from {statement.module} import {names}" if statement.module else f"import {names}"
             message = f"{file.path}:{statement.lineno}: {written[:80]} is a relative import, and a file here is no part of a package"
             raise ToolError(Kind.VALIDATION, f"{message}; put what it needs beside it and write: {cure[:80]}")
+
+
+# A file that is a program: its options are what it takes.
+
+
+def _programs(file: _File) -> list[Tool] | None:
+    """The tools of a program that reads its own options: one, or one for each sub-command; None for a file of functions."""
+    named = {file.path.stem.replace("-", "_"), "run"}
+    functions = [node for node in file.module.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    # A function of the file's name that takes something is the tool, and the program only another way to it.
+    is_function = any(node.name in named and (node.args.args or node.args.kwonlyargs) for node in functions)
+    if is_function or _assigned(file.module, TOOLS) is not None:
+        return None
+    line = read_python_program(file.module)
+    if line is None:
+        return None
+    if line.problems:
+        problems = [f"{file.path}:{number}: {text}" for number, text in line.problems]
+        raise ToolError(Kind.VALIDATION, "\n".join(problems), details={"problems": problems})
+    about = read_docstring(ast.get_docstring(file.module, clean=False)).summary
+    actions = line.actions or {"": line}
+    return [_program(file, action, part, part.summary or line.summary or about) for action, part in actions.items()]
+
+
+def _program(file: _File, action: str, line: CommandLine, summary: str) -> Tool:
+    path, requires = file.path, _requires(file)
+    joint = "_" if "_" in path.stem or "-" not in path.stem else "-"
+    script = Script(path=path, code=file.code, language="python", entry="", convention=Convention.ARGV)
+    run = Chained(
+        kind=script.kind,
+        tool_type="file",
+        executor="python_runtime",
+        folder=path.parent,
+        config={COMMAND_LINE: line.to_config()},
+        script=script,
+        action=action,
+    )
+    parameters = line.to_schema()
+    check_parameters(parameters, f"{path}: parameters")
+    name = f"{path.stem}{joint}{action.replace('-', joint)}" if action else path.stem
+    about = [] if summary else [f"{path}:1: nothing describes it; write a docstring at its top"]
+    try:
+        return Tool(
+            name=name,
+            description=writable(summary) or path.stem.replace("_", " ").capitalize(),
+            parameters=parameters,
+            run=run,
+            requires=requires or frozenset(),
+            source_type="file",
+            origin=Origin(place=str(path)),
+            warnings=tuple(about),
+        )
+    except ToolError as error:
+        raise ToolError(error.kind, f"{path}: {error.message}") from None
 
 
 # Which functions are tools.

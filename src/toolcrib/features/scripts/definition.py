@@ -196,7 +196,8 @@ def _call(report: Report, identity: Identity, options: Options, form: Form) -> _
 def _forms(report: Report, identity: Identity) -> list[Form]:
     """What can be called: as declared, or each sub-command of a program that declares nothing."""
     forms = read_forms(report, identity)
-    program = read_program(report.metadata) if _is_run(identity) else None
+    is_program = _is_run(identity) and _entry(report, forms[0]) is PROGRAM
+    program = read_program(report.metadata) if is_program else None
     if program is None or program.line is None or not program.line.actions or len(forms) > 1:
         return forms
     if forms[0].action or forms[0].declared.inputs is not None:

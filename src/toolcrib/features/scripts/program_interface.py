@@ -11,6 +11,7 @@ from toolcrib.lib.bash_program import read_bash_program, uses_odd_places
 from toolcrib.lib.command_line import COMMAND_LINE, SPREAD, CommandLine
 from toolcrib.lib.documents import decode
 from toolcrib.lib.javascript_program import Program, is_positional, read_javascript_program
+from toolcrib.lib.python_program import read_python_program
 from toolcrib.model.tool import Convention
 
 if TYPE_CHECKING:
@@ -38,6 +39,9 @@ class Use:
 
 def read_program(metadata: Metadata) -> Program | None:
     """What the code says; None for a language that is read elsewhere."""
+    if metadata.module is not None:
+        line = read_python_program(metadata.module)
+        return None if line is None else Program(summary=line.summary, line=line)
     if metadata.language not in {BASH, JAVASCRIPT}:
         return None
     return _read(metadata.language, metadata.code, metadata.path.stem, str(metadata.path))
