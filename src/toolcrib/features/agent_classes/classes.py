@@ -305,7 +305,7 @@ class AgentClassConverter:
         registered = [tool for value in values for tool in _registered_in(value)]
         instances = [value for value in (*registered, *values) if _is_agent_tool(value)]
         classes = [value for value in values if isinstance(value, type) and _is_agent_class(value)]
-        own = [kind for kind in classes if kind.__module__ == module.__name__]
+        own = [kind for kind in classes if kind.__module__ == module.__name__ and not inspect.isabstract(kind)]
         return [*instances, *(kind for kind in own if not _is_used(kind, instances, classes))]
 
     def functions_among(self, values: Iterable[object]) -> dict[str, Callable[..., object]]:
