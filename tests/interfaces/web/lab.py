@@ -6,7 +6,7 @@ from toolcrib import Kind, ToolError, tool
 
 MARKUP = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>\x1b[31mred\x1b[0m"
 # The largest that a project takes, and larger ones.
-FIELDS, LEVELS = 4_000, 25
+FIELDS, LEVELS = 1_500, 25
 TOO_MANY_FIELDS, TOO_MANY_LEVELS = 10_000, 100
 
 
