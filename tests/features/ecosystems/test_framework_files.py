@@ -361,6 +361,34 @@ def test_what_an_author_raises_for_the_model_arrives_in_their_words(crib_of):
     assert error_of(crib, "vat", net=1) == "key.py cannot be loaded: RuntimeError: OPENAI_API_KEY is not set"
 
 
+def test_a_default_that_is_a_field_means_its_default(crib_of):
+    pytest.importorskip("pydantic")
+    crib = crib_of(
+        many__py='''
+        from fastmcp import FastMCP
+        from pydantic import Field
+        mcp = FastMCP("x")
+        @mcp.tool
+        def many(text: str = Field(description="What"), times: int = Field(default=2, ge=1), more: list[str] = Field(default_factory=list)) -> str:
+            """Repeat."""
+            return text * times + "".join(more)
+        '''
+    )
+    assert own(crib)["many"].parameters == {
+        "type": "object",
+        "properties": {
+            "text": {"type": "string", "description": "What"},
+            "times": {"type": "integer", "minimum": 1, "default": 2},
+            "more": {"type": "array", "items": {"type": "string"}},
+        },
+        "required": ["text"],
+        "additionalProperties": False,
+    }
+    assert value_of(crib, "many", text="a") == "aa"
+    assert value_of(crib, "many", text="a", times=1, more=["b"]) == "ab"
+    assert "times" in error_of(crib, "many", text="a", times=0)
+
+
 def test_content_and_artifact_gives_the_content(crib_of):
     crib = crib_of(
         pair__py='''

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from toolcrib.features.ecosystems.definitions import fit, read_definitions
+from toolcrib.features.ecosystems.field_defaults import without_field_defaults
 from toolcrib.features.ecosystems.file_names import FileNames
 from toolcrib.features.ecosystems.frameworks import OPEN_WEBUI, PACKAGES, SMOLAGENTS
 from toolcrib.features.ecosystems.injected_arguments import read_injected, refuse_injected_fields
@@ -248,7 +249,7 @@ class _Reader:
                 return {"additionalProperties": False, **schema}
             hints.warnings.clear()  # a class from elsewhere; the signature tells the same
         skip = frozenset((*given, *self._excluded(found), *(("self",) if found.owner is not None else ())))
-        return read_parameters(found.function, hints, docstring, skip=skip)
+        return read_parameters(without_field_defaults(found.function, self._names), hints, docstring, skip=skip)
 
     def _inputs(self, found: Found) -> dict[str, object]:
         """The schema that the class attribute `inputs` of smolagents is."""

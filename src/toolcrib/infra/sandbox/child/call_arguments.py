@@ -98,10 +98,11 @@ def call_by_name(
     values = dict(arguments)
     if PROJECT not in values and PROJECT in (*signature.positional, *signature.keyword_only):
         values[PROJECT] = job["project"]
-    _refuse_others(signature, {**values, **(given or {})})
+    given = {**_field_defaults(signature, {**values, **(given or {})}), **(given or {})}
+    _refuse_others(signature, {**values, **given})
     hints = Hints(signature, source)
     values = {name: hints.convert(name, value) for name, value in values.items()}
-    positional, values = _by_position(signature, {**values, **(given or {})})
+    positional, values = _by_position(signature, {**values, **given})
     return function(*positional, **values)
 
 
@@ -187,6 +188,19 @@ def _list(name: str, value: object) -> list[object]:
     if isinstance(value, list):
         return value
     raise ArgumentsError(f"{name}: {value!r:.80} is not a list")
+
+
+def _field_defaults(signature: Signature, values: Mapping[str, object]) -> dict[str, object]:
+    """What `limit: int = Field(default=10)` means where the argument is not given: frameworks read it so."""
+    found: dict[str, object] = {}
+    for name, default in signature.defaults.items():
+        if name in values or type(default).__name__ != "FieldInfo" or not hasattr(default, "get_default"):
+            continue
+        value = default.get_default(call_default_factory=True)
+        if type(value).__name__ == "PydanticUndefinedType":
+            raise ArgumentsError(f"{signature.name} needs {name}, which the call does not give")
+        found[name] = value
+    return found
 
 
 def _refuse_others(signature: Signature, values: Mapping[str, object]) -> None:
