@@ -235,6 +235,11 @@ class Crib:
         lint: TextLint = self._resources.get("text_lint")
         return [*tool.warnings, *([problem] if problem else []), *lint.of_tool(tool)]
 
+    def ignored_files(self) -> list[str]:
+        """Files in folders of tools that are no tools, each with the reason."""
+        places = [str(tool.origin) for tool in self.tools if tool.origin is not None]
+        return self._scripts.ignored_files([*places, *(problem.message for problem in self.problems)])
+
     def misleading_tools(self) -> list[str]:
         """Which tools imitate or speak of others, so that a model may take one for the other."""
         lint: TextLint = self._resources.get("text_lint")

@@ -3,6 +3,7 @@
 import pytest
 
 from toolcrib import Crib, Kind, ToolError
+from toolcrib.__main__ import main
 from toolcrib.infra.programs.node_runtime import type_options
 from toolcrib.model.tool import Script
 
@@ -271,3 +272,15 @@ async def test_a_python_script_with_metadata_gets_its_options(project):
     async with Crib(project) as crib:
         assert not crib.problems
         assert (await crib.call("words-show", word="hi")).value == '{"word": "hi", "loud": false}'
+
+
+def test_files_that_are_no_tools_are_named_with_the_reason(project, write, capsys):
+    write("data.json", '{"a": 1}')
+    write("wish.yaml", "tool_request:\n  name: x\n")
+    write("say.sh", "echo hi\n")
+    assert main(["check", "-C", str(project)]) == 0
+    said = capsys.readouterr().out
+    assert "tools/data.json: it describes no tool; name tool_type and executor_id if it should" in said
+    assert "tools/wish.yaml: it is a request for a tool; submit it: crib request submit wish.yaml" in said
+    assert "ignored: " in said
+    assert "say.sh: it" not in said

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from toolcrib.core.call_state import AccessSettings, missing_grants
 from toolcrib.features.scripts.chain import LIBRARY, SINK, resolve
+from toolcrib.features.scripts.program_files import SUFFIXES, why_ignored
 from toolcrib.features.scripts.sink import open_sink
+from toolcrib.infra.files import read_beginning
 from toolcrib.infra.sandbox.environments import prepare
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Chained, Handler, Script
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
     from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
@@ -21,6 +24,9 @@ if TYPE_CHECKING:
     from toolcrib.model.tool import Entry, Tool
 
 PYTHON = "python"
+MAX_LISTED = 10_000
+MAX_READ = 64_000
+OURS = frozenset({"tool_registry.json"})
 
 
 class Scripts:
@@ -48,6 +54,18 @@ class Scripts:
             raise ToolError(Kind.VALIDATION, message)
         search_path = self._resources.environment.get("PATH", "")
         return prepare(path, code, envs=environments, search_path=search_path, progress=say, packages=packages)
+
+    def ignored_files(self, places: Collection[str]) -> list[str]:
+        """Files in the folders of tools that are no tools, each with the reason; `places` are those of tools and problems."""
+        found: list[str] = []
+        for folder in self._resources.tool_folders():
+            names = sorted(islice(folder.iterdir(), MAX_LISTED)) if folder.is_dir() else []
+            for path in names:
+                is_seen = any(place.startswith(f"{path}:") or place == str(path) for place in places)
+                if path.suffix in SUFFIXES and path.name not in OURS and path.name[:1] not in "_." and not is_seen:
+                    code = read_beginning(path, MAX_READ) or b""
+                    found.append(f"{path}: {why_ignored(path, code)}")
+        return found
 
     def open_sink(self, entry: Entry, arguments: Mapping[str, object]) -> AbstractAsyncContextManager[Sink]:
         """Open a sink to write events to."""

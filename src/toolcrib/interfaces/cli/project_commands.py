@@ -208,6 +208,7 @@ def check_tools(crib: Crib, names: Sequence[str], *, strict: bool, as_json: bool
     else:
         _say_all("problem", problems)
         _say_all("warning", warnings)
+        _say_all("ignored", [] if names else crib.ignored_files())
         say(f"{count(len(tools), 'tool')}, {count(len(problems), 'problem')}, {count(len(warnings), 'warning')}")
     return ExitCode.FAILED if problems or (strict and warnings) else ExitCode.DONE
 
