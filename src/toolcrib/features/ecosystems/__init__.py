@@ -19,7 +19,7 @@ MENTIONS = (
         b"mcp",
         b"class Tools",
     ),
-    *(b"parameters", b"input_schema", b"function_declarations", b"functionDeclarations"),
+    *(b'"parameters"', b"'parameters'", b"input_schema", b"function_declarations", b"functionDeclarations"),
 )
 
 
