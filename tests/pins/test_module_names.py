@@ -26,6 +26,7 @@ OTHERS = {
     "toolcrib.route": "what layers of the HTTP application tell each other about a request",
     "toolcrib.request_id": "likewise",
     "toolcrib.caller": "likewise",
+    "toolcrib.holder": "likewise",
     "toolcrib.request": "likewise",
 }
 # Loggers have names of their own; outside of this call such a name must be that of a logger too.
