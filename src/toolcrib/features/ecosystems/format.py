@@ -354,7 +354,7 @@ class _Reader:
         return self._tool(interface, {"kind": "function", "name": function.name, "whole": fitted.takes_whole}, function)
 
     def _tool(self, interface: _Interface, binding: dict[str, object], function: AnyFunction, **more: object) -> Tool:
-        place = f"{self._place}:{function.lineno}"
+        place = f"{self._path}:{function.lineno}"
         check_schema(interface.parameters, f"{place}: parameters")
         script = Script(
             path=self._path,
@@ -376,7 +376,8 @@ class _Reader:
             ),
             requires=_requires(self._module, self._path),
             source_type="file",
-            origin=Origin(place=str(self._path), line=function.lineno),
+            # Of a definition in JSON, the definition: it says what the tool is.
+            origin=Origin(place=str(self._place), line=function.lineno if self._place == self._path else 1),
             warnings=interface.warnings,
             **more,  # type: ignore[arg-type]  # fields of a Tool, by their names
         )
