@@ -1,7 +1,7 @@
 """Everything that is wrong with a schema, told at once."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from soaks import examples
@@ -138,6 +138,7 @@ SCHEMAS = st.recursive(
 )
 
 
+@example(schema={"type": None, "$schema": "#/$defs/a"})
 @settings(max_examples=examples(300))
 @given(schema=st.dictionaries(WORDS, SCHEMAS, max_size=4))
 def test_a_schema_has_problems_exactly_if_it_is_not_let_in(schema):

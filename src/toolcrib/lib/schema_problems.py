@@ -337,7 +337,11 @@ def _refused_by_draft(schema: Mapping[str, object]) -> Iterator[Fault]:
     if unknown := _unknown_draft(draft):
         yield ("$schema",), unknown
         schema, draft = {**schema, "$schema": CURRENT}, CURRENT
-    judge = _judge_of_schemas(str(draft))
+    try:
+        judge = _judge_of_schemas(str(draft))
+    except ValueError:
+        # A name of a draft that leads nowhere, such as `#/$defs/a`: the engine reads the schema as the current draft.
+        judge = _judge_of_schemas(CURRENT)
     for place, node in Graph(schema).nodes.items():
         yield from _node_faults(judge, place, node.schema)
 
