@@ -315,5 +315,6 @@ export type MessageId = keyof typeof english;
 
 // The text of an id, with {names} replaced.
 export function t(id: MessageId, values: Record<string, string | number> = {}): string {
-  return english[id].replace(/\{(\w+)\}/g, (whole, name: string) => String(values[name] ?? whole));
+  // Words of the server, such as scopes, may be newer than this table.
+  return ((english[id] as string | undefined) ?? id.slice(id.lastIndexOf(".") + 1)).replace(/\{(\w+)\}/g, (whole, name: string) => String(values[name] ?? whole));
 }
