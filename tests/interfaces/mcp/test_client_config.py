@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import tomllib
 from pathlib import Path
 
@@ -67,3 +68,34 @@ def test_what_cannot_be_added_to_is_left_to_a_person_with_the_entry_to_paste(tmp
         plan_change(McpClient.CLAUDE_CODE, tmp_path, tmp_path)
     assert '"crib"' in refused.value.message
     assert "by hand" in refused.value.message
+
+
+@pytest.mark.parametrize("client", [str(client) for client in McpClient])
+def test_install_shows_the_change_writes_it_when_told_and_the_program_in_it_starts(tmp_path, monkeypatch, cli, client):
+    project, home = tmp_path / "project", tmp_path / "home"
+    for folder in (project, home):
+        folder.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    shown = cli("mcp", "install", client, "-C", str(project))
+    assert (shown.code, "write it with --write" in shown.out) == (0, True)
+    assert not [file for file in tmp_path.rglob("*") if file.is_file()]
+
+    written = cli("mcp", "install", client, "-C", str(project), "--write")
+    [file] = [file for file in tmp_path.rglob("*") if file.is_file()]
+    assert (written.code, str(file) in written.out) == (0, True)
+    document = tomllib.loads(file.read_text()) if client == "codex" else json.loads(file.read_text())
+    [servers] = document.values()
+    entry = servers["crib"]
+    # A client that a desktop starts has no PATH that leads here.
+    started = [entry["command"], *entry["args"]]
+    done = subprocess.run(started, input=b"{\n", capture_output=True, timeout=60, check=True, env={"PATH": "/nowhere"})
+    assert json.loads(done.stdout)["error"]["code"] == -32700
+    assert "has it already" in cli("mcp", "install", client, "-C", str(project), "--write").out
+
+
+@pytest.mark.parametrize("client", [McpClient.CURSOR, McpClient.CODEX])
+def test_an_entry_with_the_name_of_the_program_counts_as_one_with_its_path(tmp_path, client):
+    by_name = plan_change(client, tmp_path, tmp_path)
+    by_name.path.parent.mkdir(parents=True)
+    by_name.path.write_text(by_name.text)
+    assert plan_change(client, tmp_path, tmp_path, program="/opt/bin/crib").entry == ""

@@ -102,6 +102,18 @@ async def test_who_watches_the_list_hears_of_the_tool_that_was_built(client_of, 
     assert "slug_maker" in await names_of(session)
 
 
+@pytest.mark.parametrize(
+    ("limit", "listed"),
+    [
+        (3, {"present", "request_tool", "watch_request"}),
+        (2, {"search_tools", "describe_tool", "call_tool", "request_tool", "watch_request"}),
+    ],
+)
+async def test_the_tools_to_ask_for_others_count_against_the_limit_of_the_list(client_of, limit, listed):
+    client = client_of(present, requests={"missing": True}, mcp={"list_limit": limit})
+    assert await names_of(client) == listed
+
+
 async def test_without_the_setting_nobody_asks_for_tools(client_of):
     client = client_of(present)
     assert await names_of(client) == {"present"}

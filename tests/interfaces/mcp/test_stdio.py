@@ -224,6 +224,22 @@ def test_the_first_answer_loads_neither_an_event_loop_nor_the_tools(project):
     assert json.loads(done.stdout)["id"] == 1
 
 
+@pytest.mark.usefixtures("start")
+def test_listing_and_calling_load_neither_the_official_package_nor_pydantic(project):
+    asked = [("tools/list", {}), ("tools/call", {"name": "add", "arguments": {"first": 1, "second": 2}})]
+    messages = [
+        {"jsonrpc": "2.0", "id": place, "method": method, "params": {**params, "_meta": meta()}}
+        for place, (method, params) in enumerate(asked)
+    ]
+    command = [sys.executable, "-X", "importtime", "-m", "toolcrib", "mcp", "-C", str(project)]
+    sent = "".join(f"{json.dumps(message)}\n" for message in messages)
+    done = subprocess.run(command, input=sent, capture_output=True, text=True, timeout=60, check=True)
+    assert ["result" in json.loads(line) for line in done.stdout.splitlines()] == [True, True]
+    imported = {line.rpartition("|")[2].strip().partition(".")[0] for line in done.stderr.splitlines()}
+    assert "toolcrib" in imported
+    assert not imported & {"mcp", "mcp_types", "pydantic", "pydantic_core"}
+
+
 def test_a_project_that_cannot_be_opened_is_told_on_standard_error(start, project):
     (project / "toolcrib.toml").write_text("[no_such_table]\nkey = 1\n")
     program = start()

@@ -165,6 +165,41 @@ async def test_a_question_is_an_answer_that_the_client_repeats_the_call_with(cli
     assert told.result["content"][0]["text"] == "Hello, Ada"
 
 
+@pytest.mark.parametrize(("first", "second", "heard"), [("info", None, False), (None, "info", True)])
+async def test_a_repeated_request_says_for_itself_what_it_wants_to_hear(client_of, first, second, heard):
+    @tool
+    async def ask_and_tell(context: Context) -> str:
+        """Ask, then log and tell of progress."""
+        await context.elicit("?", {"type": "object", "properties": {}}, key="k")
+        context.log("info", "after")
+        return "done"
+
+    def said(level: str | None) -> dict:
+        return meta() if level is None else meta(**{f"{META}logLevel": level})
+
+    client = client_of(ask_and_tell)
+    asked = (await client.call("ask_and_tell", _meta=said(first))).result
+    answered = {"requestState": asked["requestState"], "inputResponses": {"k": {"action": "accept", "content": {}}}}
+    told = await client.call("ask_and_tell", _meta=said(second), **answered)
+    assert told.result["content"][0]["text"] == "done"
+    assert ("notifications/message" in [message.get("method") for message in told.messages]) is heard
+
+
+async def test_a_repeated_request_is_asked_only_what_it_declares_itself_able_to_answer(client_of):
+    @tool
+    async def ask_twice(context: Context) -> str:
+        """Ask the user, then the folders."""
+        await context.elicit("?", {"type": "object", "properties": {}}, key="k")
+        return str(await context.roots())
+
+    client = client_of(ask_twice)
+    asked = (await client.call("ask_twice")).result
+    answered = {"requestState": asked["requestState"], "inputResponses": {"k": {"action": "accept", "content": {}}}}
+    told = await client.call("ask_twice", _meta=meta(capabilities={"elicitation": {}}), **answered)
+    assert (told.status, told.error["code"]) == (400, -32021)
+    assert told.error["data"] == {"requiredCapabilities": {"roots": {}}}
+
+
 async def test_answers_that_come_with_the_call_are_taken_at_once(client):
     told = await client.call("ask_name", inputResponses={"name": {"action": "decline"}})
     assert told.result["content"][0]["text"] == "decline"

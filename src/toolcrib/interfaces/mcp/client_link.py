@@ -67,21 +67,21 @@ class RequestLink:
     """The way to the client of one request; questions are put by the wire that it speaks."""
 
     def __init__(self, peer: Peer, request: Request, outlet: Outlet) -> None:
-        self.peer = peer
         # The capability that a question was refused for.
         self.missing = ""
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
         self._numbers = itertools.count(1)
-        self.attach(request, outlet)
+        self.attach(peer, request, outlet)
 
     @property
     def can_ask(self) -> bool:
         """Whether the client has declared that it answers any question."""
         return any(isinstance(self.peer.capabilities.get(name), dict) for name in CAPABILITIES.values())
 
-    def attach(self, request: Request, outlet: Outlet) -> None:
-        """Send to this request from now on."""
+    def attach(self, peer: Peer, request: Request, outlet: Outlet) -> None:
+        """Send to this request from now on, as far as it wants to hear and can be asked."""
+        self.peer = peer
         token = request.meta.get("progressToken")
         is_token = (isinstance(token, str) and len(token) <= MAX_TOKEN_LETTERS) or type(token) is int
         self._token = token if is_token else None

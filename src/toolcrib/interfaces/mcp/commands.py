@@ -11,7 +11,7 @@ import click
 from toolcrib.client.connection import TOKEN_VARIABLE
 from toolcrib.infra.files.durable import replace
 from toolcrib.interfaces.mcp.bridge import bridge_server
-from toolcrib.interfaces.mcp.client_config import McpClient, plan_change
+from toolcrib.interfaces.mcp.client_config import McpClient, own_program, plan_change
 from toolcrib.interfaces.mcp.stdio_command import serve_project
 from toolcrib.toolkit.cli import ExitCode, WrongUseError, say
 from toolcrib.toolkit.cli.group import pass_opener, project_option, url_option
@@ -50,7 +50,7 @@ def install(opener: Opener[Crib], client: str, *, write: bool) -> int:
 
     What stands in the file stays there. An entry of the same name, or a file with comments, is left to you.
     """
-    change = plan_change(McpClient(client), opener.folder.resolve(), Path.home())
+    change = plan_change(McpClient(client), opener.folder.resolve(), Path.home(), program=own_program())
     if not change.entry:
         say(f"{change.path} has it already")
         return ExitCode.DONE

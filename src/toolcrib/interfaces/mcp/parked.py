@@ -70,7 +70,7 @@ class ParkedRequests:
             parked = self._begin(request, peer, outlet, answers, work)
         else:
             parked = self._take(state, request, peer)
-            parked.link.attach(request, outlet)
+            parked.link.attach(peer, request, outlet)
             # An answer that does not fit answers nothing: the question is asked again, under a new state.
             with suppress(ToolError):
                 parked.link.give(answers)

@@ -136,18 +136,22 @@ class ToolList:
                 found.append(self.serve(tool))
             except ToolError as problem:
                 logger.warning("%s is not offered to MCP clients: %s", tool.name, problem.message)
-        is_searched = len(found) > self._limit
+        is_searched = len(found) + len(definitions(search=False, requests=self._offers_requests())) > self._limit
         if is_searched:
             found = [served for served in found if served.tool.name in self._always or served.name in self._always]
         return Listed(generation, sorted(found, key=lambda served: served.name), is_searched=is_searched)
 
     def _prepare(self, listed: Listed, wire: Wire) -> list[orjson.Fragment]:
         shown = [served.definition(wire) for served in listed.tools]
-        if own := definitions(search=listed.is_searched, requests=self._asks and current_view() is None):
+        if own := definitions(search=listed.is_searched, requests=self._offers_requests()):
             names = {definition["name"] for definition in own}
             shown = [*own, *(definition for definition in shown if definition["name"] not in names)]
         pages = [shown[start : start + PAGE] for start in range(0, len(shown), PAGE)] or [[]]
         return [_write_page(page, number, len(pages), wire) for number, page in enumerate(pages)]
+
+    def _offers_requests(self) -> bool:
+        """Whether the current caller may ask for missing tools; one that sees only some tools may not."""
+        return self._asks and current_view() is None
 
 
 def _write_page(tools: list[Params], number: int, pages: int, wire: Wire) -> orjson.Fragment:
