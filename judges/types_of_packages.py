@@ -57,7 +57,8 @@ def order(order: Order, box: Box, site: HttpUrl, count: Annotated[int, Field(ge=
 
 def tables() -> list[tuple[list[str], list[str]]]:
     """The rows below the heading about packages, each with the head of its table."""
-    found, head = [], []
+    found: list[tuple[list[str], list[str]]] = []
+    head: list[str] = []
     for line in PAGE.read_text("utf-8").partition("## Values of other packages")[2].splitlines():
         cells = [cell.strip() for cell in line.split("|")][1:-1]
         if not cells:

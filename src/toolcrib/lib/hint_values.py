@@ -457,11 +457,11 @@ def _model_maker(kind: Any) -> Revive | None:
     """What makes a model of pydantic, or another of its types such as HttpUrl; pydantic is not ours and is never imported."""
     for method in ("model_validate", "parse_obj"):  # of version 2, and of version 1
         if hasattr(kind, method):
-            return getattr(kind, method)  # type: ignore[no-any-return]
+            return getattr(kind, method)  # type: ignore[no-any-return]  # pydantic is not known here
     pydantic: Any = sys.modules.get("pydantic")
     if pydantic is None or kind.__module__.partition(".")[0] not in {"pydantic", "pydantic_core"}:
         return None
-    return pydantic.TypeAdapter(kind).validate_python  # type: ignore[no-any-return]
+    return pydantic.TypeAdapter(kind).validate_python  # type: ignore[no-any-return]  # pydantic is not known here
 
 
 def _science_maker(kind: Any) -> Revive | None:

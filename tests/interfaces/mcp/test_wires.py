@@ -175,7 +175,7 @@ async def test_a_repeated_request_says_for_itself_what_it_wants_to_hear(client_o
         return "done"
 
     def said(level: str | None) -> dict:
-        return meta() if level is None else meta(**{f"{META}logLevel": level})
+        return meta() if level is None else {**meta(), f"{META}logLevel": level}
 
     client = client_of(ask_and_tell)
     asked = (await client.call("ask_and_tell", _meta=said(first))).result
