@@ -50,7 +50,8 @@ WRITTEN = {
     "secrets.file": ('"s.env"', "s.env", "s.env", Path("s.env")),
 }
 DECLARED = {each.name: each for table in TABLES.values() for each in table.declared.values()}
-NUMBERS = [name for name, each in DECLARED.items() if type(each.default) is int]
+# A number whose default is 0 has no bound there.
+NUMBERS = [name for name, each in DECLARED.items() if type(each.default) is int and each.default]
 
 
 def written(name: str) -> tuple[str, str, object, object]:

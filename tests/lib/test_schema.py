@@ -289,7 +289,7 @@ class TestWhatIsWrongWithAValue:
             (
                 {"propertyNames": {"maxLength": 1}},
                 {"ab": 1},
-                "p: an object with 1 properties does not fit the schema (propertyNames)",
+                "p.ab: the name is not one that is allowed",
             ),
             ({"additionalProperties": {"type": "integer"}}, {"k": "v"}, 'p.k: "v" is not of type integer'),
             ({"$ref": "#/$defs/name"}, 5, "p: 5 is not of type string"),
