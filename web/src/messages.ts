@@ -275,6 +275,7 @@ const english = {
   "access.scope.invoke": "call tools",
   "access.scope.manage": "change tools and settings",
   "access.scope.approve": "approve calls",
+  "access.scope.confirm": "confirm its own calls",
   "access.days": "Valid for days",
   "access.days.help": "Empty: until it is revoked",
   "access.bundles": "Only these bundles",

@@ -22,7 +22,7 @@ interface Access {
   limits: Record<string, number>;
 }
 
-const SCOPES = ["read", "invoke", "manage", "approve"];
+const SCOPES = ["read", "invoke", "manage", "approve", "confirm"];
 
 export default function AccessScreen() {
   const who = useWho();
