@@ -181,7 +181,6 @@ def test_an_irregular_request_that_cannot_be_read_is_one_refusal_with_every_defe
     assert caught.value.details["problems"] == [
         "r:2: requested_by: is missing; write requested_by: fullsend",
         "r:13: inputs[1].description: is missing; write description: what it is for",
-        "r:19: requirements: must be a list, not a mapping; write one item per line: - …",
     ]
 
 

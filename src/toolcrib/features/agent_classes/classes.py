@@ -305,7 +305,7 @@ class AgentClassConverter:
         registered = [tool for value in values for tool in _registered_in(value)]
         instances = [value for value in (*registered, *values) if _is_agent_tool(value)]
         classes = [value for value in values if isinstance(value, type) and _is_agent_class(value)]
-        own = [kind for kind in classes if kind.__module__ == module.__name__ and not inspect.isabstract(kind)]
+        own = [kind for kind in classes if kind.__module__ == module.__name__ and not _is_base(kind)]
         return [*instances, *(kind for kind in own if not _is_used(kind, instances, classes))]
 
     def functions_among(self, values: Iterable[object]) -> dict[str, Callable[..., object]]:
@@ -321,6 +321,11 @@ def _registered_in(value: object) -> Iterable[object]:
         return ()
     kept = getattr(value, "_tools", None) or getattr(value, "tools", None)
     return tuple(kept.values()) if isinstance(kept, dict) else ()
+
+
+def _is_base(kind: type) -> bool:
+    """Whether the class is a base of tools: an abstract one; where it has a name, a tool is meant, and what it lacks is told."""
+    return inspect.isabstract(kind) and "name" not in vars(kind)
 
 
 def _is_used(kind: type, instances: Sequence[object], classes: Sequence[type]) -> bool:
