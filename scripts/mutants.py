@@ -30,6 +30,7 @@ TESTS = {
     "features/bundles/format.py": ("tests/features/bundles/format", "tests/seeds/test_platform_document.py"),
     "features/folders/format.py": ("tests/features/folders/format", "tests/seeds/test_tool_folders.py"),
     "features/python_files/format.py": ("tests/features/python_files",),
+    "features/python_files/program_format.py": ("tests/features/python_files",),
     "features/requests/document": ("tests/features/requests/document", "tests/seeds/test_tool_requests.py"),
     "features/scripts/format.py": ("tests/features/scripts/format", "tests/seeds/test_script_files.py"),
 }

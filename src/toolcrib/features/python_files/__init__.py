@@ -11,11 +11,22 @@ if TYPE_CHECKING:
     from toolcrib.core.plugins import Plugins
     from toolcrib.core.resources import Resources
 
+# What a program with options imports; the format of programs is not even loaded for a file without these words.
+MENTIONS = (b"argparse", b"click", b"typer")
+
 
 def register(plugins: Plugins) -> None:
-    """Add the format of plain files and what runs them; trees of scripts have a format of their own."""
+    """Add the formats of programs and of plain files, and what runs them; trees of scripts have a format of their own."""
+    plugins.add_format(
+        "toolcrib.features.python_files.program_format:PythonProgram",
+        suffixes=(".py",),
+        in_trees=False,
+        mentions=MENTIONS,
+    )
     plugins.add_format("toolcrib.features.python_files.format:PlainFile", suffixes=(".py",), in_trees=False)
-    plugins.add_resource("plain_format", "toolcrib.features.python_files.format:PlainFile", given=lambda _: {})
+    plugins.add_resource(
+        "plain_format", "toolcrib.features.python_files.program_format:ProgramOrPlainFile", given=lambda _: {}
+    )
     plugins.add_runner(
         Script.kind, "toolcrib.features.python_files.runner:PythonFileRunner", given=_for_runner, runs=Script
     )

@@ -11,11 +11,9 @@ import ast
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from toolcrib.lib.command_line import COMMAND_LINE
 from toolcrib.lib.names import is_capability
 from toolcrib.lib.python_declarations import read_docstring, read_options
 from toolcrib.lib.python_hints import HintError, SyntaxHints, read_answer, read_parameters, writable
-from toolcrib.lib.python_program import read_python_program
 from toolcrib.lib.python_source import (
     BASE_TOOL_CURE,
     ClassTable,
@@ -27,14 +25,13 @@ from toolcrib.lib.python_source import (
 )
 from toolcrib.lib.schema import check_parameters, check_schema
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.model.tool import Behaviour, Chained, Convention, Cost, Origin, RetryPolicy, Script, SideEffects, Tool
+from toolcrib.model.tool import Behaviour, Chained, Cost, Origin, RetryPolicy, Script, SideEffects, Tool
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
     from typing import Any
 
-    from toolcrib.lib.command_line import CommandLine
     from toolcrib.lib.python_source import AnyFunction
 
 OTHER_FILES = frozenset({"conftest", "setup"})
@@ -78,20 +75,12 @@ class PlainFile:
     name = "plain"
 
     def reads(self, path: Path) -> bool:
-        """Whether the file may hold a tool: hidden files, tests and set-up files do not."""
-        stem = path.stem
-        return (
-            path.suffix == ".py" and stem[:1] not in "_." and not stem.startswith("test_") and stem not in OTHER_FILES
-        )
+        """Whether the file may hold a tool."""
+        return may_hold_tool(path)
 
     def read(self, path: Path, code: bytes) -> list[Tool]:
         """The tools of the file."""
-        module = parse_python(code, str(path))
-        refuse_base_tools(module, str(path))
-        file = _File(path, code, module, ClassTable(module))
-        _refuse_relative_imports(file)
-        if (programs := _programs(file)) is not None:
-            return programs
+        file = parse_file(path, code)
         chosen = _choose(file)
         tools = [_read(file, function, len(chosen)) for function in chosen]
         if not file.warnings:
@@ -100,7 +89,7 @@ class PlainFile:
 
 
 @dataclass(frozen=True, slots=True)
-class _File:
+class ParsedFile:
     """A file that was parsed; `warnings` are about no single function."""
 
     path: Path
@@ -110,7 +99,22 @@ class _File:
     warnings: list[str] = field(default_factory=list)
 
 
-def _read(file: _File, function: AnyFunction, count: int) -> Tool:
+def may_hold_tool(path: Path) -> bool:
+    """Whether a file may hold a tool: hidden files, tests and set-up files do not."""
+    stem = path.stem
+    return path.suffix == ".py" and stem[:1] not in "_." and not stem.startswith("test_") and stem not in OTHER_FILES
+
+
+def parse_file(path: Path, code: bytes) -> ParsedFile:
+    """Parse a file; raises ToolError for one that could not be imported here."""
+    module = parse_python(code, str(path))
+    refuse_base_tools(module, str(path))
+    file = ParsedFile(path, code, module, ClassTable(module))
+    _refuse_relative_imports(file)
+    return file
+
+
+def _read(file: ParsedFile, function: AnyFunction, count: int) -> Tool:
     place = f"{file.path}:{function.lineno}"
     try:
         return _tool(file, function, place, is_only=count == 1)
@@ -120,7 +124,7 @@ def _read(file: _File, function: AnyFunction, count: int) -> Tool:
         raise ToolError(Kind.VALIDATION, f"{place}: nested too deeply; make it simpler") from None
 
 
-def _refuse_relative_imports(file: _File) -> None:
+def _refuse_relative_imports(file: ParsedFile) -> None:
     """Refuse a part of a package: alone it cannot be imported."""
     for statement in file.module.body:
         if isinstance(statement, ast.ImportFrom) and statement.level:
@@ -131,64 +135,10 @@ def _refuse_relative_imports(file: _File) -> None:
             raise ToolError(Kind.VALIDATION, f"{message}; put what it needs beside it and write: {cure[:80]}")
 
 
-# A file that is a program: its options are what it takes.
-
-
-def _programs(file: _File) -> list[Tool] | None:
-    """The tools of a program that reads its own options: one, or one for each sub-command; None for a file of functions."""
-    named = {file.path.stem.replace("-", "_"), "run"}
-    functions = [node for node in file.module.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
-    # A function of the file's name that takes something is the tool, and the program only another way to it.
-    is_function = any(node.name in named and (node.args.args or node.args.kwonlyargs) for node in functions)
-    if is_function or _assigned(file.module, TOOLS) is not None:
-        return None
-    line = read_python_program(file.module)
-    if line is None:
-        return None
-    if line.problems:
-        problems = [f"{file.path}:{number}: {text}" for number, text in line.problems]
-        raise ToolError(Kind.VALIDATION, "\n".join(problems), details={"problems": problems})
-    about = read_docstring(ast.get_docstring(file.module, clean=False)).summary
-    actions = line.actions or {"": line}
-    return [_program(file, action, part, part.summary or line.summary or about) for action, part in actions.items()]
-
-
-def _program(file: _File, action: str, line: CommandLine, summary: str) -> Tool:
-    path, requires = file.path, _requires(file)
-    joint = "_" if "_" in path.stem or "-" not in path.stem else "-"
-    script = Script(path=path, code=file.code, language="python", entry="", convention=Convention.ARGV)
-    run = Chained(
-        kind=script.kind,
-        tool_type="file",
-        executor="python_runtime",
-        folder=path.parent,
-        config={COMMAND_LINE: line.to_config()},
-        script=script,
-        action=action,
-    )
-    parameters = line.to_schema()
-    check_parameters(parameters, f"{path}: parameters")
-    name = f"{path.stem}{joint}{action.replace('-', joint)}" if action else path.stem
-    about = [] if summary else [f"{path}:1: nothing describes it; write a docstring at its top"]
-    try:
-        return Tool(
-            name=name,
-            description=writable(summary) or path.stem.replace("_", " ").capitalize(),
-            parameters=parameters,
-            run=run,
-            requires=requires or frozenset(),
-            source_type="file",
-            origin=Origin(place=str(path)),
-            warnings=tuple(about),
-        )
-    except ToolError as error:
-        raise ToolError(error.kind, f"{path}: {error.message}") from None
-
-
 # Which functions are tools.
 
 
-def _choose(file: _File) -> list[AnyFunction]:
+def _choose(file: ParsedFile) -> list[AnyFunction]:
     """The functions of the file that are tools, in their order."""
     public: dict[str, AnyFunction] = {}
     for statement in file.module.body:
@@ -206,9 +156,9 @@ def _choose(file: _File) -> list[AnyFunction]:
     return _certain(file, public)
 
 
-def _listed(file: _File, public: dict[str, AnyFunction]) -> list[AnyFunction] | None:
+def _listed(file: ParsedFile, public: dict[str, AnyFunction]) -> list[AnyFunction] | None:
     """The functions that `__tools__` names; None if there is no such list."""
-    found = _assigned(file.module, TOOLS)
+    found = find_assignment(file.module, TOOLS)
     if found is None:
         return None
     names = literal(found.value)
@@ -221,7 +171,7 @@ def _listed(file: _File, public: dict[str, AnyFunction]) -> list[AnyFunction] | 
     return [public[name] for name in dict.fromkeys(names)]
 
 
-def _certain(file: _File, public: dict[str, AnyFunction]) -> list[AnyFunction]:
+def _certain(file: ParsedFile, public: dict[str, AnyFunction]) -> list[AnyFunction]:
     """The functions that are meant where the file does not say."""
     wanted = file.path.stem.replace("-", "_")
     if len(public) == 1:
@@ -264,7 +214,7 @@ def _is_used(module: ast.Module, name: str) -> bool:
     return any(isinstance(inner, ast.Name) and inner.id == name for node in others for inner in ast.walk(node))
 
 
-def _is_program(file: _File, function: AnyFunction) -> bool:
+def _is_program(file: ParsedFile, function: AnyFunction) -> bool:
     """Whether it is the `main` that runs the file as a program."""
     arguments = function.args
     count = len(arguments.posonlyargs) + len(arguments.args) + len(arguments.kwonlyargs)
@@ -275,7 +225,7 @@ def _is_program(file: _File, function: AnyFunction) -> bool:
 # What `@tool(…)` declares, read from its literals: a file that asks to be confirmed must not run unasked.
 
 
-def _decorator(file: _File, function: AnyFunction) -> ast.expr | None:
+def _decorator(file: ParsedFile, function: AnyFunction) -> ast.expr | None:
     """The `@tool` of a function; None if it has none."""
     for decorator in function.decorator_list:
         inner = decorator.func if isinstance(decorator, ast.Call) else decorator
@@ -287,7 +237,7 @@ def _decorator(file: _File, function: AnyFunction) -> ast.expr | None:
     return None
 
 
-def _options(file: _File, function: AnyFunction) -> dict[str, Any]:
+def _options(file: ParsedFile, function: AnyFunction) -> dict[str, Any]:
     """The options of `@tool(…)`."""
     decorator = _decorator(file, function)
     if not isinstance(decorator, ast.Call):
@@ -325,7 +275,7 @@ def _option(node: ast.expr, place: str) -> Any:
     return value
 
 
-def _assigned(module: ast.Module, name: str) -> ast.Assign | None:
+def find_assignment(module: ast.Module, name: str) -> ast.Assign | None:
     """The statement that sets a variable of the file."""
     return next(
         (
@@ -341,9 +291,9 @@ def _assignments(module: ast.Module) -> Iterator[ast.Assign]:
     return (statement for statement in module.body if isinstance(statement, ast.Assign))
 
 
-def _requires(file: _File) -> frozenset[str] | None:
+def read_requires(file: ParsedFile) -> frozenset[str] | None:
     """The capabilities that the file lists under `__requires__`; None if it does not."""
-    found = _assigned(file.module, REQUIRES)
+    found = find_assignment(file.module, REQUIRES)
     if found is None:
         return None
     words = literal(found.value)
@@ -360,7 +310,7 @@ def _executed(script: Script) -> Chained:
     )
 
 
-def _tool(file: _File, function: AnyFunction, place: str, *, is_only: bool) -> Tool:
+def _tool(file: ParsedFile, function: AnyFunction, place: str, *, is_only: bool) -> Tool:
     path, code, module = file.path, file.code, file.module
     options = _options(file, function)
     hints = SyntaxHints(module, file.table)
@@ -387,7 +337,7 @@ def _tool(file: _File, function: AnyFunction, place: str, *, is_only: bool) -> T
     # What converts arguments needs typing; a warm process has it ready.
     imports = tuple(dict.fromkeys((*top_imports(module), *(("typing",) if hints.converts else ()))))
     script = Script(path=path, code=code, language="python", entry=function.name, imports=imports)
-    requires = _requires(file)
+    requires = read_requires(file)
     try:
         declared = read_options(options)
         declared["requires"] |= requires or frozenset()
