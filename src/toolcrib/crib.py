@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolcrib.core.call_state import AccessSettings, CallsSettings, Policy
+from toolcrib.core.call_state import AccessSettings, CallsSettings, Policy, missing_grants
 from toolcrib.core.catalog import Catalog, CatalogSettings
 from toolcrib.core.execution import never_waits, refuse_inside_a_loop, run_alone
 from toolcrib.core.pipeline import Pipeline
@@ -234,6 +234,12 @@ class Crib:
         problem = self._scripts.chain_problem(tool)
         lint: TextLint = self._resources.get("text_lint")
         return [*tool.warnings, *([problem] if problem else []), *lint.of_tool(tool)]
+
+    def missing(self, tool: Tool) -> list[str]:
+        """What the tool needs and has not got here yet: grants, packages, Node, variables; each with what brings it."""
+        grants = sorted(missing_grants(tool.requires, self.settings.table(AccessSettings).grants))
+        cure = "add it to access.grants in toolcrib.toml, or call it with --grant"
+        return [*(f"the grant {name}; {cure} {name}" for name in grants), *self._scripts.missing(tool)]
 
     def ignored_files(self) -> list[str]:
         """Files in folders of tools that are no tools, each with the reason."""

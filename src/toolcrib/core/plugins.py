@@ -102,7 +102,7 @@ FEATURES: Mapping[str, tuple[str, ...]] = {
             "settings:access",
             "settings:calls",
         ),
-        *("settings:sandbox", "settings:egress", "settings:secrets", "endpoints"),
+        *("settings:sandbox", "settings:egress", "settings:secrets", "endpoints", "commands:add"),
     ),
     "toolcrib.features.exports:register": (
         "resources:exports",

@@ -47,6 +47,7 @@ def register(plugins: Plugins) -> None:
     plugins.add_resource("latencies", "toolcrib.core.journal_statistics:sum_latencies", given=_for_statistics)
     plugins.add_resource("costs", "toolcrib.core.journal_statistics:sum_costs", given=_for_statistics)
     plugins.add_check("toolcrib.features.project.workspace:check_private_addresses")
+    plugins.add_command("add", "toolcrib.features.project.commands:add", "Copy a file that is a tool into the project.")
     plugins.add_endpoints("toolcrib.features.project.endpoints:endpoints")
     plugins.add_settings("project", "toolcrib.infra.settings:ProjectSettings")
     plugins.add_settings("workspace", "toolcrib.infra.settings:WorkspaceSettings")

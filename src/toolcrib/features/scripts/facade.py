@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import re
+import shutil
+from importlib.util import find_spec
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -10,7 +14,7 @@ from toolcrib.features.scripts.chain import LIBRARY, SINK, resolve
 from toolcrib.features.scripts.program_files import SUFFIXES, why_ignored
 from toolcrib.features.scripts.sink import open_sink
 from toolcrib.infra.files import read_beginning
-from toolcrib.infra.sandbox.environments import prepare
+from toolcrib.infra.sandbox.environments import find_interpreter, prepare
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Chained, Handler, Script
 
@@ -24,6 +28,10 @@ if TYPE_CHECKING:
     from toolcrib.model.tool import Entry, Tool
 
 PYTHON = "python"
+JAVASCRIPT = "javascript"
+NODE = "node"
+# A variable of the host in a template, without a default.
+VARIABLE = re.compile(r"\$\{([A-Z][A-Z0-9_]*)\}")
 MAX_LISTED = 10_000
 MAX_READ = 64_000
 OURS = frozenset({"tool_registry.json"})
@@ -54,6 +62,40 @@ class Scripts:
             raise ToolError(Kind.VALIDATION, message)
         search_path = self._resources.environment.get("PATH", "")
         return prepare(path, code, envs=environments, search_path=search_path, progress=say, packages=packages)
+
+    def missing(self, tool: Tool) -> list[str]:
+        """What is not here yet that the file of a tool needs, each with the command or the setting that brings it."""
+        run = tool.run.script if isinstance(tool.run, Chained) else tool.run
+        found: list[str] = []
+        if isinstance(run, Script | Handler) and run.language == JAVASCRIPT:
+            is_there = shutil.which(NODE, path=self._resources.environment.get("PATH", ""))
+            found += [] if is_there else ["Node.js, which runs it; install it so that node is found on the PATH"]
+        if isinstance(run, Script | Handler) and run.language == PYTHON and not self._has_packages(tool):
+            found.append(f"packages that are not installed; run: crib prepare {tool.name}")
+        if isinstance(tool.run, Chained):
+            for name in sorted(set(VARIABLE.findall(json.dumps(tool.run.config, default=str)))):
+                if not self._resources.variable(tool, name):
+                    cure = f'set it and add "{tool.name}:{name}" to access.variables in toolcrib.toml'
+                    found.append(f"the variable or secret {name}; {cure}")
+        return found
+
+    def _has_packages(self, tool: Tool) -> bool:
+        """Whether what a Python file declares is installed, or, where it declares nothing, what its framework needs."""
+        path, code, packages = _python_file(tool)
+        environments = self._resources.get("environments")
+        if environments is None:
+            return True
+        search_path = self._resources.environment.get("PATH", "")
+        root = self._resources.settings.root or path.parent
+        try:
+            interpreter = find_interpreter(
+                path, code, root=root, envs=environments, search_path=search_path, packages=packages
+            )
+        except ToolError as problem:
+            if problem.kind is Kind.EXECUTOR_NOT_FOUND:
+                return False
+            raise
+        return interpreter is not None or all(map(_is_installed, packages))
 
     def ignored_files(self, places: Collection[str]) -> list[str]:
         """Files in the folders of tools that are no tools, each with the reason; `places` are those of tools and problems."""
@@ -91,3 +133,9 @@ def _python_file(tool: Tool) -> tuple[Path, bytes, tuple[str, ...]]:
     if isinstance(run, Handler) and run.language == PYTHON:
         return run.root.absolute() / run.path, run.files[run.path], ()
     raise ToolError(Kind.VALIDATION, f"{tool.name} is not a Python file; only Python files declare dependencies")
+
+
+def _is_installed(requirement: str) -> bool:
+    """Whether a package that is imported by the name it is installed by is there for our own Python."""
+    name = re.split(r"[^\w.-]", requirement, maxsplit=1)[0]
+    return find_spec(name.replace("-", "_").partition(".")[0]) is not None

@@ -1,0 +1,297 @@
+"""Files that are to become tools of a project: read into memory, tried in a folder aside, and only then written."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+from dataclasses import asdict, dataclass
+from pathlib import Path, PurePath
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Protocol
+
+from toolcrib.core.catalog import CatalogSettings
+from toolcrib.core.client_protocol import ProjectCrib
+from toolcrib.core.file_source import MAX_FILE_BYTES
+from toolcrib.infra.settings import FILE_NAME, PROJECT_SCRIPTS
+from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.tool import Chained, Handler, Script
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from toolcrib.infra.settings import Settings
+    from toolcrib.model.tool import Tool
+    from toolcrib.toolkit.cli.group import Opener
+
+SCHEMA = "schema.json"
+BUNDLE = "bundle.json"
+MAX_FILES = 200
+LEFT_OUT = frozenset({"__pycache__", "node_modules", ".git", ".DS_Store"})
+# What only files with metadata say, which belong into the tree of scripts.
+METADATA = re.compile(rb"^[^\n]{0,40}\b_{0,2}(?:tool[-_]type|executor[-_]id)_{0,2}\b", re.MULTILINE)
+CATEGORY = re.compile(rb"^[^\n\w]{0,10}@?\"?_{0,2}category_{0,2}\"?[ \t]*[:= ][ \t]*[\"']?([\w/-]{1,64})", re.MULTILINE)
+# Fields of a tool that is stored in a bundle.
+STORED = (b'"impl"', b'"httpImpl"', b'"goImpl"', b'"bundleID"', b'"argSchema"')
+
+
+class Folders(Protocol):
+    """Builds tool folders."""
+
+    def build(self) -> object:
+        """Check the tool folders and write their registries."""
+
+    def check(self) -> tuple[list[str], list[str]]:
+        """The problems and the warnings of the tool folders."""
+
+
+class AddingCrib(ProjectCrib, Protocol):
+    """What adding files uses of a crib."""
+
+    @property
+    def registries(self) -> Folders:
+        """The tool folders."""
+
+    def missing(self, tool: Tool) -> list[str]:
+        """What the tool needs and has not got here yet."""
+
+    def warnings(self, tool: Tool) -> list[str]:
+        """What is not as it should be with a tool."""
+
+    def ignored_files(self) -> list[str]:
+        """Files in folders of tools that are no tools, each with the reason."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Gathered:
+    """A file or a tool folder that was named: the bytes of its files, each by its path from the folder that holds it."""
+
+    source: Path
+    is_folder: bool
+    contents: Mapping[str, bytes]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Placed:
+    """Something gathered, and its path in the project."""
+
+    gathered: Gathered
+    target: str
+
+    @property
+    def files(self) -> dict[str, bytes]:
+        """The bytes by their paths in the project."""
+        folder = PurePath(self.target).parent
+        return {str(folder / name): code for name, code in self.gathered.contents.items()}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Added:
+    """What a file became, and what is missing before it can be called."""
+
+    name: str
+    kind: str
+    file: str
+    parameters: tuple[str, ...]
+    missing: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+    def facts(self) -> dict[str, object]:
+        """The same as JSON."""
+        return asdict(self)
+
+
+def gather(source: Path) -> Gathered:
+    """Read what was named; raises ToolError for what cannot be a tool, with the reason."""
+    # The name that counts is the real one, also of `.` and of a path that ends in a slash.
+    path = Path(os.path.normpath(Path.cwd() / source))
+    try:
+        if not path.is_dir():
+            contents = {path.name: _read(path)}
+            _refuse_bundle(source, contents[path.name])
+            return Gathered(source=source, is_folder=False, contents=contents)
+        if not (path / SCHEMA).is_file():
+            raise _refusal(source, _why_no_folder(source, path))
+        files = {f"{path.name}/{file.relative_to(path)}": _read(file) for file in _walk(path)}
+        return Gathered(source=source, is_folder=True, contents=files)
+    except OSError as problem:
+        raise _refusal(source, f"{problem.strerror}; name a file that can be read") from None
+
+
+def place(settings: Settings, found: Sequence[Gathered], *, replace: bool) -> list[Placed]:
+    """Find the place of each; raises ToolError if something else is there already."""
+    root = settings.root or Path()
+    folder = next(iter(settings.table(CatalogSettings).folders), "")
+    if not folder or Path(folder).is_absolute() or ".." in Path(folder).parts:
+        message = "catalog.folders begins with no folder of this project; copy the file yourself, or change the setting"
+        raise ToolError(Kind.VALIDATION, message)
+    trees = {_stem(each): tree for each in found if (tree := _tree_of(each))}
+    placed = []
+    for each in found:
+        # What a document describes lies beside it.
+        parent = folder if each.is_folder else trees.get(_stem(each), folder)
+        name = next(iter(each.contents)).partition("/")[0]
+        placed.append(Placed(gathered=each, target=str(PurePath(parent, name))))
+    targets = [each.target for each in placed]
+    problems = [
+        f"{target}: it is named twice; name it once" for target in sorted({t for t in targets if targets.count(t) > 1})
+    ]
+    if not replace:
+        problems += [
+            f"{each.target} is there already; to replace it write: crib add --replace {each.gathered.source}"
+            for each in placed
+            if os.path.lexists(root / each.target)
+        ]
+    if problems:
+        raise ToolError(Kind.CONFLICT, "\n".join(problems))
+    return placed
+
+
+def try_out(opener: Opener[AddingCrib], crib: AddingCrib, placed: Sequence[Placed]) -> list[Added]:
+    """Load the files in a project aside, as they would be loaded here; raises ToolError if one of them is no tool."""
+    with TemporaryDirectory(prefix="crib-add-") as name:
+        aside = Path(name).resolve()
+        folders = json.dumps(list(crib.settings.table(CatalogSettings).folders)[:1])
+        settings = f"[catalog]\nfolders = {folders}\n[scripts]\nfolders = {json.dumps([PROJECT_SCRIPTS])}\n"
+        (aside / FILE_NAME).write_text(settings, "utf-8")
+        (aside / json.loads(folders)[0]).mkdir(parents=True)
+        for each in placed:
+            _write_all(aside, each)
+        problems: list[str] = []
+        if any(each.gathered.is_folder for each in placed):
+            with opener.open_folder(aside, caller="local") as trial:
+                problems += trial.registries.check()[0]
+                if not problems:
+                    trial.registries.build()
+        with opener.open_folder(aside, caller="local") as trial:
+            problems += [line for problem in trial.problems for line in problem.message.splitlines()]
+            tools = [(each, tool) for each in placed for tool in trial.tools if _is_of(tool, aside / each.target)]
+            used = {path for _, tool in tools for path in _files_of(tool)}
+            idle = [each for each in placed if not any(each is other for other, _ in tools)]
+            reasons = trial.ignored_files()
+            for each in idle:
+                path = str(aside / each.target)
+                if path not in used and not any(line.startswith(path) for line in problems):
+                    said = [line for line in reasons if line.startswith(f"{path}:")]
+                    problems += said or [f"{path}: no tool was found in it; {_how_to_write(each.gathered.source)}"]
+            if problems:
+                raise ToolError(Kind.VALIDATION, _as_named("\n".join(problems), aside, placed))
+            return [_added(crib, trial, each, tool, aside) for each, tool in tools]
+
+
+def write(settings: Settings, placed: Iterable[Placed]) -> None:
+    """Write the files, each as a whole."""
+    for each in placed:
+        _write_all(settings.root or Path(), each)
+
+
+def _added(crib: AddingCrib, trial: AddingCrib, each: Placed, tool: Tool, aside: Path) -> Added:
+    missing = crib.missing(tool)
+    if each.gathered.is_folder:
+        missing = ["to be built; run: crib build", *missing]
+    properties = tool.parameters.get("properties")
+    return Added(
+        name=tool.name,
+        kind=tool.kind,
+        file=each.target,
+        parameters=tuple(properties) if isinstance(properties, dict) else (),
+        missing=tuple(missing),
+        warnings=tuple(line.replace(f"{aside}/", "") for line in trial.warnings(tool)),
+    )
+
+
+def _write_all(root: Path, each: Placed) -> None:
+    for name, code in each.files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # A link that is there is replaced, never followed; and no reader sees half a file.
+        part = path.with_name(f".{path.name}.part")
+        part.unlink(missing_ok=True)
+        with part.open("xb") as file:
+            file.write(code)
+        part.replace(path)
+
+
+def _is_of(tool: Tool, target: Path) -> bool:
+    return tool.origin is not None and Path(tool.origin.place).is_relative_to(target)
+
+
+def _files_of(tool: Tool) -> Iterator[str]:
+    """The files that a tool runs besides the one that describes it."""
+    run = tool.run.script if isinstance(tool.run, Chained) else tool.run
+    if isinstance(run, Script):
+        yield str(run.path)
+    if isinstance(tool.run, Chained) and not isinstance(run, Handler):
+        words = re.findall(r"[\w.-]+", json.dumps(tool.run.config, default=str))
+        yield from (str(tool.run.folder / word) for word in words)
+
+
+def _as_named(text: str, aside: Path, placed: Sequence[Placed]) -> str:
+    """A message that names the files as the user did, and not where they were tried."""
+    for each in placed:
+        text = text.replace(str(aside / each.target), str(each.gathered.source))
+    return text.replace(f"{aside}/", "")
+
+
+def _how_to_write(source: Path) -> str:
+    if source.suffix == ".py":
+        return f"write a public function, best named {source.stem}, with hints and a docstring"
+    return "describe it in a .yaml file beside it and name both, or write it as docs/write-a-tool.md shows"
+
+
+def _tree_of(each: Gathered) -> str:
+    """The folder of the tree of scripts that a file with metadata belongs into; empty for any other."""
+    code = next(iter(each.contents.values()))
+    if each.is_folder or METADATA.search(code) is None:
+        return ""
+    category = CATEGORY.search(code)
+    words = [] if category is None else [word for word in category[1].decode().split("/") if word]
+    return str(PurePath(PROJECT_SCRIPTS, *words))
+
+
+def _stem(each: Gathered) -> str:
+    return PurePath(next(iter(each.contents))).stem
+
+
+def _refuse_bundle(source: Path, code: bytes) -> None:
+    if source.suffix.lower() == ".json" and sum(word in code for word in STORED) and METADATA.search(code) is None:
+        cure = f"store it with: crib bundle put BUNDLE {source}, or its folder with: crib bundle load {source.parent}"
+        raise _refusal(source, f"it is a document of a bundle; {cure}")
+
+
+def _why_no_folder(source: Path, path: Path) -> str:
+    if (path / BUNDLE).is_file():
+        return f"it is the folder of a bundle; store it with: crib bundle load {source}"
+    return f"it is no tool folder, because {SCHEMA} is missing; name its files one by one, or write one with: crib new NAME"
+
+
+def _walk(folder: Path) -> list[Path]:
+    """The files of a tool folder; links are not followed."""
+    found: list[Path] = []
+    for parent, folders, names in os.walk(folder):
+        folders[:] = sorted(set(folders) - LEFT_OUT)
+        found += [Path(parent, name) for name in sorted(names) if name not in LEFT_OUT]
+        if len(found) > MAX_FILES:
+            raise _refusal(
+                folder, f"it holds more than {MAX_FILES} files; add the tool alone, without what it was built from"
+            )
+    return found
+
+
+def _read(path: Path) -> bytes:
+    """The bytes of a regular file; never blocks, even on a device or a pipe."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise _refusal(path, "it is not a regular file; name a file or a tool folder")
+        code = file.read(MAX_FILE_BYTES + 1)
+    if len(code) > MAX_FILE_BYTES:
+        raise _refusal(
+            path, f"it is larger than {MAX_FILE_BYTES} bytes, the most that a file of a tool may have; split it"
+        )
+    return code
+
+
+def _refusal(source: Path, reason: str) -> ToolError:
+    return ToolError(Kind.VALIDATION, f"{source}: {reason}")

@@ -1,0 +1,60 @@
+"""`crib add`: copy files that are tools into the project, and say what each became."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from toolcrib.features.project.addition import gather, place, try_out, write
+from toolcrib.model.errors import ToolError
+from toolcrib.toolkit.cli import ExitCode, complain, on_one_line, require_project, say, say_json
+from toolcrib.toolkit.cli.group import explain_failure, json_option, pass_opener, project_option
+
+if TYPE_CHECKING:
+    from toolcrib.features.project.addition import Added, AddingCrib
+    from toolcrib.toolkit.cli.group import Opener
+
+
+@click.command("add")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path))
+@click.option("--replace", is_flag=True, help="Put the files where other ones are.")
+@project_option
+@json_option
+@pass_opener
+def add(opener: Opener[AddingCrib], files: tuple[Path, ...], *, replace: bool, as_json: bool) -> int:
+    """Copy a file that is a tool into the project.
+
+    Also a tool folder. What each became is said, and what is missing before it can be called. Files that belong together, such as
+    definitions in JSON and their functions, are named together. Nothing is copied if one of them is no tool, and nothing is run.
+
+    Example: crib add ~/downloads/greet.py
+    """
+    with opener.open_local() as crib:
+        require_project(crib.settings)
+        try:
+            placed = place(crib.settings, [gather(path) for path in files], replace=replace)
+            added = try_out(opener, crib, placed)
+        except ToolError as problem:
+            for line in problem.message.splitlines():
+                complain(line)
+            complain("nothing was copied")
+            return ExitCode.FAILED
+        with explain_failure():
+            write(crib.settings, placed)
+    if as_json:
+        say_json([tool.facts() for tool in added])
+        return ExitCode.DONE
+    for tool in added:
+        say(on_one_line(_sentence(tool)))
+        for warning in tool.warnings:
+            say(f"  warning: {on_one_line(warning)}")
+    return ExitCode.DONE
+
+
+def _sentence(tool: Added) -> str:
+    """What a file became, in one sentence, and behind it what is missing."""
+    takes = ", ".join(tool.parameters) if tool.parameters else "no arguments"
+    became = f"{tool.file} is the tool {tool.name} ({tool.kind}), which takes {takes}"
+    return f"{became}; it needs {'; and '.join(tool.missing)}" if tool.missing else f"{became}; nothing is missing"
