@@ -281,6 +281,7 @@ def test_files_that_are_no_tools_are_named_with_the_reason(project, write, capsy
     assert main(["check", "-C", str(project)]) == 0
     said = capsys.readouterr().out
     assert "tools/data.json: it describes no tool; name tool_type and executor_id if it should" in said
-    assert "tools/wish.yaml: it is a request for a tool; submit it: crib request submit wish.yaml" in said
+    wish = project / "tools/wish.yaml"
+    assert f"{wish}: it is a request for a tool; submit it: crib request submit {wish}" in said
     assert "ignored: " in said
     assert "say.sh: it" not in said

@@ -96,7 +96,7 @@ def why_ignored(path: Path, code: bytes) -> str:
     if PROJECT_FILES.fullmatch(path.name) is not None:
         return "it belongs to the project and describes no tool"
     if re.search(rb"^tool_request:", code, re.MULTILINE):
-        return f"it is a request for a tool; submit it: crib request submit {path.name}"
+        return f"it is a request for a tool; submit it: crib request submit {path}"
     if path.suffix.lower() in DOCUMENTS:
         return "it describes no tool; name tool_type and executor_id if it should, or move it to another folder"
     return "files of this kind are no tools; describe it in a .yaml file beside it, or move it to another folder"

@@ -1,0 +1,126 @@
+"""A cure that names a command of ours names one that exists, with options that it has."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import io
+import re
+import shutil
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+import toolcrib
+from toolcrib import Crib
+from toolcrib.__main__ import main
+from toolcrib.interfaces.cli.program import cli
+from toolcrib.toolkit.cli.group import WordsCommand
+
+HERE = Path(__file__).parent
+SOURCE = Path(toolcrib.__file__).parent
+# A command ends where its sentence goes on; what is filled in is written as X.
+COMMAND = re.compile(r"(?<![\w/.])crib ((?:-C \S+ )?[a-z][\w-]*(?: [^;,()`\n]*)?)")
+# Before these words "crib" is the object, and not the program.
+NOUN = re.compile(r"\b(?:the|this|a|another|each|every|one|no|that|of) crib\b", re.IGNORECASE)
+OPTION = re.compile(r"(?<!\S)(--[a-z][a-z-]*|-[a-zA-Z])(?![\w-])")
+
+
+def named_commands(text: str) -> list[str]:
+    """The commands that a text names, without the name of the program."""
+    return [found[1].strip() for found in COMMAND.finditer(NOUN.sub("it", text))]
+
+
+def what_is_wrong(line: str) -> str:
+    """Why a command as a text names it cannot be typed; empty if it can."""
+    words = re.sub(r"^-C \S+ ", "", line).split()
+    command: click.Command = cli
+    context = click.Context(cli)
+    while isinstance(command, click.Group) and words and re.fullmatch(r"[a-z][a-z-]*", words[0]):
+        name = words.pop(0)
+        found = command.get_command(context, name)
+        if found is None:
+            return f"there is no command {name!r}: crib {line}"
+        command = found
+    known = {spelling for parameter in command.params for spelling in (*parameter.opts, *parameter.secondary_opts)}
+    if isinstance(command, WordsCommand):
+        known |= {spelling for option in command.options for spelling in option.spellings}
+    unknown = [option for option in OPTION.findall(" ".join(words)) if option not in {*known, "--help"}]
+    return f"there is no option {unknown[0]}: crib {line}" if unknown else ""
+
+
+def messages_of(path: Path) -> Iterator[tuple[int, str]]:
+    """The texts of a module that are no docstrings, with X for what is filled in."""
+    tree = ast.parse(path.read_bytes())
+    inside = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
+    texts = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            parts = (str(part.value) if isinstance(part, ast.Constant) else "X" for part in node.values)
+            yield node.lineno, "".join(parts)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in inside | texts:
+            yield node.lineno, node.value
+
+
+def test_every_message_of_ours_names_commands_and_options_that_exist() -> None:
+    found = [
+        (f"{path.relative_to(SOURCE)}:{line}", command)
+        for path in sorted(SOURCE.rglob("*.py"))
+        for line, text in messages_of(path)
+        if "crib " in text
+        for command in named_commands(text)
+    ]
+    assert len(found) > 50
+    assert [f"{place}: {wrong}" for place, command in found if (wrong := what_is_wrong(command))] == []
+
+
+def refused_cases() -> list[Path]:
+    """The files and projects of this folder that are refused, or may be."""
+    return [
+        path.parent if path.name == "expect.toml" else path.with_name(path.name.removesuffix(".expect.toml"))
+        for path in sorted(HERE.rglob("*expect.toml"))
+        if tomllib.loads(path.read_text("utf-8"))["outcome"] != "right"
+    ]
+
+
+@pytest.mark.parametrize("case", refused_cases(), ids=lambda path: str(path.relative_to(HERE)))
+def test_the_refusal_of_a_file_names_commands_that_exist(case: Path, tmp_path: Path) -> None:
+    said = refusals_of(case, tmp_path)
+    assert [wrong for command in named_commands("\n".join(said)) if (wrong := what_is_wrong(command))] == []
+
+
+def refusals_of(case: Path, project: Path) -> list[str]:
+    """What is said against a file or a project when it is checked and added; none of it is called."""
+    if case.is_dir():
+        shutil.copytree(case / "project", project, dirs_exist_ok=True)
+    else:
+        (project / "tools").mkdir()
+        shutil.copy(case, project / "tools")
+    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as err:
+        main(["check", "-C", str(project)])
+        (project / "other").mkdir()
+        (project / "other/toolcrib.toml").write_text("")
+        files = sorted(str(path) for path in project.glob("tools/*") if path.name != "tool_registry.json")
+        for file in files:
+            main(["add", "-C", str(project / "other"), file])
+    with Crib(project) as crib:
+        problems = [problem.message for problem in crib.problems]
+    return [out.getvalue(), err.getvalue(), *problems]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "frobnicate X",
+        "bundle frobnicate",
+        "bundle load --frobnicate X",
+        "call X --frobnicate",
+        "check --observe X --frobnicate",
+    ],
+)
+def test_a_command_that_does_not_exist_is_noticed(line: str) -> None:
+    assert named_commands(f"it is wrong; run: crib {line}; then go on") == [line]
+    assert "frobnicate" in what_is_wrong(line)
