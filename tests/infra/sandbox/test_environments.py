@@ -1,7 +1,5 @@
 """Environments that files declare or that lie beside them."""
 
-import base64
-import hashlib
 import importlib.util
 import io
 import json
@@ -10,7 +8,6 @@ import sys
 import tarfile
 import threading
 import time
-import zipfile
 from pathlib import Path
 
 import pytest
@@ -20,6 +17,7 @@ from toolcrib.infra.sandbox import environments
 from toolcrib.infra.sandbox.environments import Requirements, find_interpreter, prepare, read_requirements
 from toolcrib.infra.sandbox.host import Sandbox
 from toolcrib.infra.sandbox.jobs import PythonFile
+from wheels import make_wheel
 
 PATH = Path("/tools/sample.py")
 INSTALLERS = [name for name in ("pip", "uv") if importlib.util.find_spec(name)]
@@ -275,24 +273,6 @@ def test_declared_packages_that_are_not_installed_are_told_with_the_cure(tmp_pat
 
 
 # --- preparing ----------------------------------------------------------------------------------------------------------
-
-
-def make_wheel(folder, name="crib_sample", version="1.0", text="ANSWER = 42\n"):
-    """A package of one module, written by hand."""
-    info = f"{name}-{version}.dist-info"
-    files = {
-        f"{name}.py": text,
-        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n",
-        f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: hand\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
-    }
-    record = ""
-    for path, content in files.items():
-        digest = base64.urlsafe_b64encode(hashlib.sha256(content.encode()).digest()).rstrip(b"=").decode()
-        record += f"{path},sha256={digest},{len(content)}\n"
-    files[f"{info}/RECORD"] = f"{record}{info}/RECORD,,\n"
-    with zipfile.ZipFile(folder / f"{name}-{version}-py3-none-any.whl", "w") as archive:
-        for path, content in files.items():
-            archive.writestr(path, content)
 
 
 def make_source(folder, trace, name="crib_source", version="1.0"):

@@ -11,6 +11,7 @@ import click
 
 from toolcrib.core.client_protocol import ProjectCrib
 from toolcrib.infra.channel import LineCutter
+from toolcrib.infra.sandbox.environments import list_packages
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.toolkit.cli import (
     ExitCode,
@@ -103,11 +104,24 @@ def sink(opener: Opener[ScriptsCrib], words: tuple[str, ...]) -> int:
 def prepare(opener: Opener[ScriptsCrib], name: str) -> int:
     """Install what a Python script asks for.
 
-    Its dependencies go into an environment of its own, from wheels alone: nothing of them runs while they are installed.
+    Its dependencies go into an environment of its own, from wheels alone: nothing of them runs while they are installed. Each step
+    is reported on standard error; standard output says in the end what is installed where.
     """
+    steps: list[str] = []
+
+    def report(step: str) -> None:
+        if step.strip():
+            steps.append(step)
+            complain(step)
+
     with opener.open_local() as crib:
-        environment = crib.prepare(name, complain)
-    say(f"{name} asks for nothing" if environment is None else f"{name} runs with {environment}")
+        environment = crib.prepare(name, report)
+    if environment is None:
+        say(f"{name} asks for nothing")
+        return ExitCode.DONE
+    packages = ", ".join(list_packages(environment)) or "no packages"
+    say(f"{name} runs with {environment}")
+    say(f"{'installed' if steps else 'installed already'} in {environment.parent.parent}: {packages}")
     return ExitCode.DONE
 
 

@@ -231,6 +231,15 @@ def prepare(
     return place / _PYTHON
 
 
+def list_packages(python: Path) -> list[str]:
+    """What is installed in the environment of a Python that `prepare` returned, each package with its version."""
+    import importlib.metadata
+
+    folders = [str(folder) for folder in python.parent.parent.glob("lib/python*/site-packages")]
+    found = importlib.metadata.distributions(path=folders)
+    return sorted(f"{package.name} {package.version}" for package in found)
+
+
 def _made_of(packages: tuple[str, ...], envs: Path, search_path: str) -> Interpreter | None:
     """The environment of packages that no block declares; None if nobody prepared it."""
     if not packages:
