@@ -72,5 +72,6 @@ async def test_very_many_calls_leave_memory_descriptors_threads_and_files_as_the
         print(f"\n{CALLS} calls: {before} -> {after}")
     assert after["descriptors"] == before["descriptors"]
     assert after["threads"] <= before["threads"] + 1
-    assert after["files"] <= before["files"] + 1
+    # The journal and the counts are written behind the answers: their files may come after the first look, and are no more for more calls.
+    assert after["files"] <= before["files"] + 4
     assert after["memory"] <= 1.05 * before["memory"]
