@@ -87,6 +87,33 @@ def test_a_file_with_metadata_goes_into_the_tree_of_scripts_by_its_category(
         assert crib.find("slug") is not None
 
 
+def test_a_file_with_metadata_and_no_category_is_told_what_to_write(
+    add: AddCommand, project: Path, given: Path
+) -> None:
+    code, _, err = add(write(given / "slug.py", SLUG.replace('__category__ = "text"\n', "")))
+    assert code == 1
+    assert '__category__ = "general"' in err
+    assert files_of(project) == []
+
+
+def test_a_category_leads_nowhere_out_of_the_tree(add: AddCommand, project: Path, given: Path) -> None:
+    code, _, err = add(write(given / "slug.py", SLUG.replace('"text"', '"../../etc"')))
+    assert code == 1
+    assert "__category__" in err
+    assert files_of(project) == []
+
+
+def test_a_variable_that_is_not_granted_is_missing(add: AddCommand, given: Path) -> None:
+    config = {"url": "https://api.example.com/${API_KEY}", "method": "GET"}
+    names = {"tool_id": "get-rates", "tool_type": "http", "executor_id": "http_client", "category": "net"}
+    document = {**names, "version": "1.0.0", "description": "Get the rates", "config": config}
+    code, out, err = add("--json", write(given / "get-rates.json", json.dumps(document)))
+    assert code == 0, err
+    (facts,) = json.loads(out)
+    assert facts["file"] == ".ai/tools/net/get-rates.json"
+    assert any(line.startswith("the variable or secret API_KEY; ") for line in facts["missing"])
+
+
 def test_a_document_brings_the_program_that_it_describes(add: AddCommand, project: Path) -> None:
     scripts = ROOT / "examples/scripts/.ai/tools"
     code, out, err = add(*sorted(scripts.glob("numbers/*")), scripts / "runtimes/awk_runtime.yaml")

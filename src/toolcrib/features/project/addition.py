@@ -31,7 +31,9 @@ MAX_FILES = 200
 LEFT_OUT = frozenset({"__pycache__", "node_modules", ".git", ".DS_Store"})
 # What only files with metadata say, which belong into the tree of scripts.
 METADATA = re.compile(rb"^[^\n]{0,40}\b_{0,2}(?:tool[-_]type|executor[-_]id)_{0,2}\b", re.MULTILINE)
-CATEGORY = re.compile(rb"^[^\n\w]{0,10}@?\"?_{0,2}category_{0,2}\"?[ \t]*[:= ][ \t]*[\"']?([\w/-]{1,64})", re.MULTILINE)
+CATEGORY = re.compile(rb"\b_{0,2}category(?:_{0,2}[\"']?[ \t]*[:=]|[ \t])[ \t]*[\"']?([\w/-]{1,64})(?![\w/.-])")
+# Where a file with metadata goes that names no category; the tree wants a sub-folder.
+NO_CATEGORY = "general"
 # Fields of a tool that is stored in a bundle.
 STORED = (b'"impl"', b'"httpImpl"', b'"goImpl"', b'"bundleID"', b'"argSchema"')
 
@@ -247,7 +249,7 @@ def _tree_of(each: Gathered) -> str:
         return ""
     category = CATEGORY.search(code)
     words = [] if category is None else [word for word in category[1].decode().split("/") if word]
-    return str(PurePath(PROJECT_SCRIPTS, *words))
+    return str(PurePath(PROJECT_SCRIPTS, *(words or [NO_CATEGORY])))
 
 
 def _stem(each: Gathered) -> str:
