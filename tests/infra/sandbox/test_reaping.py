@@ -60,7 +60,7 @@ async def test_children_in_the_background_are_ended_with_the_command(run_shell, 
 
 async def test_processes_that_ignore_the_polite_signal_are_killed(run_shell, marker, holders):
     command = f"trap '' TERM HUP INT; setsid sleep {marker} & (trap '' TERM; sleep {marker}) & echo up; sleep {marker}"
-    ended = await run_shell(command, seconds=0.4)
+    ended = await run_shell(command, seconds=1.5)
     assert holders() == []
     assert ended.timed_out
     assert ended.signal == signal.SIGKILL
@@ -75,14 +75,14 @@ async def test_stopped_processes_are_killed(run_shell, marker, holders):
 
 
 async def test_a_process_is_asked_to_end_before_it_is_killed(run_shell, tmp_path):
-    ended = await run_shell("trap 'echo tidied up; exit 3' TERM; echo up; while :; do sleep 0.01; done", seconds=0.3)
+    ended = await run_shell("trap 'echo tidied up; exit 3' TERM; echo up; while :; do sleep 0.01; done", seconds=1.5)
     assert ended.stdout == b"up\ntidied up\n"
     assert ended.exit_code == 3
     assert ended.timed_out
 
 
 async def test_a_process_that_tidies_up_is_asked_once(run_shell):
-    ended = await run_shell("trap 'echo asked' TERM; while :; do sleep 0.01; done", seconds=0.2)
+    ended = await run_shell("trap 'echo asked' TERM; while :; do sleep 0.01; done", seconds=1.5)
     assert ended.stdout == b"asked\n"
     assert ended.signal == signal.SIGKILL
 
