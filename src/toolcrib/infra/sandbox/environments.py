@@ -241,7 +241,7 @@ def list_packages(python: Path) -> list[str]:
 
 
 def _made_of(packages: tuple[str, ...], envs: Path, search_path: str) -> Interpreter | None:
-    """The environment of packages that no block declares; None if nobody prepared it."""
+    """The environment of packages that no block declares; None if it was not prepared."""
     if not packages:
         return None
     place, chosen = _prepared(Requirements(dependencies=packages), envs)

@@ -88,7 +88,7 @@ function settled(message) {
 }
 
 function tell(message) {
-  if (!isConnected()) return; // nobody hears it
+  if (!isConnected()) return; // there is no listener
   if (channel === undefined) open();
   const line = JSON.stringify(message) + "\n";
   if (channel.destroyed) return;
