@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import hashlib
-import hmac
-import os
+import secrets
 import time
 from typing import TYPE_CHECKING, Protocol
 
 from toolcrib.features.access.tokens import PAGE
+from toolcrib.lib.seal import Seal
 from toolcrib.model.call import Scope
 from toolcrib.model.errors import Kind, ToolError
 
@@ -24,8 +22,6 @@ COOKIE = "toolcrib_session"
 CSRF_HEADER = b"x-toolcrib-csrf"
 LINK_SECONDS = 600
 SESSION_SECONDS = 12 * 3_600
-EXPIRY_BYTES, NONCE_BYTES, MAC_BYTES = 8, 16, 32
-_CODE_BYTES = EXPIRY_BYTES + NONCE_BYTES + MAC_BYTES
 
 
 class SigningCrib(Protocol):
@@ -67,26 +63,24 @@ class SignIn:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._tokens = tokens
-        self._key = key
+        self._seal = Seal(key)
         self._used = used
         self._clock = clock
 
     def make_code(self) -> str:
         """A code that opens one session within ten minutes."""
-        expiry = int(self._clock() + LINK_SECONDS)
-        head = expiry.to_bytes(EXPIRY_BYTES, "big") + os.urandom(NONCE_BYTES)
-        return base64.urlsafe_b64encode(head + self._mac(head)).rstrip(b"=").decode()
+        return self._seal.write([int(self._clock() + LINK_SECONDS), secrets.token_hex(16)])
 
     def open_by_code(self, code: str) -> tuple[Token, str]:
         """Open a session with a code of ours, once; raises ToolError for any other."""
-        raw = _decode(code)
-        head, mac = raw[:-MAC_BYTES], raw[-MAC_BYTES:]
-        expiry = int.from_bytes(head[:EXPIRY_BYTES], "big")
-        if len(raw) != _CODE_BYTES or not hmac.compare_digest(mac, self._mac(head)):
-            raise _refusal("the link is not one of this server's")
+        match self._seal.read(code):
+            case [int(expiry), str(nonce)]:
+                pass
+            case _:
+                raise _refusal("the link is not one of this server's")
         if expiry < self._clock():
             raise _refusal("the link has expired")
-        if not self._used.create(expiry, head[EXPIRY_BYTES:].hex(), b"used"):
+        if not self._used.create(expiry, nonce, b"used"):
             raise _refusal("the link was used before")
         return self._tokens.create(PAGE, Scope, seconds=SESSION_SECONDS)
 
@@ -103,9 +97,6 @@ class SignIn:
         if token is not None and token.name == PAGE:
             self._tokens.revoke(token.id)
 
-    def _mac(self, head: bytes) -> bytes:
-        return hmac.digest(self._key(), head, "sha256")
-
 
 def csrf_of(text: str) -> str:
     """The value that the page sends with every change: a foreign page cannot know it, because it cannot read the cookie."""
@@ -116,13 +107,6 @@ def session_in(cookies: str) -> str:
     """The text of the session's token in a Cookie header; empty if there is none, or more than one."""
     found = [value for name, _, value in (part.strip().partition("=") for part in cookies.split(";")) if name == COOKIE]
     return found[0] if len(found) == 1 else ""
-
-
-def _decode(code: str) -> bytes:
-    try:
-        return base64.b64decode(code + "=" * (-len(code) % 4), altchars=b"-_", validate=True)
-    except (binascii.Error, ValueError):
-        return b""
 
 
 def _refusal(reason: str) -> ToolError:

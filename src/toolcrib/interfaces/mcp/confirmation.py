@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from toolcrib.interfaces.mcp.seals import new_nonce
+from toolcrib.lib.seal import new_nonce
 from toolcrib.model.approval import State
 from toolcrib.model.call import ELICIT, Question
 from toolcrib.model.errors import Kind, ToolError

@@ -14,7 +14,7 @@ import orjson
 
 from toolcrib.interfaces.mcp.client_link import StatelessLink, read_answers
 from toolcrib.interfaces.mcp.messages import Code, ProtocolError
-from toolcrib.interfaces.mcp.seals import new_nonce
+from toolcrib.lib.seal import new_nonce
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from toolcrib.interfaces.mcp.client_link import Outlet, Peer
     from toolcrib.interfaces.mcp.messages import Params, Request
-    from toolcrib.interfaces.mcp.seals import Seal
+    from toolcrib.lib.seal import Seal
     from toolcrib.model.call import ClientLink
 
     Work = Callable[[ClientLink], Coroutine[object, object, Params]]

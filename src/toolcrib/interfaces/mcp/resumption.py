@@ -8,7 +8,7 @@ import json
 from collections import deque
 from typing import TYPE_CHECKING
 
-from toolcrib.interfaces.mcp.seals import new_nonce
+from toolcrib.lib.seal import new_nonce
 
 if TYPE_CHECKING:
     from collections.abc import Callable

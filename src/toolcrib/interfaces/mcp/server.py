@@ -22,12 +22,13 @@ from toolcrib.interfaces.mcp.conversations import Conversations
 from toolcrib.interfaces.mcp.messages import Code, ProtocolError
 from toolcrib.interfaces.mcp.parked import ParkedRequests
 from toolcrib.interfaces.mcp.publications import ServedPublications
-from toolcrib.interfaces.mcp.seals import Seal, Sessions
+from toolcrib.interfaces.mcp.seals import Sessions
 from toolcrib.interfaces.mcp.search_tools import ALWAYS, CALL, SearchTools, text_of
 from toolcrib.interfaces.mcp.subscriptions import LISTS, Changes, Listener, is_uri, read_filter
 from toolcrib.interfaces.mcp.tool_list import ToolList, read_cursor, write_cursor
 from toolcrib.interfaces.mcp.tool_results import to_wire
 from toolcrib.interfaces.mcp.versions import FRESH_MS, LOG_LEVEL_KEY, SUBSCRIPTION_KEY, complete, discover
+from toolcrib.lib.seal import Seal
 from toolcrib.model.call import LOG_LEVELS, Call, Consent, plain_call
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.result import Result
