@@ -30,10 +30,8 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any, Self, TypeVar
 
-    from toolcrib.core.call_counts import Metrics
-    from toolcrib.core.expiring_documents import Expiring, KeptResults, Piece
-    from toolcrib.core.journal_statistics import CostSum, Latency
     from toolcrib.features.access.tokens import Tokens
+    from toolcrib.features.activity.statistics import CostSum, Latency
     from toolcrib.features.agent_classes.classes import BaseTool
     from toolcrib.features.approvals.approvals import Approvals
     from toolcrib.features.bundles.facade import Bundles
@@ -49,11 +47,13 @@ if TYPE_CHECKING:
     from toolcrib.features.scripts.facade import Scripts
     from toolcrib.features.scripts.sink import Sink
     from toolcrib.features.testing.examples import Examples
+    from toolcrib.infra.call_counts import Metrics
     from toolcrib.infra.secrets.lookup import Secrets
+    from toolcrib.infra.storage.expiring import Expiring, KeptResults
     from toolcrib.lib.export_schemas import Export
     from toolcrib.lib.presentation import Prompt
     from toolcrib.model.protocols import Journal, Rule, Store
-    from toolcrib.model.result import Explanation, Intent, Result
+    from toolcrib.model.result import Explanation, Intent, Piece, Result
     from toolcrib.model.session import Send, Session
     from toolcrib.model.tool import Tool
 

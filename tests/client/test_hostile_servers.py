@@ -21,7 +21,7 @@ from toolcrib import Call, Crib, Kind, ToolError, tool
 from toolcrib.__main__ import main
 from toolcrib.client.connection import Connection
 from toolcrib.client.remote_crib import RemoteCrib
-from toolcrib.core.describe import all_facts_of, facts_of
+from toolcrib.toolkit.tool_facts import all_facts_of, facts_of
 
 COMMANDS = [
     ("list",),

@@ -11,11 +11,10 @@ from toolcrib.client import shapes
 from toolcrib.client.connection import SECONDS, Connection
 from toolcrib.client.remote_requests import RemoteApprovals, RemoteRequests
 from toolcrib.client.shapes import read_bundle, read_explanation, read_failure, read_success
-from toolcrib.core.expiring_documents import Piece
 from toolcrib.lib.names import slug_of
 from toolcrib.model.call import Call
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.model.result import Result
+from toolcrib.model.result import Piece, Result
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -24,9 +23,9 @@ if TYPE_CHECKING:
 
     from toolcrib.client.connection import Answer, Query
     from toolcrib.client.shapes import Shape
-    from toolcrib.core.describe import Facts
     from toolcrib.model.bundle import Bundle
     from toolcrib.model.result import Explanation
+    from toolcrib.toolkit.tool_facts import Facts
 
 # A tool has limits of its own on the server; this is for a server that has stopped to answer.
 CALL_SECONDS = 3_600.0

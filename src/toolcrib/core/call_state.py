@@ -13,7 +13,7 @@ from toolcrib.core.sources import current_view, seen_through
 from toolcrib.infra.settings import Table, read_positive, read_word_set, setting
 from toolcrib.lib.schema import check_schema, compile_schema, fill_defaults
 from toolcrib.lib.schema_structure import bound_integers, holds_text
-from toolcrib.model.call import Call, Context
+from toolcrib.model.call import CALL, Call, Context
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import ONCE, REPEAT_IDEMPOTENT, Function, Http
 
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
 # A call on its way through the pipeline.
 
-CALL = "call"
 TEXT_MODE = "text"
 # The longest that a tool may wait for an answer of its client.
 ASK_SECONDS = 600.0

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from toolcrib.core.call_state import Case, Plan, Policy
-    from toolcrib.core.expiring_documents import Confirmations
+    from toolcrib.core.confirmations import Confirmations
     from toolcrib.model.protocols import ApprovalStore
     from toolcrib.model.session import Session, Step
 

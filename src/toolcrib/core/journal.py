@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 from toolcrib.infra.files import make_folder
+from toolcrib.model.call import CALL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("toolcrib.journal")
 
-CALL = "call"
 MAX_TEXT = 200
 FLUSH_SECONDS = 1.0
 # What a disk that hangs may cost in memory; after that the oldest lines go.

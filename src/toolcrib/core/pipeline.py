@@ -14,20 +14,21 @@ from types import CoroutineType
 from typing import TYPE_CHECKING, Protocol
 
 from toolcrib.core import gates
-from toolcrib.core.call_state import CALL, Case, Gate, Plan, Policy, make_context, mode_of, prepare
+from toolcrib.core.call_state import Case, Gate, Plan, Policy, make_context, mode_of, prepare
 from toolcrib.core.execution import Deadlines, SecretsMask, as_coroutine, classify, go_on, unwatch
 from toolcrib.core.results import Answers, Whole, settle
 from toolcrib.core.rules import strictest
-from toolcrib.model.call import plain_call
+from toolcrib.model.call import CALL, plain_call
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.result import ALLOW, Decision, Explanation, Finding, Outcome, Result, Verdict, deny, succeed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from toolcrib.core.confirmations import Confirmations
     from toolcrib.core.execution import Watch
-    from toolcrib.core.expiring_documents import Confirmations, KeptResults
     from toolcrib.core.rules import RuleEngine
+    from toolcrib.infra.storage.expiring import KeptResults
     from toolcrib.model.call import Call
     from toolcrib.model.protocols import ApprovalStore, Journal, Runner
     from toolcrib.model.session import Session

@@ -88,8 +88,6 @@ FEATURES: Mapping[str, tuple[str, ...]] = {
             "resources:kept_results",
             "resources:session",
             "resources:expiring",
-            "resources:latencies",
-            "resources:costs",
             "stores:memory",
             "stores:files",
             "checks",
@@ -121,7 +119,9 @@ FEATURES: Mapping[str, tuple[str, ...]] = {
     ),
     "toolcrib.features.publications:register": ("resources:publications",),
     "toolcrib.features.testing:register": ("resources:examples", "commands:test", "endpoints", "screens:cases"),
-    "toolcrib.features.activity:register": ("endpoints", "screens:activity"),
+    "toolcrib.features.activity:register": (
+        *("resources:latencies", "resources:costs", "endpoints", "screens:activity"),
+    ),
     "toolcrib.features.run_history:register": (
         *("resources:run_history", "endpoints", "settings:run_history", "screens:history"),
     ),

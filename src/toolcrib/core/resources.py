@@ -9,13 +9,13 @@ from inspect import isawaitable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from toolcrib.core.call_counts import Metrics
 from toolcrib.core.call_state import AccessSettings
 from toolcrib.core.catalog import CatalogSettings
 from toolcrib.core.execution import SecretsMask
 from toolcrib.core.file_source import DocumentSource, FileSource, PackageSource
 from toolcrib.core.journal import FileJournal, MemoryJournal, read_lines
 from toolcrib.core.sources import BUILTIN_BUNDLE, SYSTEM_BUNDLE, LateSource, Rank, ToolList, folder_rank
+from toolcrib.infra.call_counts import Metrics
 from toolcrib.infra.files import make_folder
 from toolcrib.infra.settings import FILE_NAME, Table, read_words, setting
 from toolcrib.lib.schema import check_parameters, check_schema

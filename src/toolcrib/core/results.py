@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from toolcrib.core.call_state import CALL
 from toolcrib.core.execution import classify, copy_error, leave, must_pass
 from toolcrib.core.gates import note_empty
 from toolcrib.lib.json_values import to_json
 from toolcrib.lib.schema_problems import explain_problems
-from toolcrib.model.call import Consent
+from toolcrib.model.call import CALL, Consent
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.result import Decision, Outcome, Result, succeed
 
@@ -22,8 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from toolcrib.core.call_state import Case, Plan
+    from toolcrib.core.confirmations import Confirmations
     from toolcrib.core.execution import SecretsMask
-    from toolcrib.core.expiring_documents import Confirmations, KeptResults
+    from toolcrib.infra.storage.expiring import KeptResults
     from toolcrib.model.call import Call
     from toolcrib.model.protocols import ApprovalStore, Line
     from toolcrib.model.result import Intent, Verdict

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from toolcrib.model.tool import Tool
 
 
+# The event of the line that the pipeline writes to the journal for each call.
+CALL = "call"
 MAX_DEPTH = 10
 PLAIN = (None, None, None, None, None, None, None)
 

@@ -200,3 +200,13 @@ class Explanation:
         """The explanation as every face shows it."""
         findings = [finding.to_json() for finding in self.findings]
         return {"tool": self.tool, "allowed": self.allowed, "findings": findings}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Piece:
+    """A part of a kept value: the text from `offset`, and where the next part begins (None at the end)."""
+
+    text: str
+    offset: int
+    total: int
+    next: int | None

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolcrib import Call, Crib, Kind, tool, tool_of
-from toolcrib.core.expiring_documents import Confirmations
+from toolcrib.core.confirmations import Confirmations
 from toolcrib.infra.storage import MemoryStore
 
 

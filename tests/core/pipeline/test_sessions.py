@@ -7,11 +7,12 @@ import pytest
 
 from toolcrib import Call, Context, Crib, Kind, RuleEngine, Session, ToolError, tool, tool_of
 from toolcrib.core.call_state import Policy
-from toolcrib.core.expiring_documents import Confirmations, KeptResults
+from toolcrib.core.confirmations import Confirmations
 from toolcrib.core.journal import MemoryJournal
 from toolcrib.core.pipeline import Pipeline
 from toolcrib.features.functions.runner import FunctionRunner
 from toolcrib.infra.storage import MemoryStore
+from toolcrib.infra.storage.expiring import KeptResults
 from toolcrib.model.session import Step
 from toolcrib.model.tool import Behaviour, Entry, Function
 

@@ -172,7 +172,7 @@ def test_a_broken_document_keeps_its_name(shop, put_bundle, tool_document):
 
 @pytest.mark.spec("S1-81")
 def test_how_often_a_tool_was_called_is_shown_and_changes_nothing_else(shop, put_bundle, tool_document):
-    from toolcrib.core.call_counts import Count
+    from toolcrib.infra.call_counts import Count
 
     counts = {}
     bundles = shop.open(metrics=lambda: counts)

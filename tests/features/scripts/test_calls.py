@@ -10,7 +10,7 @@ import pytest
 
 from toolcrib import Call, Context, Kind, Result, RuleEngine, Tool, ToolError
 from toolcrib.core.call_state import Policy
-from toolcrib.core.expiring_documents import Confirmations, KeptResults
+from toolcrib.core.confirmations import Confirmations
 from toolcrib.core.journal import MemoryJournal
 from toolcrib.core.pipeline import Pipeline
 from toolcrib.features.functions.runner import FunctionRunner
@@ -20,6 +20,7 @@ from toolcrib.infra.sandbox.attempt import Lines
 from toolcrib.infra.sandbox.host import kill_time
 from toolcrib.infra.sandbox.jobs import PythonFile, WorkspacePolicy, build_policy, python_runtime
 from toolcrib.infra.storage import MemoryStore
+from toolcrib.infra.storage.expiring import KeptResults
 from toolcrib.model.tool import Entry, Function, Script
 
 PATIENCE = 30

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from toolcrib import Cost, Crib, Limits, RetryPolicy, Tool
 from toolcrib.__main__ import main
-from toolcrib.core.describe import HIDDEN, hide_secrets, is_secret
 from toolcrib.interfaces.cli import commands
 from toolcrib.interfaces.cli.local_crib import LocalCrib
 from toolcrib.interfaces.cli.project_commands import check_tools
+from toolcrib.lib.redaction import HIDDEN, hide_secrets, is_secret
 from toolcrib.model.tool import Backoff, Chained, Origin
 
 CONFIG = {

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Protocol
 
 import click
 
-from toolcrib.core.client_protocol import ProjectCrib
 from toolcrib.features.access.view import make_view
 from toolcrib.infra.secrets.lookup import IN_PROJECT
 from toolcrib.infra.secrets.secret import MAX_BYTES
@@ -26,6 +25,7 @@ from toolcrib.toolkit.cli import (
     say_table,
 )
 from toolcrib.toolkit.cli.group import json_option, pass_opener, project_option
+from toolcrib.toolkit.client_protocol import ProjectCrib
 
 if TYPE_CHECKING:
     from toolcrib.features.access.tokens import Token, Tokens

@@ -15,8 +15,8 @@ from toolcrib.model.errors import Kind, ToolError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from toolcrib.core.expiring_documents import Expiring
     from toolcrib.features.access.tokens import Token, Tokens
+    from toolcrib.infra.storage.expiring import Expiring
 
 COOKIE = "toolcrib_session"
 CSRF_HEADER = b"x-toolcrib-csrf"

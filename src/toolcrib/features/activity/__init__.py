@@ -6,9 +6,16 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from toolcrib.core.plugins import Plugins
+    from toolcrib.core.resources import Resources
 
 
 def register(plugins: Plugins) -> None:
     """Add the screen and what it reads."""
+    plugins.add_resource("latencies", "toolcrib.features.activity.statistics:sum_latencies", given=_lines)
+    plugins.add_resource("costs", "toolcrib.features.activity.statistics:sum_costs", given=_lines)
     plugins.add_screen("activity")
     plugins.add_endpoints("toolcrib.features.activity.endpoints:endpoints")
+
+
+def _lines(resources: Resources) -> dict[str, object]:
+    return {"lines": resources.data.journal.read()}

@@ -6,8 +6,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from toolcrib.core.journal import CALL
-from toolcrib.core.journal_statistics import percentile
+from toolcrib.features.activity.statistics import percentile
+from toolcrib.model.call import CALL
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 
 from toolcrib.core.call_state import Policy
 from toolcrib.core.catalog import Catalog
-from toolcrib.core.expiring_documents import Confirmations, KeptResults
+from toolcrib.core.confirmations import Confirmations
 from toolcrib.core.journal import MemoryJournal
 from toolcrib.core.pipeline import Pipeline
 from toolcrib.core.rules import RuleEngine
 from toolcrib.features.functions.runner import FunctionRunner
 from toolcrib.infra.secrets.lookup import new_key
 from toolcrib.infra.storage import MemoryStore
+from toolcrib.infra.storage.expiring import KeptResults
 from toolcrib.lib.export_schemas.definitions import to_openai
 from toolcrib.lib.names import function_names
 from toolcrib.lib.presentation import to_text

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from toolcrib.core.describe import HIDDEN, hide_secrets
 from toolcrib.core.sources import current_view
+from toolcrib.lib.redaction import HIDDEN, hide_secrets
 from toolcrib.model.approval import Approval, State
 from toolcrib.model.errors import Kind, ToolError
 

@@ -13,9 +13,9 @@ from toolcrib.toolkit.cli import ExitCode, say, say_facts, say_json, say_table
 from toolcrib.toolkit.cli.group import json_option, pass_opener, project_option, url_option
 
 if TYPE_CHECKING:
-    from toolcrib.core.client_protocol import ProjectCrib
     from toolcrib.model.approval import Approval
     from toolcrib.toolkit.cli.group import Opener
+    from toolcrib.toolkit.client_protocol import ProjectCrib
 
 COLUMNS = ("id", "state", "tool", "caller", "expires", "reason")
 id_argument = click.argument("approval_id", metavar="ID")

@@ -22,7 +22,7 @@ from toolcrib.toolkit.cli.tool_tables import complain_unknown
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from toolcrib.core.client_protocol import AnyCrib
+    from toolcrib.toolkit.client_protocol import AnyCrib
 
     Document = dict[str, object]
 

@@ -12,9 +12,9 @@ from toolcrib.toolkit.cli.group import complete_tool, json_option, pass_opener, 
 from toolcrib.toolkit.cli.tool_tables import FOUND_COLUMNS, complain_unknown, found_row_of
 
 if TYPE_CHECKING:
-    from toolcrib.core.client_protocol import AnyCrib, ProjectCrib
     from toolcrib.model.bundle import Bundle
     from toolcrib.toolkit.cli.group import Opener
+    from toolcrib.toolkit.client_protocol import AnyCrib, ProjectCrib
 
 BUNDLE_COLUMNS = ("slug", "state", "owner", "id", "description")
 WHOLE_BUNDLE = "/*"

@@ -22,8 +22,8 @@ from toolcrib.model.tool import Http
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
-    from toolcrib.core.call_counts import Count
     from toolcrib.features.bundles.other_sources import Board
+    from toolcrib.infra.call_counts import Count
     from toolcrib.infra.search.index import Index
     from toolcrib.model.bundle import Bundle, Kept
     from toolcrib.model.protocols import Store

@@ -22,12 +22,12 @@ from toolcrib.model.tool import Entry, Function, Http, Registered, slug_problem,
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from toolcrib.core.call_counts import Count
     from toolcrib.core.sources import View
     from toolcrib.features.bundles.index_rows import Roster, SlugFiles
     from toolcrib.features.bundles.index_sync import IndexSync
     from toolcrib.features.bundles.other_sources import Overlay, Sources
     from toolcrib.features.bundles.stored_documents import Documents, StoredTool
+    from toolcrib.infra.call_counts import Count
     from toolcrib.infra.search import Row
     from toolcrib.infra.search.index import Index
     from toolcrib.model.bundle import Bundle

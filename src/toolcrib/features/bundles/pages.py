@@ -24,10 +24,10 @@ from toolcrib.model.tool import Entry
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
-    from toolcrib.core.call_counts import Count
     from toolcrib.features.bundles.index_sync import IndexSync
     from toolcrib.features.bundles.lookup import Lookup
     from toolcrib.features.bundles.other_sources import Sources
+    from toolcrib.infra.call_counts import Count
     from toolcrib.infra.search import Row
     from toolcrib.infra.search.index import Index
     from toolcrib.model.bundle import Bundle, Kept

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Protocol
 
 import click
 
-from toolcrib.core.client_protocol import ProjectCrib
 from toolcrib.features.depots.depot import FolderDepot, list_tools, open_depot
 from toolcrib.features.depots.package import new_key, public_half
 from toolcrib.infra.egress import EgressSettings
 from toolcrib.lib.names import read_address
 from toolcrib.toolkit.cli import ExitCode, complain, say, say_facts, say_json, say_table
 from toolcrib.toolkit.cli.group import complete_tool, json_option, pass_opener, project_option
+from toolcrib.toolkit.client_protocol import ProjectCrib
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, ClassVar, Protocol, TypeGuard, TypeVar
 import orjson
 
 from toolcrib.core.call_state import TEXT_MODE
-from toolcrib.core.describe import offered_tools, without_failing
 from toolcrib.lib.documents import MAX_ARGUMENT_BYTES, check_plain, read_json
 from toolcrib.lib.export_schemas.definitions import export_tools
 from toolcrib.lib.names import did_you_mean
@@ -23,6 +22,7 @@ from toolcrib.model.call import Call
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.result import Result
 from toolcrib.model.tool import MODES
+from toolcrib.toolkit.tool_facts import offered_tools, without_failing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable

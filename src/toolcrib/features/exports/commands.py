@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Protocol
 
 import click
 
-from toolcrib.core.client_protocol import ProjectCrib
 from toolcrib.lib.export_schemas import Provider
 from toolcrib.model.tool import MODES
 from toolcrib.toolkit.cli import ExitCode, complain, count, mention_problems, say_json, say_text
 from toolcrib.toolkit.cli.group import complete_tool, json_option, pass_opener, project_option
 from toolcrib.toolkit.cli.tool_tables import complain_unknown
+from toolcrib.toolkit.client_protocol import ProjectCrib
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from toolcrib.core.describe import offered_tools, without_failing
 from toolcrib.core.sources import current_view
 from toolcrib.features.exports.framework_tools import hand_over
 from toolcrib.lib.export_schemas import Provider
 from toolcrib.lib.export_schemas.definitions import export_tools
 from toolcrib.lib.presentation import write_prompt
 from toolcrib.model.errors import Kind, ToolError
+from toolcrib.toolkit.tool_facts import offered_tools, without_failing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Protocol
 
 import click
 
-from toolcrib.core.client_protocol import ProjectCrib
 from toolcrib.features.folders.starter import starter_files
 from toolcrib.lib.names import slug_of
 from toolcrib.toolkit.cli import ExitCode, WrongUseError, complain, count, on_one_line, say, say_facts, say_json
 from toolcrib.toolkit.cli.group import complete_tool, json_option, pass_opener, project_option, write_files
+from toolcrib.toolkit.client_protocol import ProjectCrib
 
 if TYPE_CHECKING:
     from pathlib import Path

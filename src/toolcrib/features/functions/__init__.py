@@ -11,5 +11,5 @@ if TYPE_CHECKING:
 def register(plugins: Plugins) -> None:
     """Add the runner of functions, what makes Tools of them, and the modules of the host program that hold them."""
     plugins.add_runner("function", "toolcrib.features.functions.runner:FunctionRunner", given=lambda _: {})
-    plugins.add_resource("host_modules", "toolcrib.core.host_modules:HostModules")
+    plugins.add_resource("host_modules", "toolcrib.features.functions.host_modules:HostModules")
     plugins.add_converter("function", "toolcrib.features.functions.definition:FunctionConverter")

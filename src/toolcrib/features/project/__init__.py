@@ -39,13 +39,11 @@ def register(plugins: Plugins) -> None:
         "toolcrib.infra.storage.file_store:FileStore",
         given=lambda resources: {"root": resources.data.path},
     )
-    plugins.add_resource("confirmations", "toolcrib.core.expiring_documents:Confirmations", given=_for_confirmations)
+    plugins.add_resource("confirmations", "toolcrib.core.confirmations:Confirmations", given=_for_confirmations)
     plugins.add_resource("session", "toolcrib.model.session:Session", given=lambda _: {})
-    plugins.add_resource("kept_results", "toolcrib.core.expiring_documents:KeptResults", given=_for_expiring)
-    plugins.add_resource("expiring", "toolcrib.core.expiring_documents:Expiring", given=_for_expiring)
+    plugins.add_resource("kept_results", "toolcrib.infra.storage.expiring:KeptResults", given=_for_expiring)
+    plugins.add_resource("expiring", "toolcrib.infra.storage.expiring:Expiring", given=_for_expiring)
     plugins.add_resource("host_commands", "toolcrib.infra.programs.executables:Commands", given=_for_commands)
-    plugins.add_resource("latencies", "toolcrib.core.journal_statistics:sum_latencies", given=_for_statistics)
-    plugins.add_resource("costs", "toolcrib.core.journal_statistics:sum_costs", given=_for_statistics)
     plugins.add_check("toolcrib.features.project.workspace:check_private_addresses")
     plugins.add_command("add", "toolcrib.features.project.commands:add", "Copy a file that is a tool into the project.")
     plugins.add_endpoints("toolcrib.features.project.endpoints:endpoints")
@@ -97,10 +95,6 @@ def _for_expiring(resources: Resources) -> dict[str, object]:
 def _for_confirmations(resources: Resources) -> dict[str, object]:
     seconds = resources.settings["calls"].confirmation_seconds
     return {"key": lambda: resources.data.key, **_for_expiring(resources), "seconds": seconds}
-
-
-def _for_statistics(resources: Resources) -> dict[str, object]:
-    return {"lines": resources.data.journal.read()}
 
 
 def _for_commands(resources: Resources) -> dict[str, object]:

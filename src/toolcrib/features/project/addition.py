@@ -12,11 +12,11 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Protocol
 
 from toolcrib.core.catalog import CatalogSettings
-from toolcrib.core.client_protocol import ProjectCrib
 from toolcrib.core.file_source import MAX_FILE_BYTES
 from toolcrib.infra.settings import FILE_NAME, PROJECT_SCRIPTS
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Chained, Handler, Script
+from toolcrib.toolkit.client_protocol import ProjectCrib
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -49,11 +49,11 @@ from toolcrib.toolkit.cli.group import json_option, pass_opener, project_option,
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from toolcrib.core.client_protocol import ProjectCrib
     from toolcrib.features.requests.builder_process import BuilderCrib
     from toolcrib.features.requests.demo import DemoCrib
     from toolcrib.model.toolrequest import Event
     from toolcrib.toolkit.cli.group import Opener
+    from toolcrib.toolkit.client_protocol import ProjectCrib
 
 EXPERIMENT_COLUMNS = ("experiment", "status", "waits for", "requests", "released")
 # The number of a request; the name of a tool means the newest request for it.

@@ -31,8 +31,8 @@ from toolcrib.toolkit.cli import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from toolcrib.core.client_protocol import AnyRequests
     from toolcrib.model.toolrequest import Event, Filed, Submitted
+    from toolcrib.toolkit.client_protocol import AnyRequests
 
 
 COLUMNS = ("id", "status", "priority", "tool", "requesters", "filed", "what")

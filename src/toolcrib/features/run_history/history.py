@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from toolcrib.core.describe import hide_secrets
+from toolcrib.lib.redaction import hide_secrets
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Protocol
 
 import click
 
-from toolcrib.core.client_protocol import ProjectCrib
 from toolcrib.infra.channel import LineCutter
 from toolcrib.infra.sandbox.environments import list_packages
 from toolcrib.model.errors import Kind, ToolError
@@ -41,6 +40,7 @@ from toolcrib.toolkit.cli.options import (
     read_line,
     refuse_url,
 )
+from toolcrib.toolkit.client_protocol import ProjectCrib
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence

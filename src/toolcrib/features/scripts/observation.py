@@ -26,12 +26,12 @@ from toolcrib.toolkit.cli.tool_tables import complain_unknown
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from toolcrib.core.client_protocol import CallingCrib, ProjectCrib
     from toolcrib.infra.programs.observed_effects import Deed
     from toolcrib.model.errors import ToolError
     from toolcrib.model.result import Result
     from toolcrib.model.tool import Tool
     from toolcrib.toolkit.cli.group import Opener
+    from toolcrib.toolkit.client_protocol import CallingCrib, ProjectCrib
 
     Perform = Callable[[Line, Sequence[str], Callable[[frozenset[str]], CallingCrib]], Result]
 

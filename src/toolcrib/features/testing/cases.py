@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from toolcrib.core.execution import run_alone
 from toolcrib.lib.comparison import SHOWN_LETTERS, differences, show
-from toolcrib.model.call import Call
+from toolcrib.model.call import CALL, Call
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Behaviour, SideEffects
 
@@ -157,7 +157,6 @@ class Bench:
     journal: Callable[[], Iterable[Mapping[str, object]]]
 
 
-CALL = "call"  # the pipeline's own line in the journal
 MOST_REASONS = 100
 
 

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Protocol
 
 import click
 
-from toolcrib.core.client_protocol import ProjectCrib
-from toolcrib.core.describe import NOT_OFFERED
 from toolcrib.core.journal import MemoryJournal
 from toolcrib.core.sources import BUILTIN_BUNDLE
 from toolcrib.features.testing.case_files import find_cases, from_root, read_file
@@ -30,14 +28,16 @@ from toolcrib.toolkit.cli import (
 )
 from toolcrib.toolkit.cli.group import complete_tool, json_option, pass_opener, project_option
 from toolcrib.toolkit.cli.tool_tables import complain_unknown
+from toolcrib.toolkit.client_protocol import ProjectCrib
+from toolcrib.toolkit.tool_facts import NOT_OFFERED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from toolcrib.core.describe import UnbuiltFolder, UnbuiltFolders
     from toolcrib.features.testing.examples import Examples
     from toolcrib.model.tool import Tool
     from toolcrib.toolkit.cli.group import Opener
+    from toolcrib.toolkit.tool_facts import UnbuiltFolder, UnbuiltFolders
 
 INDENT = " " * len("skipped  ")
 

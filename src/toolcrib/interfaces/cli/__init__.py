@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from typing import Self
 
     from toolcrib.client.remote_crib import RemoteCrib
-    from toolcrib.core.client_protocol import AnyCrib, CallingCrib
     from toolcrib.core.plugins import Plugins
     from toolcrib.crib import Crib
     from toolcrib.model.call import Call
     from toolcrib.model.protocols import Journal
     from toolcrib.model.result import Explanation, Result
     from toolcrib.model.tool import Tool
+    from toolcrib.toolkit.client_protocol import AnyCrib, CallingCrib
 
 
 def register(plugins: Plugins) -> None:

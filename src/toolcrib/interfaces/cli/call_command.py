@@ -31,11 +31,11 @@ from toolcrib.toolkit.cli.options import CALL_OPTIONS, CONFIRM, GRANT, PROJECT, 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from toolcrib.core.client_protocol import CallingCrib, ProjectCrib
     from toolcrib.model.call import ClientLink, Question
     from toolcrib.model.result import Result, Verdict
     from toolcrib.toolkit.cli.group import Opener
     from toolcrib.toolkit.cli.options import Line
+    from toolcrib.toolkit.client_protocol import CallingCrib, ProjectCrib
 
 LocalT = TypeVar("LocalT")
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from toolcrib.core.describe import listed
-from toolcrib.core.host_modules import load_file, tools_in
+from toolcrib.features.functions.host_modules import load_file, tools_in
 from toolcrib.interfaces.cli.call_command import call_command, call_tool, make_call, opener_of
 from toolcrib.lib import __version__
 from toolcrib.toolkit.cli import (
@@ -51,14 +50,15 @@ from toolcrib.toolkit.cli.tool_tables import (
     say_tools,
     state_of,
 )
+from toolcrib.toolkit.tool_facts import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from toolcrib.core.client_protocol import AnyCrib
     from toolcrib.crib import Crib
     from toolcrib.model.result import Finding
     from toolcrib.toolkit.cli.group import Opener
+    from toolcrib.toolkit.client_protocol import AnyCrib
 
 CALL_HELP = """Call a tool.
 

@@ -6,22 +6,22 @@ import getpass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from toolcrib.core.describe import all_facts_of, found_facts, listed
 from toolcrib.features.bundles.definition import tool_to_wire
 from toolcrib.interfaces.cli import LocalCalls
 from toolcrib.model.errors import Kind, ToolError
+from toolcrib.toolkit.tool_facts import all_facts_of, found_facts, listed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
     from pathlib import Path
 
-    from toolcrib.core.describe import Facts
-    from toolcrib.core.expiring_documents import Piece
     from toolcrib.crib import Crib
     from toolcrib.features.approvals.approvals import Approvals
     from toolcrib.features.bundles.facade import Bundles
     from toolcrib.model.bundle import Bundle
+    from toolcrib.model.result import Piece
     from toolcrib.model.toolrequest import Event, Filed
+    from toolcrib.toolkit.tool_facts import Facts
 
 PAGE = 256
 

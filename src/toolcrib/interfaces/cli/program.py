@@ -17,9 +17,9 @@ from toolcrib.toolkit.cli.options import URL, is_local
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from toolcrib.core.client_protocol import ProjectCrib
     from toolcrib.core.plugins import Part
     from toolcrib.toolkit.cli.group import Opener
+    from toolcrib.toolkit.client_protocol import ProjectCrib
 
 PROGRAM = "crib"
 COMPLETE_VARIABLE = "_CRIB_COMPLETE"

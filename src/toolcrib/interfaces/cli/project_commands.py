@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from toolcrib.core.describe import NOT_BUILT, place_of, shadow_of, unbuilt_facts
 from toolcrib.features.project.health_report import about, protected_names, setting_lines
 from toolcrib.features.scripts.observation import observe_tool
 from toolcrib.infra.settings import BY_DEFAULT, DATA_FOLDER, FILE_NAME
@@ -28,12 +27,13 @@ from toolcrib.toolkit.cli.group import (
     write_new,
 )
 from toolcrib.toolkit.cli.tool_tables import complain_unknown
+from toolcrib.toolkit.tool_facts import NOT_BUILT, place_of, shadow_of, unbuilt_facts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from toolcrib.core.journal_statistics import Latency
     from toolcrib.crib import Crib
+    from toolcrib.features.activity.statistics import Latency
     from toolcrib.features.project.health_report import SettingLine
     from toolcrib.model.tool import Tool
     from toolcrib.toolkit.cli.group import Opener

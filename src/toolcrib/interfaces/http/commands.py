@@ -13,7 +13,6 @@ import click
 
 from toolcrib.client.connection import TOKEN_VARIABLE
 from toolcrib.client.remote_crib import place_of
-from toolcrib.core.describe import shadow_of
 from toolcrib.features.access.sign_in import sign_in_link
 from toolcrib.features.bundles.endpoints import INDEX_SECONDS
 from toolcrib.interfaces.http.exchange import log_to
@@ -25,6 +24,7 @@ from toolcrib.lib import __version__
 from toolcrib.model.errors import ToolError
 from toolcrib.toolkit.cli import ExitCode, count, say, visible
 from toolcrib.toolkit.cli.group import pass_opener, project_option
+from toolcrib.toolkit.tool_facts import shadow_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

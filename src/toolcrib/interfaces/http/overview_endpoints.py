@@ -8,7 +8,6 @@ from contextvars import Context
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from toolcrib.core.describe import all_facts_of, facts_of, found_facts, listed
 from toolcrib.core.sources import current_view
 from toolcrib.features.bundles.endpoints import INDEX_SECONDS
 from toolcrib.features.requests.endpoint_handlers import QueueThreads
@@ -40,14 +39,15 @@ from toolcrib.toolkit.http.contract import (
     whole,
 )
 from toolcrib.toolkit.http.endpoint import Endpoint, EndpointTable
+from toolcrib.toolkit.tool_facts import all_facts_of, facts_of, found_facts, listed
 
 if TYPE_CHECKING:
-    from toolcrib.core.describe import Facts
     from toolcrib.crib import Crib
     from toolcrib.interfaces.http.server_state import HttpHost, ProblemFinder, Service
     from toolcrib.toolkit.http import Answer, Request
     from toolcrib.toolkit.http.concurrency import Threads
     from toolcrib.toolkit.http.contract import Query
+    from toolcrib.toolkit.tool_facts import Facts
 
 logger = logging.getLogger("toolcrib.http")
 

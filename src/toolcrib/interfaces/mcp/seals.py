@@ -52,7 +52,7 @@ class Session:
 
 
 class EndedSessions(Protocol):
-    """Remembers what was ended until it would have expired anyway; see `core.expiring_documents`."""
+    """Remembers what was ended until it would have expired anyway; see `infra.storage.expiring`."""
 
     def create(self, expiry: float, name: str, document: bytes) -> bool:
         """Remember a name."""

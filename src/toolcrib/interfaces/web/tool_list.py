@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from toolcrib.core.describe import NOT_OFFERED, place_of, unbuilt_facts
 from toolcrib.features.bundles.endpoints import INDEX_SECONDS
 from toolcrib.toolkit.http.contract import MAX_PAGE
+from toolcrib.toolkit.tool_facts import NOT_OFFERED, place_of, unbuilt_facts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

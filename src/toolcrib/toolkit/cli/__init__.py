@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from typing import TextIO
 
-    from toolcrib.core.client_protocol import Suggesting
     from toolcrib.infra.settings import Settings
     from toolcrib.model.errors import ToolError
     from toolcrib.model.result import Explanation
+    from toolcrib.toolkit.client_protocol import Suggesting
 
 
 _GAP = "  "

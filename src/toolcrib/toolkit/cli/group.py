@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Self
 
-    from toolcrib.core.client_protocol import AnyCrib, CallingCrib, ProjectCrib
     from toolcrib.model.protocols import Journal
     from toolcrib.model.tool import Tool
     from toolcrib.toolkit.cli.options import Option
+    from toolcrib.toolkit.client_protocol import AnyCrib, CallingCrib, ProjectCrib
 
 
 LocalT_co = TypeVar("LocalT_co", covariant=True)

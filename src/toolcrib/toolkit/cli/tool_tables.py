@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from toolcrib.core.describe import NOT_BUILT
 from toolcrib.toolkit.cli import ExitCode, complain, mention_problems, say_table
 from toolcrib.toolkit.cli.options import properties_of, types_of
+from toolcrib.toolkit.tool_facts import NOT_BUILT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from toolcrib.core.client_protocol import Suggesting
-    from toolcrib.core.describe import Facts
+    from toolcrib.toolkit.client_protocol import Suggesting
+    from toolcrib.toolkit.tool_facts import Facts
 
 COLUMNS = ("name", "state", "bundle", "kind", "requires", "description")
 FOUND_COLUMNS = ("name", "found by", "bundle", "description")

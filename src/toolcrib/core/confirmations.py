@@ -1,4 +1,4 @@
-"""Store what expires: confirmation tokens of calls, and results that are too large to return at once."""
+"""Tokens that confirm one call each, once."""
 
 from __future__ import annotations
 
@@ -6,14 +6,12 @@ import base64
 import binascii
 import functools
 import os
-import re
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import orjson
 
-from toolcrib.model.errors import Kind, ToolError
+from toolcrib.infra.storage.expiring import Expiring
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,50 +19,6 @@ if TYPE_CHECKING:
     from toolcrib.model.call import Call
     from toolcrib.model.protocols import Store
     from toolcrib.model.tool import Tool
-
-
-# Documents that are kept until a moment which their key begins with.
-
-STAMP_LETTERS = 8
-SWEEP_SECONDS = 60.0
-
-
-class Expiring:
-    """A corner of a store whose documents go when their time is over; the sweep reads keys, never documents."""
-
-    def __init__(self, store: Callable[[], Store], prefix: str, *, clock: Callable[[], float] = time.time) -> None:
-        # A function, because the store of a project is made when something is first kept in it.
-        self._store = store
-        self._prefix = prefix
-        self._clock = clock
-        self._swept = 0.0
-
-    def create(self, expiry: float, name: str, document: bytes) -> bool:
-        """Keep a document until `expiry`; False if the name is taken."""
-        self._sweep()
-        return self._store().create(self._key(expiry, name), document)
-
-    def get(self, expiry: float, name: str) -> bytes | None:
-        """The document, unless its time is over."""
-        return None if expiry < self._clock() else self._store().get(self._key(expiry, name))
-
-    def _key(self, expiry: float, name: str) -> str:
-        return f"{self._prefix}/{stamp(expiry)}{name}"
-
-    def _sweep(self) -> None:
-        now = self._clock()
-        if now - self._swept < SWEEP_SECONDS:
-            return
-        self._swept = now
-        current = f"{self._prefix}/{stamp(now)}"
-        for key in self._store().keys(f"{self._prefix}/"):
-            if key < current:
-                self._store().remove(key)
-
-
-def stamp(moment: float) -> str:
-    """A moment as letters that sort by time."""
-    return f"{int(moment):0{STAMP_LETTERS}x}"
 
 
 EXPIRY_BYTES = 8
@@ -157,54 +111,3 @@ def _name(raw: bytes) -> str:
     import hashlib
 
     return hashlib.sha256(raw).hexdigest()
-
-
-# Values too large for one result: stored, and read piece by piece by the caller they belong to.
-
-SECONDS = 3600
-NAME_BYTES = 16
-HANDLE = re.compile(rf"[0-9a-f]{{{STAMP_LETTERS + 2 * NAME_BYTES}}}")
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Piece:
-    """A part of a kept value: the text from `offset`, and where the next part begins (None at the end)."""
-
-    text: str
-    offset: int
-    total: int
-    next: int | None
-
-
-class KeptResults:
-    """Keeps the text of large values for an hour, each for its own caller."""
-
-    def __init__(
-        self, store: Callable[[], Store], *, seconds: int = SECONDS, clock: Callable[[], float] = time.time
-    ) -> None:
-        self._kept = Expiring(store, "results", clock=clock)
-        self._seconds = seconds
-        self._clock = clock
-
-    def keep(self, text: str, caller: str) -> str:
-        """Store the text; the handle cannot be guessed."""
-        expiry, name = int(self._clock()) + self._seconds, os.urandom(NAME_BYTES).hex()
-        self._kept.create(expiry, name, orjson.dumps({"caller": caller, "text": text}))
-        return stamp(expiry) + name
-
-    def read(self, handle: str, caller: str, *, offset: int = 0, length: int = 100_000) -> Piece:
-        """A piece of what was kept; raises NOT_FOUND to anyone but its caller, and after an hour to everyone."""
-        document = self._load(handle)
-        if document is None or document["caller"] != caller:
-            raise ToolError(Kind.NOT_FOUND, f"no result is kept under {handle[:64]!r}; call the tool again")
-        if offset < 0 or length <= 0:
-            raise ToolError(Kind.VALIDATION, "offset must not be negative and length must be greater than 0")
-        text = document["text"]
-        end = min(len(text), offset + length)
-        return Piece(text=text[offset:end], offset=offset, total=len(text), next=end if end < len(text) else None)
-
-    def _load(self, handle: str) -> dict[str, str] | None:
-        if not HANDLE.fullmatch(handle):
-            return None
-        document = self._kept.get(int(handle[:STAMP_LETTERS], 16), handle[STAMP_LETTERS:])
-        return None if document is None else orjson.loads(document)

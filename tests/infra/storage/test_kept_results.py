@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolcrib import Call, Crib, Kind, ToolError, tool
-from toolcrib.core.expiring_documents import KeptResults
 from toolcrib.infra.storage import MemoryStore
+from toolcrib.infra.storage.expiring import KeptResults
 
 
 @tool

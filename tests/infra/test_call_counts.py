@@ -12,9 +12,9 @@ from contextlib import closing
 import pytest
 
 from toolcrib import Crib, tool
-from toolcrib.core import call_counts as metrics_module
-from toolcrib.core.call_counts import Count, Metrics
 from toolcrib.core.journal import FileJournal, MemoryJournal, read_lines
+from toolcrib.infra import call_counts as metrics_module
+from toolcrib.infra.call_counts import Count, Metrics
 from toolcrib.lib.names import stable_id
 from warm_python import WarmPython
 
@@ -128,7 +128,7 @@ def test_the_file_is_for_its_owner_alone(path):
 
 def test_a_process_that_counts_nothing_and_finds_nothing_makes_no_file_and_loads_no_database(tmp_path):
     program = (
-        "import sys, pathlib\nfrom toolcrib.core.call_counts import Metrics\n"
+        "import sys, pathlib\nfrom toolcrib.infra.call_counts import Metrics\n"
         "metrics = Metrics(pathlib.Path(sys.argv[1]) / 'counts.sqlite3')\n"
         "metrics.note([])\nassert dict(metrics.read()) == {}\nmetrics.close()\n"
         "assert 'sqlite3' not in sys.modules\n"
@@ -316,7 +316,7 @@ def test_own_calls_count_at_once_though_the_journal_has_not_written_them(tmp_pat
 
 PROGRAM = """
 import sys, time, pathlib
-from toolcrib.core.call_counts import Metrics
+from toolcrib.infra.call_counts import Metrics
 from toolcrib.core.journal import FileJournal
 root, number, way = pathlib.Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
 metrics = Metrics(root / "counts.sqlite3")

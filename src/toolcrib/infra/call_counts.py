@@ -17,9 +17,9 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from toolcrib.core.journal import CALL
 from toolcrib.infra.files import commit_or_rollback, make_folder
 from toolcrib.lib.names import stable_id
+from toolcrib.model.call import CALL
 from toolcrib.model.errors import ToolError
 
 if TYPE_CHECKING:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -12,6 +11,7 @@ from toolcrib.core.call_state import CallsSettings
 from toolcrib.core.sources import current_view
 from toolcrib.lib.export_schemas.definitions import to_openai
 from toolcrib.lib.names import function_name, slug_of
+from toolcrib.lib.redaction import hide_secrets
 from toolcrib.model.tool import MODES, Chained, Handler
 
 if TYPE_CHECKING:
@@ -324,61 +324,3 @@ def _waits(retry: RetryPolicy) -> str:
     pauses = [f"{retry.delay_after(attempt):g} s" for attempt in range(1, min(retry.max_attempts, 5))]
     more = ", …" if retry.max_attempts > len(pauses) + 1 else ""
     return f" ({retry.backoff}: {', '.join(pauses)}{more})" if pauses else ""
-
-
-HIDDEN = "(hidden)"
-SECRET_WORDS = frozenset({"pwd", "pass", "authorization", "auth", "cookie", "signature", "bearer"})
-SECRET_ENDINGS = (
-    *("password", "passwd", "passphrase", "secret", "secrets"),
-    *("token", "apikey", "credential", "credentials"),
-)
-
-# Words of a name: parted by anything but letters and digits, or by a capital.
-_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
-# What is only filled in when the tool runs is shown, and helps to find the reason of a refusal.
-_FILLED_IN = re.compile(r"(?:(?:Bearer|Basic|Token) +)?(?:\$\{\w+\}|\{\w+\})")
-_OPTION = re.compile(r"--?([\w-]+)")
-_ASSIGNED = re.compile(r"(?<![\w-])([\w-]+)=(?!\$?\{)[^&\s]+")
-# What is a secret wherever it stands: a name and password in a URL, a header's credentials, keys of well-known services.
-_RECOGNISED = re.compile(
-    r"(?<=://)[^/\s@]+(?=@)"
-    r"|(?i:(?<=\bbearer )|(?<=\bbasic ))[\w.~+/=-]{8,}"
-    r"|\b(?:sk|pk|rk)[-_][\w-]{16,}|\bgh[a-z]_\w{20,}|\bgithub_pat_\w{20,}|\bxox[a-z]-[\w-]{10,}"
-    r"|\bA(?:KIA|SIA)[0-9A-Z]{16}\b|\bAIza[\w-]{30,}|\beyJ[\w-]{10,500}\.[\w-]+\.[\w-]*|-----BEGIN[\s\S]*"
-)
-
-
-def hide_secrets(value: object, name: str = "") -> object:
-    """A JSON value without anything that is, or is named like, a secret."""
-    if isinstance(value, dict):
-        return {key: hide_secrets(member, name if is_secret(name) else str(key)) for key, member in value.items()}
-    if isinstance(value, list | tuple):
-        return [hide_secrets(item, name if is_secret(name) else _option(before)) for before, item in _pairs(value)]
-    if value is None or isinstance(value, bool):
-        return value
-    if is_secret(name):
-        return value if isinstance(value, str) and _FILLED_IN.fullmatch(value) else HIDDEN
-    return _hide_in_text(value) if isinstance(value, str) else value
-
-
-def is_secret(name: str) -> bool:
-    """Whether what goes by this name is not for showing: `api_key`, `Authorization`, `dbPassword`, and not `max_tokens`."""
-    words = [word.lower() for word in _WORD.findall(name)]
-    if len(words) > 1 and words[-1] == "key":
-        return True
-    return any(word in SECRET_WORDS or word.endswith(SECRET_ENDINGS) for word in words)
-
-
-def _hide_in_text(text: str) -> str:
-    text = _ASSIGNED.sub(lambda found: f"{found[1]}={HIDDEN}" if is_secret(found[1]) else found[0], text)
-    return _RECOGNISED.sub(HIDDEN, text)
-
-
-def _option(before: object) -> str:
-    """The name of the option that the word before is; what follows is its value."""
-    found = _OPTION.fullmatch(before) if isinstance(before, str) else None
-    return found[1] if found else ""
-
-
-def _pairs(items: list[object] | tuple[object, ...]) -> list[tuple[object, object]]:
-    return list(zip([None, *items], items, strict=False))

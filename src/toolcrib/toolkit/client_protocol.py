@@ -10,16 +10,15 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from toolcrib.core.describe import Facts
-    from toolcrib.core.expiring_documents import Piece
     from toolcrib.infra.settings import Settings
     from toolcrib.model.approval import Approval, State
     from toolcrib.model.bundle import Bundle
     from toolcrib.model.call import Call
     from toolcrib.model.errors import ToolError
-    from toolcrib.model.result import Explanation, Result
+    from toolcrib.model.result import Explanation, Piece, Result
     from toolcrib.model.tool import Entry, Tool
     from toolcrib.model.toolrequest import Allowance, Event, Experiment, Filed, Status, Submitted
+    from toolcrib.toolkit.tool_facts import Facts
 
 
 class Suggesting(Protocol):

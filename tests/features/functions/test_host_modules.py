@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from toolcrib import Kind, ToolError
-from toolcrib.core.host_modules import load_file, load_module, rules_in, tools_in
+from toolcrib.features.functions.host_modules import load_file, load_module, rules_in, tools_in
 
 GOOD = '''
 from toolcrib import tool

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from toolcrib.core.journal import CALL
+from toolcrib.model.call import CALL
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

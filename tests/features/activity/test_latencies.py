@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolcrib import Crib, Kind, ToolError, tool
-from toolcrib.core.journal_statistics import Latency, sum_latencies
+from toolcrib.features.activity.statistics import Latency, sum_latencies
 
 
 def call(tool_name, ms, **facts):

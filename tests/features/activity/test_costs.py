@@ -3,7 +3,7 @@
 import pytest
 
 from toolcrib import Cost, Crib, Kind, ToolError, tool
-from toolcrib.core.journal_statistics import CostSum, sum_costs
+from toolcrib.features.activity.statistics import CostSum, sum_costs
 
 
 @tool(cost=Cost(per_invocation=0.01))
