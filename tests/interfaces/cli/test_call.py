@@ -104,14 +104,13 @@ def test_a_json_argument_can_come_from_a_file(crib, host_module):
         ([":=5"], "':=5' is not an argument"),
         (["text:={"], "text:1:2: "),
         (["text=a", "text=b"], "the argument 'text' is given twice"),
-        (["text=a", "--json", '{"text": "b"}'], "the argument 'text' is given twice"),
-        (["--json", "[1]"], "--json: this is JSON but not an object; --json takes a JSON object such as '{"),
-        (["--json", '{"a": 1, "a": 2}'], "stands twice"),
-        (["--json", "{"], "--json:1:2: "),
+        (["text=a", "--args", '{"text": "b"}'], "the argument 'text' is given twice"),
+        (["--args", "[1]"], "--args: this is JSON but not an object; --args takes a JSON object such as '{"),
+        (["--args", '{"a": 1, "a": 2}'], "stands twice"),
         (["--args", "{"], "--args:1:2: "),
-        (["--json", "@absent"], "--json: 'absent' cannot be read (No such file or directory); write @FILE or JSON"),
+        (["--args", "@absent"], "--args: 'absent' cannot be read (No such file or directory); write @FILE or JSON"),
         (["--args=@binary"], "--args: 'binary' is not UTF-8 text (byte 0)"),
-        (["--json"], "--json needs a value: --json JSON"),
+        (["--args"], "--args needs a value: --args JSON"),
         (["--grnt", "x"], "there is no option --grnt; did you mean --grant?"),
         (["--text=5"], "there is no option --text; did you mean --timeout? Arguments are written key=value"),
         (["--yes=no"], "--yes takes no value"),
@@ -132,12 +131,17 @@ def test_wrong_use_ends_with_2_and_one_line_that_says_how_to_write_it(crib, host
     assert ended.err.count("\n") == 1
 
 
-@pytest.mark.parametrize(("option", "more"), [("--json", "; for JSON output of the result use --full"), ("--args", "")])
-def test_a_document_that_is_none_is_refused_by_the_option_that_was_typed(crib, option, more):
-    cure = f'{option} takes a JSON object such as \'{{"name": "Ada"}}\'{more}'
-    expected = f"crib: {option}:1:1: expecting value; correct the JSON there; {cure}\n"
-    assert crib("call", "say", option, "text=Ada").err == expected
-    assert crib("call", "say", f"{option}=text=Ada").err == expected
+def test_a_document_that_is_none_is_refused_with_an_example(crib):
+    cure = """--args takes a JSON object such as '{"name": "Ada"}'"""
+    expected = f"crib: --args:1:1: expecting value; correct the JSON there; {cure}\n"
+    assert crib("call", "say", "--args", "text=Ada").err == expected
+    assert crib("call", "say", "--args=text=Ada").err == expected
+
+
+def test_a_json_object_among_the_words_is_sent_to_args(crib):
+    ended = crib("call", "say", "--json", '{"text": "=Ada"}')
+    assert ended.code == 2
+    assert ended.err == """crib: '{"text": "=Ada"}' is not an argument; give a JSON object with --args\n"""
 
 
 def test_a_call_without_a_name_is_wrong_use(crib):
@@ -148,10 +152,10 @@ def test_all_arguments_can_come_as_one_document(crib, host_module, monkeypatch):
     document = '{"first": 2, "second": 3}'
     (host_module / "arguments.json").write_text(document)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(document.encode())))
-    assert crib("call", "add", "--json", document).out == "5\n"
-    assert crib("call", "add", "--json=@arguments.json").out == "5\n"
+    assert crib("call", "add", "--args", document).out == "5\n"
+    assert crib("call", "add", "--args=@arguments.json").out == "5\n"
     assert crib("call", "add", "--args", "-").out == "5\n"
-    assert crib("call", "add", "--json", '{"first": 2}', "second=3").out == "5\n"
+    assert crib("call", "add", "--args", '{"first": 2}', "second=3").out == "5\n"
 
 
 def test_options_may_stand_anywhere_and_end_at_two_dashes(crib):
@@ -164,11 +168,11 @@ def test_text_is_printed_as_it_is_and_everything_else_as_json(crib):
     assert crib("call", "echo", "text=ö").out == '{\n  "text": "ö"\n}\n'
 
 
-def test_full_prints_the_canonical_result(crib):
-    ended = crib("call", "add", "first=1", "--full")
+def test_json_prints_the_canonical_result(crib):
+    ended = crib("call", "add", "first=1", "--json")
     result = json.loads(ended.out)
     assert (result["ok"], result["value"], result["error"], result["meta"]["tool"]) == (True, 2, None, "add")
-    refused = json.loads(crib("call", "add", "--full").out)
+    refused = json.loads(crib("call", "add", "--json").out)
     assert refused["error"]["details"]["gate"] == "arguments"
 
 

@@ -92,18 +92,18 @@ def test_an_unknown_tool_ends_with_4_and_a_hint(crib, command):
 @pytest.mark.spec("S4-26")
 def test_explain_answers_why_a_tool_is_not_being_called(crib, host_module):
     known = crib("explain", "add", "first=1").out
-    assert "registered:         yes, as " in known
+    assert "registered: yes, as " in known
     assert "written in crib_cli_host.py:" in known
-    assert "exact name:         add\n" in known
-    assert "enabled:            yes\n" in known
-    assert "offered to models:  yes, as add, in text and voice mode\n" in known
-    assert "registered:  no, there is no tool 'ad'; did you mean add" in crib("explain", "ad").out
-    assert "offered to models:  yes, as speak, in voice mode\n" in crib("explain", "speak").out
+    assert "exact name: add\n" in known
+    assert "enabled: yes\n" in known
+    assert "offered to models: yes, as add, in text and voice mode\n" in known
+    assert "registered: no, there is no tool 'ad'; did you mean add" in crib("explain", "ad").out
+    assert "offered to models: yes, as speak, in voice mode\n" in crib("explain", "speak").out
     with (host_module / "toolcrib.toml").open("a") as file:
         file.write('catalog.disabled = ["add"]\n')
-    off = crib("explain", "add", "first=1").out
-    assert "enabled:            no: 'add' stands in catalog.disabled in toolcrib.toml; take 'add' out of" in off
-    assert "offered to models:  no: it is disabled" in off
+    off = " ".join(crib("explain", "add", "first=1").out.split())
+    assert "enabled: no: 'add' stands in catalog.disabled in toolcrib.toml; take 'add' out of" in off
+    assert "offered to models: no: it is disabled" in off
 
 
 @pytest.mark.parametrize(
@@ -119,8 +119,8 @@ def test_explain_answers_why_a_tool_is_not_being_called(crib, host_module):
         (["shell", "command=rm -rf /"], 3, ["rules", "deny"]),
     ],
 )
-def test_explain_shows_every_gate_and_ends_as_the_call_would(crib, words, code, row):
-    ended = crib("explain", *words)
+def test_explain_shows_every_gate_on_request_and_ends_as_the_call_would(crib, words, code, row):
+    ended = crib("explain", *words, "--all")
     assert ended.code == code
     gates = [line.split()[:2] for line in ended.out.splitlines()]
     assert row in gates
@@ -129,6 +129,15 @@ def test_explain_shows_every_gate_and_ends_as_the_call_would(crib, words, code, 
     assert {"gate": row[0], "decision": row[1]}.items() <= next(
         finding.items() for finding in explanation["findings"] if finding["gate"] == row[0]
     )
+
+
+def test_explain_shows_the_gates_that_object_with_their_grounds_on_lines_of_80_columns(crib):
+    shown = crib("explain", "send", "to=x").out.splitlines()
+    first = shown.index("capabilities  deny")
+    assert shown[first + 1] == "  reason: send requires mail.send, net.http, which is not granted"
+    assert not any(line.startswith(("rules ", "arguments ")) for line in shown)
+    assert shown[-1] == "The call would be refused by the gate capabilities."
+    assert all(len(line) <= 80 for line in shown)
 
 
 def test_explain_runs_nothing_and_asks_no_person(crib, host_module):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -12,7 +14,10 @@ import pytest
 
 from toolcrib import Crib
 from toolcrib.core.plugins import Plugins
-from toolcrib.interfaces.cli.program import cli
+from toolcrib.interfaces.cli.program import HEADINGS, cli
+from toolcrib.lib import __version__
+from toolcrib.toolkit.cli.group import WordsCommand
+from toolcrib.toolkit.cli.options import read_line
 
 COMMANDS = Plugins().named("commands")
 LOADED = """
@@ -97,7 +102,7 @@ def test_an_installed_package_adds_a_command_and_replaces_none(run, tmp_path):
     (information / "entry_points.txt").write_text("[toolcrib.plugins]\ngreeting = crib_greeting:register\n")
     greeted = run("-m", "toolcrib", "greet", path=site)
     assert (greeted.returncode, greeted.stdout) == (0, "hello\n"), greeted.stderr
-    assert "  greet        Say hello.\n" in run("-m", "toolcrib", "--help", path=site).stdout
+    assert "\nOther commands:\n  greet        Say hello.\n" in run("-m", "toolcrib", "--help", path=site).stdout
     assert "pretended" not in run("-m", "toolcrib", "version", path=site).stdout
 
 
@@ -116,3 +121,46 @@ def test_a_crib_has_every_member_that_the_protocols_of_commands_name():
     with Crib() as crib:
         known = dir(crib)
     assert [member for member in sorted(members) if member[1] not in known] == []
+
+
+def every_command() -> Iterator[tuple[str, click.Command]]:
+    """All commands and sub-commands, by what one types after `crib`."""
+    waiting = [(name, cli.get_command(click.Context(cli), name)) for name in COMMANDS]
+    while waiting:
+        words, command = waiting.pop()
+        assert command is not None
+        yield words, command
+        if isinstance(command, click.Group):
+            waiting += [(f"{words} {name}", each) for name, each in command.commands.items()]
+
+
+def test_every_command_of_ours_stands_under_one_heading_of_the_help():
+    assert sorted(name for names in HEADINGS.values() for name in names) == sorted(COMMANDS)
+
+
+def test_every_help_ends_with_an_example_that_the_command_takes():
+    for words, command in every_command():
+        assert command.epilog is not None, f"crib {words} has no example"
+        for line in command.epilog.splitlines()[2:]:
+            # An example may be one end of a pipe, or stand in a command of the shell.
+            _, crib, typed = line.partition("crib ")
+            assert crib, line
+            assert f"{typed} ".startswith(f"{words} "), line
+            given = shlex.split(typed.rstrip(')"').removeprefix(words))
+            if isinstance(command, WordsCommand):
+                read_line(given, command.options)
+            elif not isinstance(command, click.Group):
+                command.make_parser(click.Context(command)).parse_args(given)
+
+
+def test_help_of_a_command_is_what_its_own_option_shows(run):
+    by_command = run("-m", "toolcrib", "help", "bundle", "load").stdout
+    assert by_command == run("-m", "toolcrib", "bundle", "load", "-h").stdout
+    assert by_command.startswith("Usage: crib bundle load [OPTIONS] DIR\n")
+    refused = run("-m", "toolcrib", "help", "lsit")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "did you mean list" in refused.stderr
+
+
+def test_the_version_is_an_option_too(run):
+    assert run("-m", "toolcrib", "--version").stdout == run("-m", "toolcrib", "version").stdout == f"{__version__}\n"

@@ -24,7 +24,7 @@ from toolcrib.toolkit.cli import (
     say_json,
     say_table,
 )
-from toolcrib.toolkit.cli.group import json_option, pass_opener, project_option
+from toolcrib.toolkit.cli.group import example, json_option, pass_opener, project_option
 from toolcrib.toolkit.client_protocol import ProjectCrib
 
 if TYPE_CHECKING:
@@ -57,12 +57,12 @@ class AccessCrib(ProjectCrib, Protocol):
         """The tokens that are good for the server of the project."""
 
 
-@click.group("secret")
+@click.group("secret", epilog=example("crib secret set WEATHER_KEY"))
 def secret() -> None:
     """Store secrets for HTTP tools."""
 
 
-@secret.command("set")
+@secret.command("set", epilog=example("crib secret set WEATHER_KEY"))
 @click.argument("name")
 @click.argument("more", nargs=-1, metavar="", type=click.UNPROCESSED)
 @project_option
@@ -86,7 +86,7 @@ def secret_set(opener: Opener[AccessCrib], name: str, more: tuple[str, ...]) -> 
     return ExitCode.DONE
 
 
-@secret.command("list")
+@secret.command("list", epilog=example("crib secret list"))
 @project_option
 @json_option
 @pass_opener
@@ -106,7 +106,7 @@ def secret_list(opener: Opener[AccessCrib], *, as_json: bool) -> int:
     return ExitCode.DONE
 
 
-@secret.command("remove")
+@secret.command("remove", epilog=example("crib secret remove WEATHER_KEY"))
 @click.argument("name")
 @project_option
 @pass_opener
@@ -125,12 +125,12 @@ def secret_remove(opener: Opener[AccessCrib], name: str) -> int:
     return ExitCode.DONE if removed else ExitCode.FAILED
 
 
-@click.group("token")
+@click.group("token", epilog=example("crib token create ci --scope invoke"))
 def token() -> None:
     """Manage access tokens of the server."""
 
 
-@token.command("create")
+@token.command("create", epilog=example("crib token create ci --scope invoke --days 30"))
 @click.argument("name")
 @click.option(
     "--scope",
@@ -185,7 +185,7 @@ def token_create(
     return ExitCode.DONE
 
 
-@token.command("list")
+@token.command("list", epilog=example("crib token list"))
 @project_option
 @json_option
 @pass_opener
@@ -202,7 +202,7 @@ def token_list(opener: Opener[AccessCrib], *, as_json: bool) -> int:
     return ExitCode.DONE
 
 
-@token.command("revoke")
+@token.command("revoke", epilog=example("crib token revoke ci"))
 @click.argument("token_id", metavar="ID")
 @project_option
 @pass_opener

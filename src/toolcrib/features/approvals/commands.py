@@ -10,7 +10,7 @@ import click
 
 from toolcrib.model.approval import State
 from toolcrib.toolkit.cli import ExitCode, say, say_facts, say_json, say_table
-from toolcrib.toolkit.cli.group import json_option, pass_opener, project_option, url_option
+from toolcrib.toolkit.cli.group import example, json_option, pass_opener, project_option, url_option
 
 if TYPE_CHECKING:
     from toolcrib.model.approval import Approval
@@ -22,12 +22,12 @@ id_argument = click.argument("approval_id", metavar="ID")
 note_option = click.option("--note", default="", help="Why; it is stored with the decision.")
 
 
-@click.group("approvals")
+@click.group("approvals", epilog=example("crib approvals list"))
 def approvals() -> None:
     """Approve or refuse calls that wait for a person."""
 
 
-@approvals.command("list")
+@approvals.command("list", epilog=example("crib approvals list --all"))
 @click.option("--all", "everything", is_flag=True, help="Also those that are decided, used or expired.")
 @project_option
 @url_option
@@ -46,7 +46,7 @@ def approvals_list(opener: Opener[ProjectCrib], *, url: str | None, everything: 
     return ExitCode.DONE
 
 
-@approvals.command("show")
+@approvals.command("show", epilog=example("crib approvals show ap_7Q2M"))
 @id_argument
 @project_option
 @url_option
@@ -58,7 +58,7 @@ def approvals_show(opener: Opener[ProjectCrib], approval_id: str, *, url: str | 
         return _show(crib.approvals.show(approval_id), as_json=as_json)
 
 
-@approvals.command("approve")
+@approvals.command("approve", epilog=example("crib approvals approve ap_7Q2M --note 'checked the address'"))
 @id_argument
 @note_option
 @project_option
@@ -73,7 +73,7 @@ def approvals_approve(
         return _tell(crib.approvals.approve(approval_id, note=note), as_json=as_json)
 
 
-@approvals.command("refuse")
+@approvals.command("refuse", epilog=example("crib approvals refuse ap_7Q2M --note 'wrong customer'"))
 @id_argument
 @note_option
 @project_option

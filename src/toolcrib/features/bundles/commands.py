@@ -8,7 +8,7 @@ import click
 
 from toolcrib.features.bundles.bundle_files import known_bundle, load_bundle, make_bundle, put_tool, remove_tool
 from toolcrib.toolkit.cli import ExitCode, complain, on_one_line, say, say_json, say_table
-from toolcrib.toolkit.cli.group import complete_tool, json_option, pass_opener, project_option, url_option
+from toolcrib.toolkit.cli.group import complete_tool, example, json_option, pass_opener, project_option, url_option
 from toolcrib.toolkit.cli.tool_tables import FOUND_COLUMNS, complain_unknown, found_row_of
 
 if TYPE_CHECKING:
@@ -20,12 +20,12 @@ BUNDLE_COLUMNS = ("slug", "state", "owner", "id", "description")
 WHOLE_BUNDLE = "/*"
 
 
-@click.group("bundle")
+@click.group("bundle", epilog=example("crib bundle load samples"))
 def bundle() -> None:
     """Store tools in bundles."""
 
 
-@bundle.command("list")
+@bundle.command("list", epilog=example("crib bundle list --json"))
 @project_option
 @url_option
 @json_option
@@ -42,7 +42,7 @@ def bundle_list(opener: Opener[ProjectCrib], *, url: str | None, as_json: bool) 
         return ExitCode.DONE
 
 
-@bundle.command("new")
+@bundle.command("new", epilog=example("crib bundle new weather --name 'Weather'"))
 @click.argument("slug")
 @click.option("--name", metavar="TEXT", default="", help="What people call it; without this, SLUG.")
 @click.option("--description", metavar="TEXT", default="", help="What its tools are for.")
@@ -58,7 +58,7 @@ def bundle_new(opener: Opener[ProjectCrib], slug: str, *, name: str, description
 strict_option = click.option("--strict", is_flag=True, help="Refuse other spellings, such as httpImpl.")
 
 
-@bundle.command("load")
+@bundle.command("load", epilog=example("crib bundle load samples"))
 @click.argument("folder", metavar="DIR", type=click.Path(exists=True, file_okay=False))
 @strict_option
 @project_option
@@ -75,7 +75,7 @@ def bundle_load(opener: Opener[ProjectCrib], folder: str, *, url: str | None, st
         return load_bundle(crib, folder, strict=strict)
 
 
-@bundle.command("put")
+@bundle.command("put", epilog=example("crib bundle put weather forecast.json"))
 @click.argument("name", metavar="BUNDLE")
 @click.argument("file", metavar="FILE", type=click.Path(exists=True, dir_okay=False))
 @strict_option
@@ -91,7 +91,7 @@ def bundle_put(opener: Opener[ProjectCrib], name: str, file: str, *, url: str | 
         return put_tool(crib, name, file, strict=strict)
 
 
-@bundle.command("remove")
+@bundle.command("remove", epilog=example("crib bundle remove weather/forecast@v1"))
 @click.argument("name", metavar="BUNDLE/SLUG@VERSION")
 @click.option("--yes", "-y", "agreed", is_flag=True, help="Do not ask.")
 @project_option
@@ -103,7 +103,7 @@ def bundle_remove(opener: Opener[ProjectCrib], name: str, *, agreed: bool, url: 
         return remove_tool(crib, name, agreed=agreed)
 
 
-@bundle.command("delete")
+@bundle.command("delete", epilog=example("crib bundle delete samples"))
 @click.argument("name", metavar="BUNDLE")
 @project_option
 @url_option
@@ -117,7 +117,7 @@ def bundle_delete(opener: Opener[ProjectCrib], name: str, *, url: str | None) ->
         return ExitCode.DONE
 
 
-@click.command("search")
+@click.command("search", epilog=example("crib search --question is the server up"))
 @click.argument("text", nargs=-1, required=True, metavar="TEXT...")
 @click.option(
     "--question", is_flag=True, help="TEXT is a question in plain language; the most relevant tools come first."
@@ -160,7 +160,7 @@ def search(
         return ExitCode.DONE
 
 
-@click.command("enable")
+@click.command("enable", epilog=example("crib enable shell"))
 @click.argument("name", metavar="TOOL | BUNDLE/*", shell_complete=complete_tool)
 @project_option
 @url_option
@@ -171,7 +171,7 @@ def enable(opener: Opener[ProjectCrib], name: str, *, url: str | None) -> int:
         return switch(crib, name, on=True)
 
 
-@click.command("disable")
+@click.command("disable", epilog=example("crib disable shell", "crib disable 'builtin/*'"))
 @click.argument("name", metavar="TOOL | BUNDLE/*", shell_complete=complete_tool)
 @project_option
 @url_option

@@ -13,7 +13,7 @@ from toolcrib.features.depots.package import new_key, public_half
 from toolcrib.infra.egress import EgressSettings
 from toolcrib.lib.names import read_address
 from toolcrib.toolkit.cli import ExitCode, complain, say, say_facts, say_json, say_table
-from toolcrib.toolkit.cli.group import complete_tool, json_option, pass_opener, project_option
+from toolcrib.toolkit.cli.group import complete_tool, example, json_option, pass_opener, project_option
 from toolcrib.toolkit.client_protocol import ProjectCrib
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class DepotCrib(ProjectCrib, Protocol):
         """Pull a tool from a depot into the project."""
 
 
-@click.command("publish")
+@click.command("publish", epilog=example("crib publish initials --to ../depot"))
 @click.argument("name", shell_complete=complete_tool)
 @click.option("--to", "place", required=True, metavar="DIR", help="The folder of the depot; it is made if needed.")
 @click.option(
@@ -63,7 +63,7 @@ def publish(opener: Opener[DepotCrib], name: str, place: str, files: tuple[str, 
         return ExitCode.DONE
 
 
-@click.command("pull")
+@click.command("pull", epilog=example("crib pull initials@1.0.0 --from ../depot"))
 @click.argument("name", metavar="NAME[@VERSION]")
 @click.option("--from", "place", required=True, metavar="DIR|URL", help="The depot: a folder or a web address.")
 @click.option("--replace", is_flag=True, help="Put the new files where other ones are.")
@@ -91,12 +91,12 @@ def pull(opener: Opener[DepotCrib], name: str, place: str, *, replace: bool) -> 
         return ExitCode.DONE
 
 
-@click.group("depot")
+@click.group("depot", epilog=example("crib depot list ../depot"))
 def depot() -> None:
     """Look into a depot, and make keys to sign with."""
 
 
-@depot.command("list")
+@depot.command("list", epilog=example("crib depot list ../depot"))
 @click.argument("place", metavar="DIR|URL")
 @project_option
 @json_option
@@ -113,7 +113,7 @@ def depot_list(opener: Opener[DepotCrib], place: str, *, as_json: bool) -> int:
     return ExitCode.DONE
 
 
-@depot.command("key")
+@depot.command("key", epilog=example("crib depot key signing.key"))
 @click.argument("file", metavar="FILE")
 def depot_key(file: str) -> int:
     """Make a key to sign with, if there is none; print its public half.

@@ -9,7 +9,7 @@ import click
 from toolcrib.lib.export_schemas import Provider
 from toolcrib.model.tool import MODES
 from toolcrib.toolkit.cli import ExitCode, complain, count, mention_problems, say_json, say_text
-from toolcrib.toolkit.cli.group import complete_tool, json_option, pass_opener, project_option
+from toolcrib.toolkit.cli.group import complete_tool, example, json_option, pass_opener, project_option
 from toolcrib.toolkit.cli.tool_tables import complain_unknown
 from toolcrib.toolkit.client_protocol import ProjectCrib
 
@@ -33,7 +33,7 @@ class ExportsCrib(ProjectCrib, Protocol):
         """The tools as a provider takes them, each with what the provider cannot express."""
 
 
-@click.command("doc")
+@click.command("doc", epilog=example("crib doc order_status"))
 @click.argument("name", shell_complete=complete_tool)
 @project_option
 @pass_opener
@@ -47,7 +47,7 @@ def doc(opener: Opener[ExportsCrib], name: str) -> int:
         return ExitCode.DONE
 
 
-@click.command("prompt")
+@click.command("prompt", epilog=example("crib prompt --mode voice"))
 @click.option("--mode", type=click.Choice(sorted(MODES)), default="text", show_default=True, help="The agent's mode.")
 @click.option("--max-characters", type=click.IntRange(min=1), help="How long it may be.")
 @click.option("--max-tokens", type=click.IntRange(min=1), help="How many tokens it may take, by estimate.")
@@ -83,7 +83,7 @@ def prompt(
         return ExitCode.DONE
 
 
-@click.command("export")
+@click.command("export", epilog=example("crib export --for openai count_words"))
 @click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=complete_tool)
 @click.option(
     "--for", "provider", required=True, type=click.Choice([str(provider) for provider in Provider]), help="For whom."

@@ -11,7 +11,7 @@ import click
 from toolcrib.features.folders.starter import starter_files
 from toolcrib.lib.names import slug_of
 from toolcrib.toolkit.cli import ExitCode, WrongUseError, complain, count, on_one_line, say, say_facts, say_json
-from toolcrib.toolkit.cli.group import complete_tool, json_option, pass_opener, project_option, write_files
+from toolcrib.toolkit.cli.group import complete_tool, example, json_option, pass_opener, project_option, write_files
 from toolcrib.toolkit.client_protocol import ProjectCrib
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class FoldersCrib(ProjectCrib, Protocol):
         """The registries of tool folders that are in force here, and the way to build them."""
 
 
-@click.command("new")
+@click.command("new", epilog=example("crib new order-status --python"))
 @click.argument("name", metavar="NAME")
 @click.option("--python", "python", is_flag=True, help="Write handler.py instead of handler.js.")
 @project_option
@@ -44,7 +44,7 @@ def new(opener: Opener[FoldersCrib], name: str, *, python: bool) -> int:
     return start_folder(name, opener.folder, language="python" if python else "javascript")
 
 
-@click.command("build")
+@click.command("build", epilog=example("crib build --strict"))
 @click.option("--strict", is_flag=True, help="Warnings count as problems.")
 @click.option("--watch", is_flag=True, help="Build again whenever a file changes, until interrupted.")
 @project_option
@@ -60,7 +60,7 @@ def build(opener: Opener[FoldersCrib], *, strict: bool, watch: bool, as_json: bo
         return watch_folders(crib, strict=strict) if watch else build_folders(crib, strict=strict, as_json=as_json)
 
 
-@click.command("registry")
+@click.command("registry", epilog=example("crib registry order_status"))
 @click.argument("name", required=False, shell_complete=complete_tool)
 @project_option
 @json_option

@@ -10,14 +10,14 @@ import click
 from toolcrib.features.project.addition import gather, place, try_out, write
 from toolcrib.model.errors import ToolError
 from toolcrib.toolkit.cli import ExitCode, complain, on_one_line, require_project, say, say_json
-from toolcrib.toolkit.cli.group import explain_failure, json_option, pass_opener, project_option
+from toolcrib.toolkit.cli.group import example, explain_failure, json_option, pass_opener, project_option
 
 if TYPE_CHECKING:
     from toolcrib.features.project.addition import Added, AddingCrib
     from toolcrib.toolkit.cli.group import Opener
 
 
-@click.command("add")
+@click.command("add", epilog=example("crib add ~/scripts/resize.py"))
 @click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path))
 @click.option("--replace", is_flag=True, help="Put the files where other ones are.")
 @project_option

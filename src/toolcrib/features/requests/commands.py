@@ -44,7 +44,7 @@ from toolcrib.toolkit.cli import (
     say_table,
     say_text,
 )
-from toolcrib.toolkit.cli.group import json_option, pass_opener, project_option, url_option
+from toolcrib.toolkit.cli.group import example, json_option, pass_opener, project_option, url_option
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -66,12 +66,12 @@ def on_queue(command: Callable[..., int]) -> Callable[..., int]:
     return project_option(url_option(pass_opener(command)))
 
 
-@click.group("request")
+@click.group("request", epilog=example("crib request new email_validator.yaml"))
 def request() -> None:
     """Request a tool that does not exist yet."""
 
 
-@request.command("new")
+@request.command("new", epilog=example("crib request new email_validator.yaml"))
 @click.argument("file", required=False, metavar="[FILE]")
 @click.option("--dry-run", is_flag=True, help="Print what would be filed, and file nothing.")
 @strict_option
@@ -95,7 +95,7 @@ def request_new(
         return tell_submitted(crib.requests.new(text, strict=strict or None, place=place), as_json=as_json)
 
 
-@request.command("submit")
+@request.command("submit", epilog=example("crib request submit email_validator.yaml"))
 @click.argument("file", metavar="FILE")
 @strict_option
 @on_queue
@@ -115,7 +115,7 @@ def request_submit(opener: Opener[ProjectCrib], file: str, *, url: str | None, s
         return tell_submitted(crib.requests.submit(text, strict=strict or None, place=place), as_json=as_json)
 
 
-@request.command("list")
+@request.command("list", epilog=example("crib request list --status pending"))
 @click.option("--status", type=click.Choice(tuple(map(str, Status))), help="Only these.")
 @click.option("--limit", type=click.IntRange(1, 1000), default=100, show_default=True, help="How many of the newest.")
 @on_queue
@@ -133,7 +133,7 @@ def request_list(opener: Opener[ProjectCrib], *, url: str | None, status: str | 
         return ExitCode.DONE
 
 
-@request.command("show")
+@request.command("show", epilog=example("crib request show email_validator --yaml"))
 @id_argument
 @click.option("--yaml", "as_yaml", is_flag=True, help="Print the request as it was written.")
 @on_queue
@@ -158,7 +158,7 @@ def request_show(opener: Opener[ProjectCrib], request_id: str, *, url: str | Non
         return ExitCode.DONE
 
 
-@request.command("watch")
+@request.command("watch", epilog=example("crib request watch email_validator"))
 @id_argument
 @on_queue
 @json_option
@@ -185,7 +185,7 @@ def request_watch(opener: Opener[ProjectCrib], request_id: str, *, url: str | No
         return code_of(filed)
 
 
-@request.command("deliver")
+@request.command("deliver", epilog=example("crib request deliver email_validator"))
 @id_argument
 @click.argument("path", required=False, metavar="[PATH]", type=click.Path(exists=True))
 @on_queue
@@ -216,7 +216,7 @@ def request_deliver(
         return tell_end(filed, as_json=as_json)
 
 
-@request.command("cancel")
+@request.command("cancel", epilog=example("crib request cancel email_validator --reason 'found one'"))
 @id_argument
 @click.option("--reason", metavar="TEXT", default="", help="Why, for the history.")
 @on_queue
@@ -228,7 +228,7 @@ def request_cancel(opener: Opener[ProjectCrib], request_id: str, *, url: str | N
         return ExitCode.DONE
 
 
-@request.command("retry")
+@request.command("retry", epilog=example("crib request retry email_validator"))
 @id_argument
 @on_queue
 def request_retry(opener: Opener[ProjectCrib], request_id: str, *, url: str | None) -> int:
@@ -239,7 +239,9 @@ def request_retry(opener: Opener[ProjectCrib], request_id: str, *, url: str | No
         return ExitCode.DONE
 
 
-@request.command("allow")
+@request.command(
+    "allow", epilog=example("crib request allow email_validator --capability net.http --host api.example.com")
+)
 @id_argument
 @click.option("--capability", "capabilities", multiple=True, metavar="NAME", help="What its tool may use; repeatable.")
 @click.option("--host", "hosts", multiple=True, metavar="HOST", help="Where its tool may connect; repeatable.")
@@ -272,7 +274,7 @@ def request_allow(
         return ExitCode.DONE
 
 
-@click.command("experiments")
+@click.command("experiments", epilog=example("crib experiments --json"))
 @on_queue
 @json_option
 def experiments(opener: Opener[ProjectCrib], *, url: str | None, as_json: bool) -> int:
@@ -299,12 +301,12 @@ def experiments(opener: Opener[ProjectCrib], *, url: str | None, as_json: bool) 
         return ExitCode.DONE
 
 
-@click.group("builder")
+@click.group("builder", epilog=example("crib builder run --once"))
 def builder() -> None:
     """Have requested tools made, proved and published."""
 
 
-@builder.command("run")
+@builder.command("run", epilog=example("crib builder run --once --maker command"))
 @click.option("--once", is_flag=True, help="Build the open requests, and end when none is left.")
 @click.option("--maker", metavar="NAME", help="What writes the code; default: the setting builder.maker.")
 @project_option
@@ -319,12 +321,12 @@ def builder_run(opener: Opener[BuilderCrib], *, once: bool, maker: str | None) -
     return run_builder(opener.open_local(), once=once, maker=maker)
 
 
-@click.group("demo")
+@click.group("demo", epilog=example("crib demo missing-tool"))
 def demo() -> None:
     """See it work."""
 
 
-@demo.command("missing-tool")
+@demo.command("missing-tool", epilog=example("crib demo missing-tool --keep demo"))
 @click.option("--keep", metavar="DIR", type=click.Path(), help="Leave the project of the demo in this new folder.")
 @pass_opener
 def demo_missing_tool(opener: Opener[DemoCrib], keep: str | None) -> int:

@@ -27,6 +27,7 @@ from toolcrib.toolkit.cli.group import (
     READS_ITS_OWN_WORDS,
     WordsCommand,
     complete_tool,
+    example,
     pass_opener,
     project_option,
 )
@@ -86,7 +87,9 @@ class SinkCommand(WordsCommand):
     options = SINK_OPTIONS
 
 
-@click.command("sink", cls=SinkCommand, context_settings=READS_ITS_OWN_WORDS)
+@click.command(
+    "sink", cls=SinkCommand, context_settings=READS_ITS_OWN_WORDS, epilog=example("tail -f app.log | crib sink errors")
+)
 @click.argument("words", nargs=-1, metavar=CALL_WORDS, type=click.UNPROCESSED, shell_complete=complete_tool)
 @pass_opener
 def sink(opener: Opener[ScriptsCrib], words: tuple[str, ...]) -> int:
@@ -97,7 +100,7 @@ def sink(opener: Opener[ScriptsCrib], words: tuple[str, ...]) -> int:
     return sink_command(words, opener)
 
 
-@click.command("prepare")
+@click.command("prepare", epilog=example("crib prepare plot"))
 @click.argument("name", shell_complete=complete_tool)
 @project_option
 @pass_opener

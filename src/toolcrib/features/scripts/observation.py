@@ -130,7 +130,6 @@ def _lines(tool: Tool, words: Sequence[str], options: Mapping[str, list[str]]) -
         Line(
             options={**options, ARGUMENTS.name: [json.dumps(example)]},
             words=[words[0]],
-            spellings={ARGUMENTS.name: ARGUMENTS.name},
         )
         for example in tool.examples or ({},)
     ]

@@ -26,7 +26,7 @@ from toolcrib.toolkit.cli import (
     say,
     say_json,
 )
-from toolcrib.toolkit.cli.group import complete_tool, json_option, pass_opener, project_option
+from toolcrib.toolkit.cli.group import complete_tool, example, json_option, pass_opener, project_option
 from toolcrib.toolkit.cli.tool_tables import complain_unknown
 from toolcrib.toolkit.client_protocol import ProjectCrib
 from toolcrib.toolkit.tool_facts import NOT_OFFERED
@@ -54,7 +54,7 @@ class TestingCrib(ProjectCrib, TriedCrib, Protocol):
         """What is known of the examples that tools carry."""
 
 
-@click.command("test")
+@click.command("test", epilog=example("crib test order_status"))
 @click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=complete_tool)
 @click.option("--cases", metavar="FILE", help="Only the cases of this file, for the one tool that is named.")
 @click.option("--mode", type=click.Choice(sorted(MODES)), help="In this mode, where a case does not say one.")

@@ -47,6 +47,7 @@ def register(plugins: Plugins) -> None:
     plugins.add_command("explain", "toolcrib.interfaces.cli.commands:explain", "Explain why a call would run or not.")
     plugins.add_command("run", "toolcrib.interfaces.cli.commands:run_file", "List or call the tools of a Python file.")
     plugins.add_command("result", "toolcrib.interfaces.cli.commands:result", "Print the rest of a large result.")
+    plugins.add_command("help", "toolcrib.interfaces.cli.program:help_", "Show how a command is used.")
     plugins.add_command("version", "toolcrib.interfaces.cli.commands:version", "Print the version.")
     plugins.add_command(
         "completion", "toolcrib.interfaces.cli.program:completion", "Print the completion script of a shell."

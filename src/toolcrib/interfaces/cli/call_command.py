@@ -26,7 +26,7 @@ from toolcrib.toolkit.cli import (
     say_json,
     say_text,
 )
-from toolcrib.toolkit.cli.options import CALL_OPTIONS, CONFIRM, GRANT, PROJECT, URL, read_arguments, read_line
+from toolcrib.toolkit.cli.options import CALL_OPTIONS, CONFIRM, GRANT, JSON, PROJECT, URL, read_arguments, read_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -131,7 +131,7 @@ def _refusal(crib: CallingCrib, call: Call, result: Result, kind: Kind) -> Verdi
 
 
 def _print(line: Line, result: Result) -> None:
-    if line.has("--full"):
+    if line.has(JSON.name):
         say_json(result.to_json())
         return
     if result.value is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING
 
 import click
@@ -11,12 +12,15 @@ import click
 from toolcrib.features.functions.host_modules import load_file, tools_in
 from toolcrib.interfaces.cli.call_command import call_command, call_tool, make_call, opener_of
 from toolcrib.lib import __version__
+from toolcrib.model.bundle import Owner
+from toolcrib.model.result import Decision
 from toolcrib.toolkit.cli import (
     ExitCode,
     WrongUseError,
     code_of_explanation,
     complain,
     mention_problems,
+    on_one_line,
     say,
     say_facts,
     say_json,
@@ -28,6 +32,7 @@ from toolcrib.toolkit.cli.group import (
     READS_ITS_OWN_WORDS,
     WordsCommand,
     complete_tool,
+    example,
     json_option,
     pass_opener,
     project_option,
@@ -67,7 +72,10 @@ key=value    a text, or what the tool's schema asks for: 5, true, [1, 2]
 key:=json    any JSON value
 key=@file    the text of a file; @- is standard input
 """
-GATE_COLUMNS = ("gate", "verdict", "reason", "rule", "where", "cure")
+# The grounds of a verdict, in the order they are shown, and how wide they may be.
+GROUNDS = ("reason", "rule", "where", "cure")
+PAGE_WIDTH = 80
+BUILTIN = Owner.BUILTIN.value
 
 
 class CallCommand(WordsCommand):
@@ -88,7 +96,7 @@ class ExplainCommand(WordsCommand):
     options = EXPLAIN_OPTIONS
 
 
-@click.command("list")
+@click.command("list", epilog=example("crib list --tag money"))
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="Only tools with this tag; repeatable.")
 @click.option(
     "--executors", is_flag=True, help="The platform's own primitives and runtimes instead, which execute tools."
@@ -103,7 +111,7 @@ def list_(opener: Opener[Crib], tags: tuple[str, ...], *, url: str | None, execu
         return list_tools(crib, as_json=as_json, tags=tags, executors=executors)
 
 
-@click.command("show")
+@click.command("show", epilog=example("crib show count_words"))
 @click.argument("name", shell_complete=complete_tool)
 @project_option
 @url_option
@@ -115,7 +123,13 @@ def show(opener: Opener[Crib], name: str, *, url: str | None, as_json: bool) -> 
         return show_tool(crib, name, as_json=as_json)
 
 
-@click.command("call", cls=CallCommand, help=CALL_HELP, context_settings=READS_ITS_OWN_WORDS)
+@click.command(
+    "call",
+    cls=CallCommand,
+    help=CALL_HELP,
+    context_settings=READS_ITS_OWN_WORDS,
+    epilog=example("crib call count_words text='the cat and the hat' top=2"),
+)
 @click.argument("words", nargs=-1, metavar=CALL_WORDS, type=click.UNPROCESSED, shell_complete=complete_tool)
 @pass_opener
 def call(opener: Opener[Crib], words: tuple[str, ...]) -> int:
@@ -123,18 +137,25 @@ def call(opener: Opener[Crib], words: tuple[str, ...]) -> int:
     return call_command(words, opener)
 
 
-@click.command("explain", cls=ExplainCommand, context_settings=READS_ITS_OWN_WORDS)
+@click.command(
+    "explain", cls=ExplainCommand, context_settings=READS_ITS_OWN_WORDS, epilog=example("crib explain shell command=ls")
+)
 @click.argument("words", nargs=-1, metavar=CALL_WORDS, type=click.UNPROCESSED, shell_complete=complete_tool)
 @pass_opener
 def explain(opener: Opener[Crib], words: tuple[str, ...]) -> int:
     """Explain why a call would run or not.
 
-    Every gate judges the call, and nothing runs. The exit code is that of the call.
+    Every gate judges the call, and nothing runs; shown are the gates that object. The exit code is that of the call.
     """
     return explain_command(words, opener)
 
 
-@click.command("run", cls=RunCommand, context_settings=READS_ITS_OWN_WORDS)
+@click.command(
+    "run",
+    cls=RunCommand,
+    context_settings=READS_ITS_OWN_WORDS,
+    epilog=example("crib run tools/count_words.py count_words text='a b a'"),
+)
 @click.argument("words", nargs=-1, metavar=f"FILE [{CALL_WORDS}]", type=click.UNPROCESSED)
 @pass_opener
 def run_file(opener: Opener[Crib], words: tuple[str, ...]) -> int:
@@ -145,7 +166,7 @@ def run_file(opener: Opener[Crib], words: tuple[str, ...]) -> int:
     return run_command(words, opener)
 
 
-@click.command("result")
+@click.command("result", epilog=example("crib result r_8f3a --offset 4000"))
 @click.argument("handle")
 @click.option(
     "--offset", type=click.IntRange(min=0), default=0, show_default=True, help="The first character to print."
@@ -164,7 +185,7 @@ def result(opener: Opener[Crib], handle: str, *, url: str | None, offset: int, l
     return ExitCode.DONE
 
 
-@click.command("version")
+@click.command("version", epilog=example("crib version --json"))
 @json_option
 def version(*, as_json: bool) -> int:
     """Print the version."""
@@ -177,7 +198,8 @@ def version(*, as_json: bool) -> int:
 
 def list_tools(crib: AnyCrib, *, as_json: bool, tags: Sequence[str] = (), executors: bool = False) -> ExitCode:
     """`crib list [--tag TAG…]`: all tools, or those with every one of the tags; or what executes them."""
-    tools = crib.list_tools(tags=tags, executors=executors)
+    # One's own tools come first; the sort is stable.
+    tools = sorted(crib.list_tools(tags=tags, executors=executors), key=lambda facts: facts["bundle"] == BUILTIN)
     if as_json:
         say_json(tools)
     elif tags and not tools:
@@ -220,13 +242,42 @@ def explain_command(words: Sequence[str], opener: Opener[Crib]) -> ExitCode:
     if line.has("--json"):
         say_json({"standing": standing, **explanation.to_json()})
         return code_of_explanation(explanation)
-    say_facts(standing.items())
+    for name, text in standing.items():
+        say(_on_a_page(f"{name}: {text}"))
     say("")
-    say_table(GATE_COLUMNS, map(_gate_row, explanation.findings))
-    say("")
+    for finding in explanation.findings:
+        if line.has("--all") or _objects(finding):
+            _say_finding(finding)
     refusal = explanation.refusal
     say("The call would run." if refusal is None else f"The call would be refused by the gate {refusal.gate}.")
     return code_of_explanation(explanation)
+
+
+def _objects(finding: Finding) -> bool:
+    return finding.verdict is not None and finding.verdict.decision is not Decision.ALLOW
+
+
+def _say_finding(finding: Finding) -> None:
+    """One gate with its verdict, and below it the grounds."""
+    facts = finding.to_json()
+    say(f"{finding.gate:<13} {facts['decision']}")
+    for name in GROUNDS:
+        if text := facts.get(name):
+            say(_on_a_page(f"{name}: {text}", indent="  "))
+    if _objects(finding):
+        say("")
+
+
+def _on_a_page(text: str, indent: str = "") -> str:
+    """The text on lines that a narrow terminal shows whole; a path or command is not broken."""
+    return fill(
+        on_one_line(text),
+        PAGE_WIDTH,
+        initial_indent=indent,
+        subsequent_indent=f"{indent}  ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def _standing(crib: AnyCrib, name: str) -> Iterator[tuple[str, str]]:
@@ -241,12 +292,6 @@ def _standing(crib: AnyCrib, name: str) -> Iterator[tuple[str, str]]:
     yield "exact name", facts["name"]
     yield "enabled", "yes" if facts["enabled"] else f"no: {facts['reason']}; {facts['cure']}"
     yield "offered to models", offer_of(facts)
-
-
-def _gate_row(finding: Finding) -> tuple[str, ...]:
-    facts = finding.to_json()
-    facts["verdict"] = facts["decision"]
-    return tuple(str(facts.get(column, "")) for column in GATE_COLUMNS)
 
 
 def run_command(words: Sequence[str], opener: Opener[Crib]) -> ExitCode:

@@ -9,13 +9,14 @@ import click
 from click.shell_completion import CompletionItem, get_completion_class, shell_complete
 
 from toolcrib.core.plugins import Plugins
+from toolcrib.lib import __version__
 from toolcrib.lib.names import did_you_mean
 from toolcrib.toolkit.cli import MEANINGS, ExitCode, WrongUseError, log_on_stderr, on_one_line, say
-from toolcrib.toolkit.cli.group import project_option
+from toolcrib.toolkit.cli.group import example, project_option
 from toolcrib.toolkit.cli.options import URL, is_local
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from toolcrib.core.plugins import Part
     from toolcrib.toolkit.cli.group import Opener
@@ -23,6 +24,18 @@ if TYPE_CHECKING:
 
 PROGRAM = "crib"
 COMPLETE_VARIABLE = "_CRIB_COMPLETE"
+# The sections of the help, and the order of their commands. A command of another package stands under a heading of its own.
+HEADINGS = {
+    "Daily commands": ("init", "add", "list", "show", "search", "call", "explain", "check", "test", "serve", "mcp"),
+    "Write and prove tools": ("new", "build", "registry", "run", "prepare", "sink", "doc"),
+    "Store and share tools": ("bundle", "enable", "disable", "publish", "pull", "depot"),
+    "Missing tools": ("request", "builder", "experiments", "demo"),
+    "Give tools to models": ("export", "prompt"),
+    "Approve and allow": ("approvals", "token", "secret", "page"),
+    "Look closer": ("doctor", "costs", "latency", "result"),
+    "This program": ("help", "version", "completion"),
+}
+OTHERS = "Other commands"
 EXIT_CODES = "\b\nExit codes:\n" + "\n".join(f"  {code:>3}  {meaning}" for code, meaning in MEANINGS.items())
 
 
@@ -55,13 +68,15 @@ class Commands(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the commands with their summaries, without loading them."""
+        """List the commands under their headings with their summaries, without loading them."""
         commands = _all_commands()
         # As Click does it: two spaces before the names and four behind the longest.
-        limit = formatter.width - 6 - max(map(len, commands))
-        rows = [(name, _summary(commands[name], limit)) for name in sorted(commands)]
-        with formatter.section("Commands"):
-            formatter.write_dl(rows)
+        longest = max(map(len, commands))
+        limit = formatter.width - 6 - longest
+        for heading, names in _sections(commands).items():
+            with formatter.section(heading):
+                # One width for all sections, so that their columns stand below each other.
+                formatter.write_dl([(name.ljust(longest), _summary(commands[name], limit)) for name in names])
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Complete the name of a command, without loading any."""
@@ -90,7 +105,10 @@ def run(words: Sequence[str], opener: Opener[ProjectCrib]) -> int:
         raise _explain(problem) from problem
 
 
-@click.group(cls=Commands, epilog=EXIT_CODES, no_args_is_help=True)
+@click.group(
+    cls=Commands, epilog=EXIT_CODES, no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]}
+)
+@click.version_option(__version__, message="%(version)s", help="Print the version and exit.")
 @project_option
 def cli() -> None:
     """Write a tool once; any agent finds it and calls it under guard.
@@ -99,12 +117,28 @@ def cli() -> None:
     """
 
 
-@click.command("completion")
+@click.command("help", epilog=example("crib help bundle load"))
+@click.argument("words", nargs=-1, metavar="[COMMAND]...")
+@click.pass_context
+def help_(context: click.Context, words: tuple[str, ...]) -> int:
+    """Show how a command is used."""
+    shown = context.find_root()
+    for word in words:
+        if not isinstance(shown.command, click.Group):
+            raise click.UsageError(f"{shown.command_path} has no commands of its own", shown)
+        _, command, _ = shown.command.resolve_command(shown, [word])
+        if command is not None:
+            shown = command.context_class(command, info_name=word, parent=shown, **command.context_settings)
+    say(shown.get_help())
+    return ExitCode.DONE
+
+
+@click.command("completion", epilog=example('eval "$(crib completion bash)"'))
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> int:
     """Print the completion script of a shell.
 
-    It completes commands and names of tools: eval "$(crib completion bash)"
+    It completes commands and names of tools.
     """
     completer = get_completion_class(shell)
     if completer is None:
@@ -130,6 +164,14 @@ def _explain_option(problem: click.NoSuchOption) -> WrongUseError:
 
 def _place(problem: click.UsageError) -> str:
     return problem.ctx.command_path if problem.ctx is not None else PROGRAM
+
+
+def _sections(commands: Collection[str]) -> dict[str, list[str]]:
+    """The commands under their headings; a heading without commands is left out."""
+    known = {name for names in HEADINGS.values() for name in names}
+    sections = {heading: [name for name in names if name in commands] for heading, names in HEADINGS.items()}
+    sections[OTHERS] = sorted(name for name in commands if name not in known)
+    return {heading: names for heading, names in sections.items() if names}
 
 
 def _all_commands() -> dict[str, Part]:

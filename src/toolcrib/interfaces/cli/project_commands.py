@@ -18,6 +18,7 @@ from toolcrib.model.errors import ToolError
 from toolcrib.toolkit.cli import ExitCode, count, on_one_line, say, say_facts, say_json, say_table
 from toolcrib.toolkit.cli.group import (
     complete_tool,
+    example,
     explain_failure,
     json_option,
     pass_opener,
@@ -101,7 +102,7 @@ FILES = {FILE_NAME: SETTINGS, "tools/greet.py": TOOL, "tests/test_greet.py": TES
 IGNORED = f"{DATA_FOLDER}/"
 
 
-@click.command("init")
+@click.command("init", epilog=example("crib init shop"))
 @click.argument("folder", default=".", metavar="[DIR]", type=click.Path(file_okay=False))
 def init(folder: str) -> int:
     """Write a project with a first tool and its test.
@@ -143,7 +144,7 @@ def _ignore(path: Path) -> bool:
 JOBS = {"plain": "files of code", "network": "those with a network", "program": "programs"}
 
 
-@click.command("check")
+@click.command("check", epilog=example("crib check", "crib check count_words --observe text='a b a'"))
 @click.argument("names", nargs=-1, metavar="[NAME]... | --observe NAME [KEY=VALUE]...", shell_complete=complete_tool)
 @click.option("--strict", is_flag=True, help="Warnings count as problems.")
 @click.option("--observe", is_flag=True, help="Run one tool and compare what it does with what it declares.")
@@ -175,7 +176,7 @@ def check(
         return check_tools(crib, names, strict=strict, as_json=as_json)
 
 
-@click.command("doctor")
+@click.command("doctor", epilog=example("crib doctor --all"))
 @click.option("--all", "everything", is_flag=True, help="Show every setting with what it means, also the defaults.")
 @project_option
 @json_option
@@ -302,7 +303,7 @@ def _show_setting(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-@click.command("costs")
+@click.command("costs", epilog=example("crib costs --json"))
 @project_option
 @json_option
 @pass_opener
@@ -323,7 +324,7 @@ def costs(opener: Opener[Crib], *, as_json: bool) -> int:
         return ExitCode.DONE
 
 
-@click.command("latency")
+@click.command("latency", epilog=example("crib latency --json"))
 @project_option
 @json_option
 @pass_opener

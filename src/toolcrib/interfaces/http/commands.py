@@ -23,7 +23,7 @@ from toolcrib.interfaces.http.settings import ServerSettings
 from toolcrib.lib import __version__
 from toolcrib.model.errors import ToolError
 from toolcrib.toolkit.cli import ExitCode, count, say, visible
-from toolcrib.toolkit.cli.group import pass_opener, project_option
+from toolcrib.toolkit.cli.group import example, pass_opener, project_option
 from toolcrib.toolkit.tool_facts import shadow_of
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ LOOK_SECONDS = 3_600
 logger = logging.getLogger("toolcrib.catalog")
 
 
-@click.command("serve")
+@click.command("serve", epilog=example("crib serve --port 8765"))
 @click.option("--host", metavar="ADDRESS", help="The address to listen on; without it the setting server.host.")
 @click.option("--port", type=click.IntRange(0, 65535), help="The port; 0 takes a free one. Without it server.port.")
 @project_option

@@ -14,14 +14,14 @@ from toolcrib.interfaces.mcp.bridge import bridge_server
 from toolcrib.interfaces.mcp.client_config import McpClient, own_program, plan_change
 from toolcrib.interfaces.mcp.stdio_command import serve_project
 from toolcrib.toolkit.cli import ExitCode, WrongUseError, say
-from toolcrib.toolkit.cli.group import pass_opener, project_option, url_option
+from toolcrib.toolkit.cli.group import example, pass_opener, project_option, url_option
 
 if TYPE_CHECKING:
     from toolcrib.crib import Crib
     from toolcrib.toolkit.cli.group import Opener
 
 
-@click.group("mcp", invoke_without_command=True)
+@click.group("mcp", invoke_without_command=True, epilog=example("crib mcp -C shop"))
 @project_option
 @url_option
 @click.pass_context
@@ -40,7 +40,7 @@ def mcp(ctx: click.Context, url: str | None) -> int:
     return bridge_server(url, os.environ.get(TOKEN_VARIABLE))
 
 
-@mcp.command("install")
+@mcp.command("install", epilog=example("crib mcp install claude-code --write"))
 @click.argument("client", type=click.Choice([str(client) for client in McpClient]))
 @click.option("--write", is_flag=True, help="Write the change; without it, it is only shown.")
 @project_option

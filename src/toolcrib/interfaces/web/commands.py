@@ -8,14 +8,14 @@ import click
 
 from toolcrib.features.access.sign_in import LINK_SECONDS, sign_in_link
 from toolcrib.toolkit.cli import ExitCode, complain, require_project, say
-from toolcrib.toolkit.cli.group import pass_opener, project_option
+from toolcrib.toolkit.cli.group import example, pass_opener, project_option
 
 if TYPE_CHECKING:
     from toolcrib.crib import Crib
     from toolcrib.toolkit.cli.group import Opener
 
 
-@click.command("page")
+@click.command("page", epilog=example("crib page"))
 @click.option("--at", metavar="URL", help="The address of the server; without it that of the settings.")
 @project_option
 @pass_opener

@@ -87,6 +87,12 @@ class WordsCommand(click.Command):
             formatter.write_dl(rows)
 
 
+def example(*lines: str) -> str:
+    """The end of a command's help: how it is typed."""
+    heading = "Example:" if len(lines) == 1 else "Examples:"
+    return "\n".join(["\b", heading, *(f"  {line}" for line in lines)])
+
+
 def complete_tool(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
     """Complete tool names; only the first word of a `WordsCommand` is one."""
     if ctx.params.get("words") or ctx.params.get("url"):

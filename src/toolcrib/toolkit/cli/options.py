@@ -40,16 +40,18 @@ GRANT = Option(("--grant",), "CAPABILITY", "Grant a capability for this call; re
 MODE = Option(("--mode",), "MODE", "The mode of the call: text or voice.")
 CONFIRM = Option(("--confirm",), "TOKEN", "Confirm the call with the token of an earlier result.")
 ARGUMENTS = Option(("--args",), "JSON", "Arguments as a JSON object, @FILE that holds one, or - for standard input.")
-HELP = Option(("--help",), "", "Show this message and exit.")
+DOCUMENT_CURE = f"""{ARGUMENTS.name} takes a JSON object such as '{{"name": "Ada"}}'"""
+JSON = Option(("--json",), "", "Print JSON.")
+HELP = Option(("--help", "-h"), "", "Show this message and exit.")
 
 RUN_OPTIONS = (
-    Option(("--args", "--json"), ARGUMENTS.value, ARGUMENTS.help),
+    ARGUMENTS,
     GRANT,
     Option(("--yes", "-y"), "", "Confirm the call if it needs confirmation."),
     CONFIRM,
     MODE,
     Option(("--timeout",), "SECONDS", "Time limit of the call in seconds."),
-    Option(("--full",), "", "Print the whole result as JSON, not only its value."),
+    Option((JSON.name, "--full"), "", "Print the whole result as JSON, not only its value."),
     Option(("--raw",), "", "Print text unescaped, with control characters, even on a terminal."),
     Option(("--verbose", "-v"), "", "Show the log, with the traceback of a failure."),
     PROJECT,
@@ -61,7 +63,8 @@ EXPLAIN_OPTIONS = (
     GRANT,
     CONFIRM,
     MODE,
-    Option(("--json",), "", "Print JSON."),
+    Option(("--all",), "", "Show every gate, not only those that object."),
+    JSON,
     PROJECT,
     URL,
     HELP,
@@ -74,7 +77,6 @@ class Line:
 
     options: Mapping[str, list[str]]
     words: list[str] = field(default_factory=list)
-    spellings: Mapping[str, str] = field(default_factory=dict)  # of each option, as it was last typed
 
     def has(self, option: str) -> bool:
         """Whether the option was given."""
@@ -115,7 +117,6 @@ def read_line(words: Iterable[str], options: Sequence[Option]) -> Line:
     """Separate options from other words; after `--` there are no more options."""
     known = {spelling: option for option in options for spelling in option.spellings}
     found: dict[str, list[str]] = {}
-    spellings: dict[str, str] = {}
     others: list[str] = []
     rest = iter(words)
     for word in rest:
@@ -124,16 +125,15 @@ def read_line(words: Iterable[str], options: Sequence[Option]) -> Line:
         elif word.startswith("-") and word != STANDARD_INPUT:
             option, value = _read_option(word, rest, known)
             found.setdefault(option.name, []).append(value)
-            spellings[option.name] = word.partition("=")[0]
         else:
             others.append(word)
-    return Line(options=found, words=others, spellings=spellings)
+    return Line(options=found, words=others)
 
 
 def wants_help(words: Sequence[str]) -> bool:
-    """Whether `--help` stands before any `--`."""
+    """Whether `--help` or `-h` stands before any `--`."""
     end = words.index("--") if "--" in words else len(words)
-    return HELP.name in words[:end]
+    return any(spelling in words[:end] for spelling in HELP.spellings)
 
 
 def refuse_url(words: Sequence[str], command: str) -> None:
@@ -151,7 +151,7 @@ def is_local(command: str) -> WrongUseError:
 def read_arguments(line: Line, pairs: Iterable[str], parameters: Mapping[str, object]) -> dict[str, object]:
     """The arguments of a call. A value is parsed as JSON only if the schema does not allow a string."""
     document = line.last(ARGUMENTS.name)
-    arguments = {} if document is None else _read_document(document, line.spellings[ARGUMENTS.name])
+    arguments = {} if document is None else _read_document(document)
     for pair in pairs:
         key, value = _read_pair(pair, parameters)
         if key in arguments:
@@ -176,27 +176,24 @@ def _read_option(word: str, rest: Iterator[str], known: Mapping[str, Option]) ->
     return option, following
 
 
-def _read_document(text: str, option: str) -> dict[str, object]:
+def _read_document(text: str) -> dict[str, object]:
+    option = ARGUMENTS.name
     if text == STANDARD_INPUT or text.startswith("@"):
         text = _read_file(text.removeprefix("@"), option, cure="write @FILE or JSON")
     try:
         value = _read_json(text, option)
     except ToolError as problem:
-        raise WrongUseError(f"{problem.message}; {_cure_of_document(option)}") from problem
+        raise WrongUseError(f"{problem.message}; {DOCUMENT_CURE}") from problem
     if not isinstance(value, dict):
-        raise WrongUseError(f"{option}: this is JSON but not an object; {_cure_of_document(option)}")
+        raise WrongUseError(f"{option}: this is JSON but not an object; {DOCUMENT_CURE}")
     return value
-
-
-def _cure_of_document(option: str) -> str:
-    cure = f'{option} takes a JSON object such as \'{{"name": "Ada"}}\''
-    # In all other commands --json prints JSON, so that may be what was meant.
-    return f"{cure}; for JSON output of the result use --full" if option == "--json" else cure
 
 
 def _read_pair(pair: str, parameters: Mapping[str, object]) -> tuple[str, object]:
     head, equals, text = pair.partition("=")
     key = head.removesuffix(":")
+    if pair.startswith("{"):
+        raise WrongUseError(f"{pair!r} is not an argument; give a JSON object with {ARGUMENTS.name}")
     if not equals or not key:
         raise WrongUseError(f"{pair!r} is not an argument; write key=value, key:=json or key=@file")
     if text.startswith("@"):
