@@ -2,17 +2,18 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
 READY := $(VENV)/.ready
 
 .PHONY: serve demo test judges coverage mutants lint bench bench-peers docs page clean
 
 # A server with sample tools; what it keeps lies in a copy of the example, so that the checkout stays as it is.
-serve: $(READY)
+serve: $(INSTALLED)
 	@mkdir -p .serve && cp -R examples/server/. .serve/
 	@$(BIN)/crib bundle load -C .serve .serve/samples
 	@$(BIN)/crib serve -C .serve
 
-demo: $(READY)
+demo: $(INSTALLED)
 	@$(BIN)/python examples/demo.py
 
 test: $(READY)
@@ -58,14 +59,26 @@ page: $(READY)
 	@$(BIN)/python scripts/page.py $(ARGS)
 
 # uv installs in a second what takes pip half a minute; where uv cannot be had or cannot reach anything, pip does the work.
-$(READY): pyproject.toml requirements-dev.txt
+define install
+	@$(BIN)/python -m pip install -q --disable-pip-version-check 'uv>=0.9,<1' 2>/dev/null && \
+	$(BIN)/python -m uv pip install -q --python $(BIN)/python $(1) || \
+	$(BIN)/python -m pip install -q --disable-pip-version-check $(1)
+	@touch $@
+endef
+
+# What runs the product: no test tool, no linter. The versions are those that the suite was run with.
+$(INSTALLED): pyproject.toml requirements-dev.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	{ echo "Toolcrib needs Python 3.11 or newer; name one: make PYTHON=python3.11 $(MAKECMDGOALS)"; exit 1; }
-	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || $(PYTHON) -m venv --clear $(VENV)
-	@$(BIN)/python -m pip install -q --disable-pip-version-check 'uv>=0.9,<1' 2>/dev/null && \
-	$(BIN)/python -m uv pip install -q --python $(BIN)/python -r requirements-dev.txt -e . || \
-	$(BIN)/python -m pip install -q --disable-pip-version-check -r requirements-dev.txt -e .
-	@touch $@
+	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
+	{ echo "Making a Python environment in $(VENV) …"; $(PYTHON) -m venv --clear $(VENV); }
+	@echo "Installing Toolcrib into $(VENV) …"
+	$(call install,-c requirements-dev.txt -e .)
+
+# What the suite and the linters need besides.
+$(READY): $(INSTALLED)
+	@echo "Installing what the tests need into $(VENV) …"
+	$(call install,-r requirements-dev.txt -e .)
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .judges
