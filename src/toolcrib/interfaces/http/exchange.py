@@ -1,4 +1,4 @@
-"""Enforce the time limits of requests, count them, and log each as one line of JSON without secrets."""
+"""Enforce the time limits of requests, count them, and log each without secrets: as JSON, or readably on a terminal."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import orjson
 
 from toolcrib.interfaces.http.server_state import NO_ROUTE
 from toolcrib.model.errors import Kind
+from toolcrib.toolkit.cli import visible
 from toolcrib.toolkit.http import CALLER, HOLDER, ID, ROUTE
 from toolcrib.toolkit.http.problems import Refusal, refusal
 
@@ -33,6 +34,8 @@ LEVELS = {"": logging.WARNING, "toolcrib": logging.INFO, "toolcrib.pipeline": lo
 WRITE_SECONDS = 0.1
 # If the reader of the log blocks, lines are dropped, and their number is logged later.
 MAX_LINES = 20_000
+# The time of day in a timestamp.
+_CLOCK = slice(11, 19)
 
 
 # The attributes that all request records share.
@@ -197,6 +200,7 @@ class _Lines(logging.Handler):
         super().__init__()
         self._stream = stream
         self._hide = hide
+        self._text = _readable if stream.isatty() else _dump
         self._lines: list[str | RequestRecord] = []
         self._lost = 0
         self._ended = threading.Event()
@@ -209,7 +213,7 @@ class _Lines(logging.Handler):
             self._lost += 1
             return
         try:
-            self._lines.append(record if isinstance(record, RequestRecord) else _line(record))
+            self._lines.append(record if isinstance(record, RequestRecord) else self._text(_document(record)))
         except Exception:  # noqa: BLE001 - a message that cannot be formatted must not stop a request
             self.handleError(record)
 
@@ -229,15 +233,16 @@ class _Lines(logging.Handler):
         lines, self._lines = self._lines, []
         lost, self._lost = self._lost, 0
         self.release()
-        texts = [line if isinstance(line, str) else _request_line(line) for line in lines]
+        texts = [line if isinstance(line, str) else self._text(_request_document(line)) for line in lines]
         if lost:
-            texts.append(_dump({"time": _time(time.time()), "level": "warning", "event": f"{lost} lines were dropped"}))
+            event = f"{lost} lines were dropped"
+            texts.append(self._text({"time": _time(time.time()), "level": "warning", "event": event}))
         if texts:
             self._stream.write(self._hide("\n".join(texts)) + "\n")
             self._stream.flush()
 
 
-def _line(record: logging.LogRecord) -> str:
+def _document(record: logging.LogRecord) -> dict[str, object]:
     document: dict[str, object] = {
         "time": _time(record.created),
         "level": record.levelname.lower(),
@@ -246,11 +251,23 @@ def _line(record: logging.LogRecord) -> str:
     }
     if record.exc_info and record.exc_info[1] is not None:
         document["traceback"] = logging.Formatter().formatException(record.exc_info)
-    return _dump(document)
+    return document
 
 
-def _request_line(record: RequestRecord) -> str:
-    return _dump({"time": _time(record.created), "level": "info", "event": record.msg, **record.__dict__["fields"]})
+def _request_document(record: RequestRecord) -> dict[str, object]:
+    return {"time": _time(record.created), "level": "info", "event": record.msg, **record.__dict__["fields"]}
+
+
+def _readable(document: Mapping[str, object]) -> str:
+    """A line for a person at a terminal: the time of day, what happened, and the other facts; below it the traceback."""
+    facts = {name: value for name, value in document.items() if value not in {None, ""}}
+    words = [str(facts.pop("time"))[_CLOCK], facts.pop("level"), facts.pop("event")]
+    trace = facts.pop("traceback", "")
+    if "status" in facts:
+        words[1:] = [facts.pop(name, "") for name in ("status", "method", "route", "ms")] + ["ms"]
+    words += [f"{name}={value}" for name, value in facts.items()]
+    line = visible(" ".join(map(str, words)))
+    return f"{line}\n{visible(str(trace))}" if trace else line
 
 
 def _dump(document: dict[str, object]) -> str:

@@ -14,6 +14,7 @@ import pytest
 from toolcrib.interfaces.http.exchange import log_request, log_to
 from toolcrib.interfaces.http.server_state import BUCKETS, MAX_TOOLS, UNKNOWN, HttpMetrics, Service
 from toolcrib.interfaces.http.settings import ServerSettings
+from toolcrib.toolkit.http import CALLER, ID
 
 
 def lines_of(stream: io.StringIO) -> list[dict]:
@@ -41,6 +42,23 @@ async def test_a_request_is_one_line_without_its_query_and_body(serving):
         "bytes": 11,
     }
     assert "s3cret" not in stream.getvalue()
+
+
+class Screen(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_on_a_terminal_a_line_is_readable_and_cannot_control_it():
+    screen = Screen()
+    with log_to(screen, hide=lambda text: text.replace("s3cret", "***")):
+        log_request({"method": "GET", ID: "r-1", CALLER: "ada"}, "/tools", 200, 0.0123, 88)
+        logging.getLogger("toolcrib.catalog").warning("s3cret \x1b[2J")
+    request, warning = screen.getvalue().splitlines()
+    assert re.fullmatch(r"\d\d:\d\d:\d\d 200 GET /tools 12\.3 ms requestId=r-1 caller=ada bytes=88", request)
+    assert re.fullmatch(r"\d\d:\d\d:\d\d warning \*\*\* \\x1b\[2J logger=toolcrib\.catalog", warning)
 
 
 def test_secrets_are_hidden_in_every_line_and_traceback():
