@@ -1,4 +1,4 @@
-"""Read a schema as a graph of subschemas, resolve `$ref`, and write small schemas."""
+"""Read a schema as a graph of subschemas, resolve `$ref`, name its types, and write small schemas."""
 
 from __future__ import annotations
 
@@ -25,6 +25,8 @@ GOES_BACK = re.compile(r"(?<!\\)(?:\\\\)*(?:\(\?<?[=!]|\\[1-9]|\\k[<{']|\(\?P=|\
 MAX_TEXT = 200
 MAX_BITS = 63
 MAX_DEPTH = 16
+# References and alternatives that are followed to find a type; a schema may refer to itself.
+MAX_STEPS = 8
 BARE_TYPES = frozenset({"number", "integer", "boolean", "null"})
 NAMES = {
     **{name: name for name in ("array", "boolean", "integer", "null", "number", "object", "string")},
@@ -259,6 +261,19 @@ def bound_integers(schema: dict[str, object]) -> dict[str, object]:
     return {**schema, "properties": {name: _bound(entry) for name, entry in properties.items()}}
 
 
+def properties_of(schema: Mapping[str, object]) -> dict[str, dict[str, object]]:
+    """The declared properties; what is not written as JSON Schema wants it is left out."""
+    found = schema.get("properties")
+    if not isinstance(found, dict):
+        return {}
+    return {name: part if isinstance(part, dict) else {} for name, part in found.items()}
+
+
+def types_of(schema: Mapping[str, object], root: Mapping[str, object]) -> frozenset[str]:
+    """The JSON types that a schema declares, here or behind references and alternatives; none if it declares none."""
+    return frozenset(_types(schema, root, MAX_STEPS))
+
+
 def _fault(pattern: str) -> str:
     """What the library finds wrong with it; it reads nearly the same patterns as the engine, and says more."""
     try:
@@ -312,3 +327,28 @@ def _bound(schema: object) -> object:
 
 def _as_list(value: object) -> list[object]:
     return value if isinstance(value, list) else []
+
+
+def _types(schema: Mapping[str, object], root: Mapping[str, object], depth: int) -> Iterator[str]:
+    if depth == 0:
+        return
+    declared = schema.get("type")
+    yield from [declared] if isinstance(declared, str) else _texts(declared)
+    for part in (*_parts(schema.get("anyOf")), *_parts(schema.get("oneOf")), *_target(schema.get("$ref"), root)):
+        yield from _types(part, root, depth - 1)
+
+
+def _texts(value: object) -> list[str]:
+    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
+
+
+def _parts(value: object) -> list[dict[str, object]]:
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def _target(reference: object, root: Mapping[str, object]) -> list[dict[str, object]]:
+    """What a reference into the schema's own definitions means."""
+    definitions = root.get("$defs")
+    if not isinstance(reference, str) or not isinstance(definitions, dict):
+        return []
+    return _parts([definitions.get(reference.removeprefix("#/$defs/"))])

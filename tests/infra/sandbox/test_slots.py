@@ -9,7 +9,7 @@ import time
 import pytest
 
 from toolcrib import Kind, ToolError
-from toolcrib.infra.sandbox.host import Slots
+from toolcrib.infra.sandbox import Slots
 
 
 def soon(seconds=10.0):

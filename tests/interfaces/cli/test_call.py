@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolcrib.__main__ import main
-from toolcrib.toolkit.cli import WrongUseError
-from toolcrib.toolkit.cli.options import CALL_OPTIONS, read_arguments, read_line
+from toolcrib.toolkit.cli import CALL_OPTIONS, WrongUseError, read_arguments, read_line
 
 
 def test_a_number_is_read_because_the_schema_asks_for_one(crib):

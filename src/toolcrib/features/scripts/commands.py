@@ -13,13 +13,21 @@ from toolcrib.infra.channel import LineCutter
 from toolcrib.infra.sandbox.environments import list_packages
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.toolkit.cli import (
+    ARGUMENTS,
+    GRANT,
+    HELP,
+    PROJECT,
     ExitCode,
+    Option,
     WrongUseError,
     code_of_error,
     complain,
     complain_about,
     log_on_stderr,
     mention_problems,
+    read_arguments,
+    read_line,
+    refuse_url,
     say,
 )
 from toolcrib.toolkit.cli.group import (
@@ -31,16 +39,6 @@ from toolcrib.toolkit.cli.group import (
     pass_opener,
     project_option,
 )
-from toolcrib.toolkit.cli.options import (
-    ARGUMENTS,
-    GRANT,
-    HELP,
-    PROJECT,
-    Option,
-    read_arguments,
-    read_line,
-    refuse_url,
-)
 from toolcrib.toolkit.client_protocol import ProjectCrib
 
 if TYPE_CHECKING:
@@ -51,8 +49,8 @@ if TYPE_CHECKING:
     from typing import Self
 
     from toolcrib.features.scripts.sink import Sink
+    from toolcrib.toolkit.cli import Line
     from toolcrib.toolkit.cli.group import Opener
-    from toolcrib.toolkit.cli.options import Line
 
 SINK_OPTIONS = (
     ARGUMENTS,

@@ -11,7 +11,10 @@ from toolcrib.infra.sandbox.child.observer import MORE
 from toolcrib.infra.sandbox.jobs import Effect
 from toolcrib.model.tool import Chained, Function
 from toolcrib.toolkit.cli import (
+    ARGUMENTS,
+    GRANT,
     ExitCode,
+    Line,
     WrongUseError,
     code_of_error,
     complain_about,
@@ -20,7 +23,6 @@ from toolcrib.toolkit.cli import (
     say_json,
     say_table,
 )
-from toolcrib.toolkit.cli.options import ARGUMENTS, GRANT, Line
 from toolcrib.toolkit.cli.tool_tables import complain_unknown
 
 if TYPE_CHECKING:

@@ -3,8 +3,8 @@
     host ── control socket ──▶ launcher ── fork ──▶ supervisor ── fork ──▶ worker and its descendants
       └──────────── socket of the call, pipes, channel ─────┘
 
-In the host: `host` is the entry, over `jobs` (what runs, and its policy), `launchers` and `attempt` (one call); `probe` finds out
-what this machine guarantees; `interpreters` and `environments` find and create other Pythons.
+In the host: `host` is the entry and keeps the launchers, over `jobs` (what runs, and its policy) and `attempt` (one call); `probe`
+finds out what this machine guarantees; `interpreters` and `environments` find and create other Pythons.
 
 In `child`, which starts without the rest of Toolcrib and imports only the standard library, itself and `system`: `launcher`; `supervisor`
 over `resource_limits` and `protected_paths`; `worker` with its `confinement` over `isolation` and `seccomp`, and what it runs
@@ -14,7 +14,20 @@ supervisor answers; and `escape_attempts`, which the probe runs. Both sides use 
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import math
+import os
+import threading
+import time
+from collections import Counter
+from typing import TYPE_CHECKING
+
 from toolcrib.infra.settings import Table, read_positive, read_words, setting
+from toolcrib.model.errors import Kind, ToolError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
 
 GUARANTEES = ("fs", "net", "proc", "priv", "mem", "pids", "disk", "time", "reap", "env")
 # What holds unless the operator says otherwise in [sandbox].
@@ -62,3 +75,124 @@ class SandboxSettings(Table, name="sandbox"):
         opens=False,
         summary="how much one call may keep in its scratch folder, and how large a file it may write",
     )
+
+
+# Job slots: a bounded number of jobs run at once, the others wait in first-in, first-out order.
+
+_LONGEST_ADVICE_SECONDS = 60
+_WEIGHT_OF_THE_LAST = 0.2
+
+
+class Slots:
+    """Slots for running jobs, granted in FIFO order across event loops and threads."""
+
+    def __init__(self, jobs: int = JOBS, queue: int = QUEUE) -> None:
+        self._jobs = jobs
+        self._queue = queue
+        self._lock = threading.Lock()
+        self._usual_seconds = 0.0
+        self._open()
+
+    @contextlib.asynccontextmanager
+    async def take(self, deadline: float) -> AsyncIterator[None]:
+        """Hold a slot inside the block; raises OVERLOADED if none becomes free before the deadline (time.monotonic)."""
+        await self._enter(deadline)
+        began, owner = time.monotonic(), self._owner
+        try:
+            yield
+        finally:
+            if owner == os.getpid():
+                self._release(time.monotonic() - began)
+
+    def _open(self) -> None:
+        self._owner = os.getpid()
+        self._free = self._jobs
+        self._waiting: dict[asyncio.Future[None], asyncio.AbstractEventLoop] = {}
+
+    async def _enter(self, deadline: float) -> None:
+        turn = self._enqueue()
+        if turn is None:
+            return
+        try:
+            await asyncio.wait((turn,), timeout=max(0.0, deadline - time.monotonic()))
+        except asyncio.CancelledError:
+            if not self._leave(turn):
+                self._release()
+            raise
+        if self._leave(turn):
+            raise self._refusal("no sandbox slot became free before the deadline of the call")
+
+    def _enqueue(self) -> asyncio.Future[None] | None:
+        """Take a free slot, or join the end of the queue."""
+        with self._lock:
+            if self._owner != os.getpid():  # after a fork of the host: the parent's jobs do not count here
+                self._open()
+            if self._free > 0:
+                self._free -= 1
+                return None
+            if len(self._waiting) >= self._queue:
+                raise self._refusal(f"{self._jobs} jobs run in the sandbox and {len(self._waiting)} more wait")
+            loop = asyncio.get_running_loop()
+            turn = loop.create_future()
+            self._waiting[turn] = loop
+            return turn
+
+    def _leave(self, turn: asyncio.Future[None]) -> bool:
+        """Leave the queue; False if the slot was already granted."""
+        with self._lock:
+            return self._waiting.pop(turn, None) is not None
+
+    def _release(self, seconds: float | None = None) -> None:
+        """Pass the slot to the job that has waited longest."""
+        with self._lock:
+            if seconds is not None:
+                self._usual_seconds += (seconds - self._usual_seconds) * _WEIGHT_OF_THE_LAST
+            while self._waiting:
+                turn = next(iter(self._waiting))
+                loop = self._waiting.pop(turn)
+                try:
+                    loop.call_soon_threadsafe(_grant, turn)
+                except RuntimeError:  # its event loop was closed
+                    continue
+                return
+            self._free += 1
+
+    def _refusal(self, reason: str) -> ToolError:
+        seconds = self._usual_seconds * (len(self._waiting) + 1) / self._jobs
+        advice = min(max(1, math.ceil(seconds)), _LONGEST_ADVICE_SECONDS)
+        message = f"{reason}; call again in {advice} s, or raise the setting sandbox.jobs"
+        return ToolError(Kind.OVERLOADED, message, retryable=True, details={"retryAfter": advice})
+
+
+class WaitingJobs:
+    """Places for jobs that wait for the client of their call.
+
+    Such a job keeps its slot, so only some may wait, and one caller cannot take the last place from the others.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._most_of_a_caller = max(1, most - 1)
+        self._lock = threading.Lock()
+        self._callers: Counter[str] = Counter()
+
+    @contextlib.contextmanager
+    def hold(self, caller: str) -> Iterator[None]:
+        """Take a place within the block; raises OVERLOADED where none is free."""
+        with self._lock:
+            if self._callers.total() >= self._most or self._callers[caller] >= self._most_of_a_caller:
+                message = f"{self._callers.total()} jobs wait for an answer of their clients; ask again later"
+                raise ToolError(Kind.OVERLOADED, message, retryable=True)
+            self._callers[caller] += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._callers[caller] -= 1
+                if not self._callers[caller]:
+                    del self._callers[caller]
+
+
+def _grant(turn: asyncio.Future[None]) -> None:
+    if not turn.done():
+        turn.set_result(None)

@@ -3,32 +3,32 @@
 from __future__ import annotations
 
 import asyncio
+import collections
 import contextlib
-import math
+import errno
 import os
+import socket
+import subprocess
 import sys
 import threading
 import time
-from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolcrib.infra.channel import to_order
+from toolcrib.infra.channel import ORDER_BYTES, to_order
 from toolcrib.infra.files.protected_files import SecretFiles, find_hook_folders
-from toolcrib.infra.sandbox import GUARANTEES, JOBS, QUEUE, REQUIRE
+from toolcrib.infra.sandbox import GUARANTEES, JOBS, QUEUE, REQUIRE, Slots, WaitingJobs, system
 from toolcrib.infra.sandbox.attempt import Attempt
 from toolcrib.infra.sandbox.jobs import Program, PythonFile, encode
-from toolcrib.infra.sandbox.launchers import Launchers
 from toolcrib.infra.sandbox.probe import findings_at, profile_of, shared_folder
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from toolcrib.infra.sandbox.attempt import Proxy, Talk
     from toolcrib.infra.sandbox.jobs import CompletedJob, Job, SandboxPolicy
-    from toolcrib.infra.sandbox.launchers import LauncherHandle, LauncherProcess
     from toolcrib.infra.sandbox.probe import Report
 
 
@@ -275,122 +275,210 @@ async def _order(handle: LauncherHandle, attempt: Attempt, order: bytes, until: 
         await asyncio.sleep(_BUSY_SECONDS)
 
 
-# Job slots: a bounded number of jobs run at once, the others wait in first-in, first-out order.
+# The launcher processes: one per interpreter, started on demand, with a bounded number of idle ones.
 
-_LONGEST_ADVICE_SECONDS = 60
-_WEIGHT_OF_THE_LAST = 0.2
-
-
-class Slots:
-    """Slots for running jobs, granted in FIFO order across event loops and threads."""
-
-    def __init__(self, jobs: int = JOBS, queue: int = QUEUE) -> None:
-        self._jobs = jobs
-        self._queue = queue
-        self._lock = threading.Lock()
-        self._usual_seconds = 0.0
-        self._open()
-
-    @contextlib.asynccontextmanager
-    async def take(self, deadline: float) -> AsyncIterator[None]:
-        """Hold a slot inside the block; raises OVERLOADED if none becomes free before the deadline (time.monotonic)."""
-        await self._enter(deadline)
-        began, owner = time.monotonic(), self._owner
-        try:
-            yield
-        finally:
-            if owner == os.getpid():
-                self._release(time.monotonic() - began)
-
-    def _open(self) -> None:
-        self._owner = os.getpid()
-        self._free = self._jobs
-        self._waiting: dict[asyncio.Future[None], asyncio.AbstractEventLoop] = {}
-
-    async def _enter(self, deadline: float) -> None:
-        turn = self._enqueue()
-        if turn is None:
-            return
-        try:
-            await asyncio.wait((turn,), timeout=max(0.0, deadline - time.monotonic()))
-        except asyncio.CancelledError:
-            if not self._leave(turn):
-                self._release()
-            raise
-        if self._leave(turn):
-            raise self._refusal("no sandbox slot became free before the deadline of the call")
-
-    def _enqueue(self) -> asyncio.Future[None] | None:
-        """Take a free slot, or join the end of the queue."""
-        with self._lock:
-            if self._owner != os.getpid():  # after a fork of the host: the parent's jobs do not count here
-                self._open()
-            if self._free > 0:
-                self._free -= 1
-                return None
-            if len(self._waiting) >= self._queue:
-                raise self._refusal(f"{self._jobs} jobs run in the sandbox and {len(self._waiting)} more wait")
-            loop = asyncio.get_running_loop()
-            turn = loop.create_future()
-            self._waiting[turn] = loop
-            return turn
-
-    def _leave(self, turn: asyncio.Future[None]) -> bool:
-        """Leave the queue; False if the slot was already granted."""
-        with self._lock:
-            return self._waiting.pop(turn, None) is not None
-
-    def _release(self, seconds: float | None = None) -> None:
-        """Pass the slot to the job that has waited longest."""
-        with self._lock:
-            if seconds is not None:
-                self._usual_seconds += (seconds - self._usual_seconds) * _WEIGHT_OF_THE_LAST
-            while self._waiting:
-                turn = next(iter(self._waiting))
-                loop = self._waiting.pop(turn)
-                try:
-                    loop.call_soon_threadsafe(_grant, turn)
-                except RuntimeError:  # its event loop was closed
-                    continue
-                return
-            self._free += 1
-
-    def _refusal(self, reason: str) -> ToolError:
-        seconds = self._usual_seconds * (len(self._waiting) + 1) / self._jobs
-        advice = min(max(1, math.ceil(seconds)), _LONGEST_ADVICE_SECONDS)
-        message = f"{reason}; call again in {advice} s, or raise the setting sandbox.jobs"
-        return ToolError(Kind.OVERLOADED, message, retryable=True, details={"retryAfter": advice})
+MAX_LAUNCHERS = 4
+_MAX_STARTS = 10
+_STARTS_WITHIN_SECONDS = 60.0
 
 
-class WaitingJobs:
-    """Places for jobs that wait for the client of their call.
+class Launchers:
+    """Provide launchers; when there are too many, end those that have been idle longest."""
 
-    Such a job keeps its slot, so only some may wait, and one caller cannot take the last place from the others.
-    """
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._most_of_a_caller = max(1, most - 1)
-        self._lock = threading.Lock()
-        self._callers: Counter[str] = Counter()
+    def __init__(self) -> None:
+        # The garbage collector may close a job of a closed event loop in this thread, which releases its handle: hence
+        # reentrant.
+        self._lock = threading.RLock()
+        self._handles: dict[Path, LauncherHandle] = {}  # least recently used first
 
     @contextlib.contextmanager
-    def hold(self, caller: str) -> Iterator[None]:
-        """Take a place within the block; raises OVERLOADED where none is free."""
+    def use(self, program: Path) -> Iterator[LauncherHandle]:
+        """The handle of the launcher for this interpreter, which is kept while in use."""
         with self._lock:
-            if self._callers.total() >= self._most or self._callers[caller] >= self._most_of_a_caller:
-                message = f"{self._callers.total()} jobs wait for an answer of their clients; ask again later"
-                raise ToolError(Kind.OVERLOADED, message, retryable=True)
-            self._callers[caller] += 1
+            handle = self._handles.pop(program, None) or LauncherHandle(program)
+            self._handles[program] = handle
+            handle.users += 1
+            spare = self._take_spare()
+        for other in spare:
+            other.close()
         try:
-            yield
+            yield handle
         finally:
             with self._lock:
-                self._callers[caller] -= 1
-                if not self._callers[caller]:
-                    del self._callers[caller]
+                handle.users -= 1
+
+    def find(self, program: Path) -> LauncherProcess | None:
+        """The launcher for this interpreter, if it is running."""
+        handle = self._handles.get(program)
+        return None if handle is None else handle.launcher
+
+    def close(self) -> None:
+        """End every launcher and every job under it; waits a few seconds at most."""
+        for handle in list(self._handles.values()):
+            handle.close()
+
+    def _take_spare(self) -> list[LauncherHandle]:
+        idle = [program for program, handle in self._handles.items() if handle.users == 0]
+        return [self._handles.pop(program) for program in idle[: max(0, len(self._handles) - MAX_LAUNCHERS)]]
 
 
-def _grant(turn: asyncio.Future[None]) -> None:
-    if not turn.done():
-        turn.set_result(None)
+class LauncherHandle:
+    """One launcher, started on demand and restarted when it is gone."""
+
+    def __init__(self, program: Path) -> None:
+        self._program = program
+        self._lock = threading.Lock()
+        self._starts: collections.deque[float] = collections.deque(maxlen=_MAX_STARTS)
+        self._last_answer = 0.0
+        self.launcher: LauncherProcess | None = None
+        self.users = 0
+
+    def running(self) -> LauncherProcess:
+        """The launcher, started if necessary."""
+        with self._lock:
+            if self.launcher is not None and not self.launcher.is_ours:
+                self.launcher.close()
+                self.launcher = None
+            if self.launcher is None:
+                # From now on untrusted code of the same user runs, and must not read this process's memory and
+                # environment.
+                system.prctl(system.DUMPABLE, 0)
+                self.launcher = self._start()
+            return self.launcher
+
+    def note_answer(self) -> None:
+        """Remember that it started a job just now."""
+        self._last_answer = time.monotonic()
+
+    def replace_if_silent_since(self, moment: float) -> None:
+        """Kill a launcher that hangs; one that is only busy has started other jobs meanwhile."""
+        launcher = self.launcher
+        if launcher is not None and self._last_answer < moment:
+            launcher.kill()
+            self.drop(launcher)
+
+    def drop(self, launcher: LauncherProcess) -> None:
+        """Close this launcher and forget it."""
+        with self._lock:
+            if self.launcher is launcher:
+                self.launcher = None
+        launcher.close()
+
+    def close(self) -> None:
+        """End the launcher and every job under it."""
+        launcher = self.launcher
+        if launcher is not None:
+            self.drop(launcher)
+        self._starts.clear()
+
+    def _start(self) -> LauncherProcess:
+        now = time.monotonic()
+        if len(self._starts) == _MAX_STARTS and now - self._starts[0] < _STARTS_WITHIN_SECONDS:
+            message = f"the launcher of the sandbox ended {_MAX_STARTS} times within {_STARTS_WITHIN_SECONDS:g} s; wait a minute"
+            raise ToolError(Kind.SANDBOX_UNAVAILABLE, message, retryable=True)
+        self._starts.append(now)
+        try:
+            return LauncherProcess(self._program)
+        except OSError as problem:
+            message = f"the launcher of the sandbox cannot be started: {problem.strerror}"
+            raise ToolError(Kind.SANDBOX_UNAVAILABLE, message, retryable=True) from problem
+
+
+# Starting a launcher from the host, and its control socket.
+
+_END_SECONDS = 6.0
+# One message is one order, where the system preserves message boundaries.
+_ORDERS = socket.SOCK_SEQPACKET if sys.platform == "linux" else socket.SOCK_STREAM
+# The packages are registered without running their __init__, which would load all of Toolcrib into every worker.
+_BOOT = """\
+import sys
+folder = sys.argv[1]
+for name in ("toolcrib", "toolcrib.lib", "toolcrib.infra", "toolcrib.infra.sandbox", "toolcrib.infra.sandbox.child"):
+    package = sys.modules[name] = type(sys)(name)
+    package.__path__ = [folder + name.removeprefix("toolcrib").replace(".", "/")]
+from toolcrib.infra.sandbox.child.launcher import main
+main(int(sys.argv[2]), int(sys.argv[3]))
+"""
+
+
+class LauncherProcess:
+    """A running launcher process and its control socket."""
+
+    def __init__(self, program: Path) -> None:
+        self._owner = os.getpid()
+        self._control, theirs = socket.socketpair(socket.AF_UNIX, _ORDERS)
+        self._control.settimeout(0)
+        package = Path(__file__).resolve().parents[2]
+        try:
+            self._process = subprocess.Popen(  # noqa: S603 - an interpreter outside the workspace, running our own code
+                [
+                    *(str(program), "-I", "-S", "-X", "utf8", "-c", _BOOT),
+                    *(str(package), str(theirs.fileno()), str(self._owner)),
+                ],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                pass_fds=(theirs.fileno(),),
+                env={},
+                cwd="/",
+                start_new_session=True,
+            )
+        except OSError:
+            self._control.close()
+            raise
+        finally:
+            theirs.close()
+        self._confining = self._confine()
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether this process started it; a fork of the host only inherits it."""
+        return self._owner == os.getpid()
+
+    @property
+    def pid(self) -> int:
+        """Its process ID."""
+        return self._process.pid
+
+    def order(self, order: bytes, descriptors: Sequence[int]) -> bool:
+        """Request a supervisor; False if too many orders are pending, ConnectionError if the launcher is gone."""
+        try:
+            socket.send_fds(self._control, [order[:ORDER_BYTES]], descriptors)
+        except BlockingIOError:
+            return False
+        except OSError as problem:
+            if problem.errno == errno.ETOOMANYREFS:
+                return False
+            if isinstance(problem, ConnectionError):
+                raise
+            raise ConnectionError(str(problem)) from problem
+        return True
+
+    def _confine(self) -> threading.Thread | None:
+        """As root, put the launcher into a cgroup in the background; other users are limited by RLIMIT_NPROC."""
+        if os.geteuid() != 0:
+            return None
+        thread = threading.Thread(target=system.enter_cgroup, args=(self._process.pid,), daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:  # no thread available: each call is measured anyway
+            return None
+        return thread
+
+    def kill(self) -> None:
+        """Kill it; its supervisors end their calls."""
+        self._process.kill()
+
+    def close(self) -> None:
+        """End it and every call under it, and wait for that."""
+        if self._confining is not None and self.is_ours:
+            self._confining.join(_END_SECONDS)  # the launcher leaves its cgroup when it ends
+        self._control.close()
+        if not self.is_ours:
+            self._process.returncode = 0  # the parent process waits for it
+            return
+        try:
+            self._process.wait(_END_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait(_END_SECONDS)

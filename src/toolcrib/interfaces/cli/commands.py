@@ -10,17 +10,24 @@ from typing import TYPE_CHECKING
 import click
 
 from toolcrib.features.functions.host_modules import load_file, tools_in
-from toolcrib.interfaces.cli.call_command import call_command, call_tool, make_call, opener_of
+from toolcrib.interfaces.cli import call_command, call_tool, make_call, opener_of
 from toolcrib.lib import __version__
 from toolcrib.model.bundle import Owner
 from toolcrib.model.result import Decision
 from toolcrib.toolkit.cli import (
+    CALL_OPTIONS,
+    EXPLAIN_OPTIONS,
+    GRANT,
+    RUN_OPTIONS,
+    URL,
     ExitCode,
     WrongUseError,
     code_of_explanation,
     complain,
     mention_problems,
     on_one_line,
+    read_line,
+    refuse_url,
     say,
     say_facts,
     say_json,
@@ -37,15 +44,6 @@ from toolcrib.toolkit.cli.group import (
     pass_opener,
     project_option,
     url_option,
-)
-from toolcrib.toolkit.cli.options import (
-    CALL_OPTIONS,
-    EXPLAIN_OPTIONS,
-    GRANT,
-    RUN_OPTIONS,
-    URL,
-    read_line,
-    refuse_url,
 )
 from toolcrib.toolkit.cli.tool_tables import (
     complain_unknown,

@@ -11,9 +11,8 @@ from click.shell_completion import CompletionItem, get_completion_class, shell_c
 from toolcrib.core.plugins import Plugins
 from toolcrib.lib import __version__
 from toolcrib.lib.names import did_you_mean
-from toolcrib.toolkit.cli import MEANINGS, ExitCode, WrongUseError, log_on_stderr, on_one_line, say
+from toolcrib.toolkit.cli import MEANINGS, URL, ExitCode, WrongUseError, is_local, log_on_stderr, on_one_line, say
 from toolcrib.toolkit.cli.group import example, project_option
-from toolcrib.toolkit.cli.options import URL, is_local
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence

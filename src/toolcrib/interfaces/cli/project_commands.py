@@ -12,7 +12,7 @@ import click
 from toolcrib.features.project.health_report import about, protected_names, setting_lines
 from toolcrib.features.scripts.observation import observe_tool
 from toolcrib.infra.settings import BY_DEFAULT, DATA_FOLDER, FILE_NAME
-from toolcrib.interfaces.cli.call_command import perform
+from toolcrib.interfaces.cli import perform
 from toolcrib.lib.names import read_address
 from toolcrib.model.errors import ToolError
 from toolcrib.toolkit.cli import ExitCode, count, on_one_line, say, say_facts, say_json, say_table

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 import click
 
 from toolcrib.model.errors import ToolError
-from toolcrib.toolkit.cli import WrongUseError, say
-from toolcrib.toolkit.cli.options import PROJECT, URL, wants_help
+from toolcrib.toolkit.cli import PROJECT, URL, WrongUseError, say, wants_help
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
     from toolcrib.model.protocols import Journal
     from toolcrib.model.tool import Tool
-    from toolcrib.toolkit.cli.options import Option
+    from toolcrib.toolkit.cli import Option
     from toolcrib.toolkit.client_protocol import AnyCrib, CallingCrib, ProjectCrib
 
 

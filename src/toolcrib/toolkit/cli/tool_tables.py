@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from toolcrib.lib.schema_structure import properties_of, types_of
 from toolcrib.toolkit.cli import ExitCode, complain, mention_problems, say_table
-from toolcrib.toolkit.cli.options import properties_of, types_of
 from toolcrib.toolkit.tool_facts import NOT_BUILT
 
 if TYPE_CHECKING:
