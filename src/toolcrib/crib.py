@@ -432,10 +432,8 @@ class Crib:
         return self._catalog.contents()
 
     def derive_key(self, purpose: str) -> bytes:
-        """A key for signing texts of one purpose, made from that of the project; without a project it lasts as long as the Crib."""
-        import hmac
-
-        return hmac.digest(self._resources.data.key, purpose.encode(), "sha256")
+        """A key for signing texts of one purpose."""
+        return self._resources.data.derive_key(purpose)
 
     def expiring(self, space: str) -> Expiring:
         """A corner of the store for documents that are kept until a given moment."""

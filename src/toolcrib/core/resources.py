@@ -114,8 +114,14 @@ class Data:
 
     @property
     def key(self) -> bytes:
-        """The key that signs confirmations and the tokens of pages."""
+        """The key of the project; without a project it lasts as long as the Crib."""
         return self._get("key")  # type: ignore[no-any-return]  # see above
+
+    def derive_key(self, purpose: str) -> bytes:
+        """A key for signing texts of one purpose, made from that of the project."""
+        import hmac
+
+        return hmac.digest(self.key, purpose.encode(), "sha256")
 
     @property
     def secrets(self) -> Secrets:

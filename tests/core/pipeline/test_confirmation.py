@@ -1,13 +1,14 @@
 """A confirmation lets exactly one call run once."""
 
 import time
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from toolcrib import Call, Crib, Kind, tool, tool_of
-from toolcrib.core.confirmations import Confirmations
+from toolcrib.core.confirmations import Confirmations, digest_of
 from toolcrib.infra.storage import MemoryStore
 
 
@@ -220,9 +221,9 @@ def test_used_confirmations_are_forgotten_when_they_would_have_expired():
 
 
 def test_the_parts_that_a_token_is_bound_to_cannot_flow_into_each_other():
-    one = Call(name="pay", caller="ab")
-    two = Call(name="pay", caller="b")
-    assert CONFIRMATIONS._mac(b"h", PAY, {}, one) != CONFIRMATIONS._mac(b"ha", PAY, {}, two)
+    one = SimpleNamespace(address="tools/ab", content_hash="c")
+    two = SimpleNamespace(address="tools/a", content_hash="bc")
+    assert digest_of(one, {}, CALL) != digest_of(two, {}, CALL)
 
 
 def test_a_confirmation_is_for_one_tool_of_several_that_read_alike():

@@ -13,7 +13,7 @@ import pytest
 
 from toolcrib import Kind, ToolError
 from toolcrib.infra.channel import ORDER_BYTES, is_harmless, to_order
-from toolcrib.infra.sandbox import launchers
+from toolcrib.infra.sandbox import host
 from toolcrib.infra.sandbox.host import Sandbox
 from toolcrib.infra.sandbox.interpreters import own_interpreter, read_interpreter
 from toolcrib.infra.sandbox.jobs import PythonFile
@@ -274,7 +274,7 @@ async def test_another_version_of_python_runs_files_too(run, another_python):
 
 
 async def test_only_a_handful_of_launchers_stays_and_the_one_that_was_idle_longest_goes(run, tmp_path, monkeypatch):
-    monkeypatch.setattr(launchers, "MAX_LAUNCHERS", 2)
+    monkeypatch.setattr(host, "MAX_LAUNCHERS", 2)
     sandbox = Sandbox()
     programs = []
     for number in range(4):

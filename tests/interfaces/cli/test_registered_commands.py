@@ -16,8 +16,8 @@ from toolcrib import Crib
 from toolcrib.core.plugins import Plugins
 from toolcrib.interfaces.cli.program import HEADINGS, cli
 from toolcrib.lib import __version__
+from toolcrib.toolkit.cli import read_line
 from toolcrib.toolkit.cli.group import WordsCommand
-from toolcrib.toolkit.cli.options import read_line
 
 COMMANDS = Plugins().named("commands")
 LOADED = """

@@ -94,7 +94,7 @@ def _for_expiring(resources: Resources) -> dict[str, object]:
 
 def _for_confirmations(resources: Resources) -> dict[str, object]:
     seconds = resources.settings["calls"].confirmation_seconds
-    return {"key": lambda: resources.data.key, **_for_expiring(resources), "seconds": seconds}
+    return {"key": lambda: resources.data.derive_key("confirmation"), **_for_expiring(resources), "seconds": seconds}
 
 
 def _for_commands(resources: Resources) -> dict[str, object]:
