@@ -128,7 +128,7 @@ FEATURES: Mapping[str, tuple[str, ...]] = {
     "toolcrib.interfaces.cli:register": (
         *("commands:list", "commands:show", "commands:call", "commands:explain", "commands:run", "commands:result"),
         *("commands:check", "commands:doctor", "commands:costs", "commands:latency"),
-        *("commands:init", "commands:version", "commands:completion"),
+        *("commands:init", "commands:help", "commands:version", "commands:completion"),
     ),
     "toolcrib.interfaces.http:register": ("commands:serve", "endpoints", "settings:server", "screens:health"),
     "toolcrib.interfaces.mcp:register": ("commands:mcp", "endpoints", "settings:mcp"),
