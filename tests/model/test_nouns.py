@@ -56,6 +56,20 @@ def test_the_quick_makers_make_the_same_facts_as_the_constructors():
     assert {field.name for field in dataclasses.fields(Result)} == set(Result.__mro__[1].__slots__)
 
 
+def test_a_result_is_true_exactly_if_the_call_did_what_was_asked():
+    assert succeed(None, (), {})
+    assert Result(value=0)
+    assert not Result(value="half", error=ToolError(Kind.TRANSIENT, "the line broke"))
+
+
+def test_unwrap_gives_the_value_or_raises_the_error():
+    assert Result(value=0).unwrap() == 0
+    broken = ToolError(Kind.TRANSIENT, "the line broke")
+    with pytest.raises(ToolError) as raised:
+        Result(value="half", error=broken).unwrap()
+    assert raised.value is broken
+
+
 def test_a_tool_error_lets_tracebacks_be_set_and_survives_copying():
     error = ToolError(Kind.CONFLICT, "taken", retryable=True, details={"a": 1}, value=[1])
     error.__traceback__ = None

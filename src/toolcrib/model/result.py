@@ -54,7 +54,10 @@ class _Draft:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Result(_Draft):
-    """Success with a value, or an error that may stand beside a partial value; `refused` means that nothing ran."""
+    """Success with a value, or an error that may stand beside a partial value; `refused` means that nothing ran.
+
+    A Result is true if the call did what was asked: `if result: …`.
+    """
 
     value: object = None
     error: ToolError | None = None
@@ -66,6 +69,15 @@ class Result(_Draft):
     def ok(self) -> bool:
         """Whether the call did what was asked."""
         return self.error is None
+
+    def __bool__(self) -> bool:
+        return self.error is None
+
+    def unwrap(self) -> object:
+        """The value; raises the ToolError of a call that failed."""
+        if self.error is not None:
+            raise self.error
+        return self.value
 
     def to_json(self) -> dict[str, object]:
         """The canonical form, which every other form is a projection of."""
