@@ -61,7 +61,9 @@ FEATURES: Mapping[str, tuple[str, ...]] = {
         *("resources:environments", "resources:script_format", "protected_paths", "formats"),
         *("commands:sink", "commands:prepare", "settings:scripts"),
     ),
-    "toolcrib.features.http_tools:register": ("runners:http", "checks", "settings:http_tools", "screens:recipes"),
+    "toolcrib.features.http_tools:register": (
+        *("runners:http", "resources:http_requests", "checks", "settings:http_tools", "screens:recipes"),
+    ),
     "toolcrib.features.bundles:register": (
         *("sources:bundles", "resources:bundle_source", "resources:bundles", "resources:search_index"),
         *("commands:bundle", "commands:search", "commands:enable", "commands:disable", "endpoints"),

@@ -278,17 +278,25 @@ class HostPattern:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HostList:
-    """The hosts that are allowed; an empty list allows none. `where` says who may add one."""
+    """The hosts that are allowed; an empty list allows none. `where` says who may add one.
+
+    A list that lies `within` another allows what both allow.
+    """
 
     patterns: tuple[HostPattern, ...] = ()
     where: str = OF_THE_TOOL
+    within: HostList | None = None
 
     def names_port(self, url: Url) -> bool:
         """Whether a pattern that matches the URL names its port."""
+        if self.within is not None and self.within.names_port(url):
+            return True
         return any(pattern.port is not None and pattern.matches(url) for pattern in self.patterns)
 
     def check(self, url: Url, ports: Collection[int] = STANDARD_PORTS) -> None:
         """Refuse a URL that no pattern matches; `ports` are those that need not be named."""
+        if self.within is not None:
+            self.within.check(url, ports)
         if any(pattern.matches(url, ports) for pattern in self.patterns):
             return
         allowed = [str(pattern) for pattern in self.patterns]

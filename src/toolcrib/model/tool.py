@@ -323,10 +323,11 @@ class Registered:
 
 
 class Encoding(StrEnum):
-    """How the body of an answer is read."""
+    """How the body of an answer is read; `declared` as its Content-Type says."""
 
     JSON = "json"
     TEXT = "text"
+    DECLARED = "declared"
 
 
 class ErrorMode(StrEnum):
@@ -336,38 +337,53 @@ class ErrorMode(StrEnum):
     EMPTY = "empty"
 
 
+class Spelling(StrEnum):
+    """How slots are written: `${city}` in documents of bundles, `{city}` and `${VARIABLE}` in scripts."""
+
+    DOLLARS = "dollars"
+    BRACES = "braces"
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HttpCall:
-    """One request of a tool, with slots written as `${name}` in url, query, headers and body.
+    """One request of a tool, with slots in url, query, headers, body and auth.
 
     `name` is how later requests speak of its answer. `success` are the statuses that count as success, none of them named
-    means any from 200 to 299. `extract` takes the value out of the answer; empty takes all of it.
+    means any from 200 to 299. `extract` takes the value out of the answer; empty takes all of it. A body that is not text is
+    a JSON document, headers that are text are one slot. `auth` says how the request is signed, `pagination` how further pages are asked for, `cache` for how
+    long an answer may be used again.
     """
 
     url: str
     name: str = ""
     method: str = "GET"
     query: Mapping[str, str] = field(default_factory=dict)
-    headers: Mapping[str, str] = field(default_factory=dict)
-    body: str = ""
+    headers: Mapping[str, str] | str = field(default_factory=dict)
+    body: object = ""
     success: frozenset[int] = frozenset()
     timeout_ms: int = 10_000
     encoding: Encoding = Encoding.JSON
     extract: str = ""
     error_mode: ErrorMode = ErrorMode.FAIL
     retry: RetryPolicy | None = None
+    auth: Mapping[str, object] = field(default_factory=dict)
+    pagination: Mapping[str, object] = field(default_factory=dict)
+    cache: Mapping[str, object] = field(default_factory=dict)
 
     def identity(self) -> dict[str, object]:
         """What makes this another request."""
         facts = {name: getattr(self, name) for name in self.__slots__}
-        return {**facts, "success": sorted(self.success), "retry": repr(self.retry)}
+        further = {name for name in ("auth", "pagination", "cache") if not facts[name]}
+        known = {name: fact for name, fact in facts.items() if name not in further}
+        return {**known, "success": sorted(self.success), "retry": repr(self.retry)}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Http:
     """Requests to the outside, one after the other; the answer of the last is the value.
 
-    `bundle` is the id of the bundle that keeps it, which a request may name.
+    `bundle` is the id of the bundle that keeps it, which a request may name. `hosts` narrows where it leads; None narrows
+    nothing.
     """
 
     kind = "http"
@@ -375,10 +391,14 @@ class Http:
     calls: tuple[HttpCall, ...]
     model: str = ""
     bundle: str = field(default="", compare=False)
+    spelling: Spelling = Spelling.DOLLARS
+    hosts: tuple[str, ...] | None = None
 
     def identity(self) -> dict[str, object]:
         """What makes this another tool."""
-        return {"kind": self.kind, "calls": [call.identity() for call in self.calls], "model": self.model}
+        calls = [call.identity() for call in self.calls]
+        facts: dict[str, object] = {"kind": self.kind, "calls": calls, "model": self.model}
+        return facts if self.hosts is None else {**facts, "hosts": self.hosts}
 
 
 Run = Function | Script | Chained | Handler | Registered | Http

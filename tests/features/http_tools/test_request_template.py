@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolcrib import Kind, ToolError
-from toolcrib.features.http_tools.placeholders import Slot, read_slots
-from toolcrib.features.http_tools.request_template import check_http, compile_call
+from toolcrib.features.http_tools.request_check import check_http
+from toolcrib.features.http_tools.request_template import compile_call
+from toolcrib.features.http_tools.slots import Slot, read_slots
 from toolcrib.lib.templates import ABSENT
 from toolcrib.model.tool import Encoding, Http, HttpCall
 
@@ -200,7 +201,7 @@ def test_a_request_without_slots_is_written_once(url, expected):
 
 
 def test_a_missing_value_is_named_where_it_is_missing():
-    with pytest.raises(ToolError, match=r"^url: \$\{city\} has no value; give city$"):
+    with pytest.raises(ToolError, match=r"^url: \$\{city\} has no value; give city, or give the parameter a default$"):
         url_of(f"{HERE}/${{city}}")
     with pytest.raises(ToolError, match=r"^headers.X-A: \$\{user.name\} has no value; give user with"):
         write(url=HERE, headers={"X-A": "${user.name}"}, given={"user": {}})
@@ -440,9 +441,9 @@ def test_a_json_path_into_a_text_is_a_problem():
 def test_a_slot_that_looks_into_what_has_nothing_in_it_is_a_problem():
     url = f"{HERE}/${{city.name}}/${{items.id}}/${{user[0]}}/${{user.name}}/${{items[0]}}/${{other.x}}"
     assert problems(url=url) == [
-        "slots: ${city.name} looks for an object, and city is declared as string; correct one of the two",
-        "slots: ${items.id} looks for an object, and items is declared as array; correct one of the two",
-        "slots: ${user[0]} looks for an array, and user is declared as object; correct one of the two",
+        "url: ${city.name} looks for an object, and city is declared as string; correct one of the two",
+        "url: ${items.id} looks for an object, and items is declared as array; correct one of the two",
+        "url: ${user[0]} looks for an array, and user is declared as object; correct one of the two",
     ]
 
 
@@ -453,8 +454,8 @@ def test_an_answer_can_only_be_used_by_a_later_call():
         HttpCall(name="second", url=f"{HERE}/${{first.id}}?x=${{second}}"),
     )
     assert check_http(Http(calls=calls), {}) == [
-        "calls[0].slots: ${second} asks for the answer of a call that comes later, or of this one; put second before it",
-        "calls[1].slots: ${second} asks for the answer of a call that comes later, or of this one; put second before it",
+        "calls[0].url: ${second.id} asks for the answer of a call that comes later, or of this one; put second before it",
+        "calls[1].url: ${second} asks for the answer of a call that comes later, or of this one; put second before it",
     ]
     assert check_http(Http(calls=()), {}) == ["calls: holds none; write at least one"]
 

@@ -96,6 +96,7 @@ class Bench:
             find=self.find,
             egress=lambda: self.egress,
             jail=lambda: None,
+            http=lambda: None,
             variable=lambda tool, name: self.variables.get((tool.name, name)),
             search_path=self.search_path,
             version="7.8.9",

@@ -6,7 +6,8 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from toolcrib.features.bundles.fields import read_implementation, show
+from toolcrib.features.bundles.fields import read_implementation
+from toolcrib.lib.document_fields import show
 from toolcrib.lib.document_format import SCHEMA_VERSION, remark_on
 from toolcrib.lib.icons import ICONS, read_icons
 from toolcrib.lib.names import is_uuid7
@@ -17,7 +18,7 @@ from toolcrib.model.tool import MAX_NAME, ONCE, Http, Limits, Origin, SideEffect
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from toolcrib.features.bundles.fields import Fields
+    from toolcrib.lib.document_fields import Fields
     from toolcrib.model.bundle import Bundle, Found, Kept
     from toolcrib.model.tool import Registered
 
@@ -180,7 +181,7 @@ def build_tool(
         tags=tags,
         metadata=metadata,
         origin=Origin(place=place) if place else None,
-        warnings=document.report.warnings,
+        warnings=tuple(document.report.warnings),
     )
 
 

@@ -21,7 +21,7 @@ from toolcrib.features.bundles.definition import (
     read_tool_id,
     refuse_other,
 )
-from toolcrib.features.bundles.fields import Fields, Report, open_document, show
+from toolcrib.lib.document_fields import Fields, Report, open_document, show
 from toolcrib.lib.document_format import SCHEMA_VERSION, read_time, write_tool
 from toolcrib.lib.documents import MAX_DEFINITION_BYTES, check_plain, read_jsonc, without_comments
 from toolcrib.lib.names import new_id, stable_id

@@ -42,20 +42,23 @@ class HttpToolsSettings(Table, name="http_tools"):
 
 
 def register(plugins: Plugins) -> None:
-    """Add the runner of HTTP tools; scripts have tools of the same kind, which their own runner runs."""
-    plugins.add_runner("http", "toolcrib.features.http_tools.runner:HttpRunner", given=_for_runner, runs=Http)
+    """Add the runner of HTTP tools; scripts have tools of the same kind, whose own runner sends their requests with it."""
+    plugins.add_runner("http", "toolcrib.features.http_tools.runner:HttpRunner", given=_runner_parts, runs=Http)
+    plugins.add_resource("http_requests", "toolcrib.features.http_tools.runner:HttpRunner", given=_runner_parts)
     plugins.add_check("toolcrib.features.http_tools.runner:check_hosts")
     plugins.add_screen("recipes")
     plugins.add_settings("http_tools", HttpToolsSettings)
 
 
-def _for_runner(resources: Resources) -> dict[str, object]:
+def _runner_parts(resources: Resources) -> dict[str, object]:
     http_tools = resources.settings["http_tools"]
     return {
         "egress": lambda: resources.get("egress"),
         "hosts": http_tools.hosts,
         "secrets": resources.data.secrets,
         "version": http_tools.version or __version__,
+        "variable": resources.variable,
+        "environment": resources.environment,
         "max_retries": http_tools.max_retries,
         "max_sent_bytes": http_tools.max_sent_bytes,
         "max_response_bytes": http_tools.max_response_bytes,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import orjson
 
-from toolcrib.infra.egress import UTF_8, codec_of, decode_text, text_of
+from toolcrib.infra.egress import UTF_8, codec_of, decode_text, describe_binary, is_json, read_media_type, text_of
 from toolcrib.infra.secrets.secret import MASK
 from toolcrib.lib.documents import MAX_DEPTH, read_json
 from toolcrib.model.errors import Kind, ToolError
@@ -54,7 +54,9 @@ def read_value(
     """The value of a response, or what the expression extracts; an empty body has no value."""
     if not response.body:
         return Value(nothing(encoding), nothing(encoding))
-    source = _read_json(response, max_bytes) if encoding is Encoding.JSON else _read_text(response)
+    if encoding is Encoding.DECLARED and extract is not None:
+        encoding = Encoding.JSON if extract.looks_into_json else Encoding.TEXT
+    source = _READERS[encoding](response, max_bytes)
     if extract is None:
         return Value(source, masking.hide_in(source) if _may_tell(response, masking) else source)
     if encoding is Encoding.JSON and not extract.looks_into_json:
@@ -65,7 +67,7 @@ def read_value(
 
 def nothing(encoding: Encoding) -> str | None:
     """The value of an empty response."""
-    return None if encoding is Encoding.JSON else ""
+    return "" if encoding is Encoding.TEXT else None
 
 
 def is_plain(response: Response) -> bool:
@@ -133,7 +135,15 @@ def _may_tell(response: Response, masking: VariableMasking) -> bool:
     return not is_plain(response) or masking.is_in(response.body.decode("utf-8", "replace"))
 
 
-def _read_text(response: Response) -> str:
+def _read_declared(response: Response, max_bytes: int) -> object:
+    """JSON where the response says so, else its text, else a sentence about its size."""
+    if is_json(read_media_type(response.headers.get("content-type", ""))):
+        return _read_json(response, max_bytes)
+    text = text_of(response)
+    return describe_binary(response) if text is None else text
+
+
+def _read_text(response: Response, _max_bytes: int = 0) -> str:
     text = decode_text(response.body, response.headers.get("content-type", ""))
     if text is None:
         raise _invalid(response, "it is no text in the character set that it declares")
@@ -154,6 +164,13 @@ def _read_json(response: Response, max_bytes: int) -> object:
         return read_json(_read_text(response), place="the answer", max_bytes=max_bytes * 4)
     except ToolError as problem:
         raise _invalid(response, problem.message.removeprefix("the answer: ")) from None
+
+
+_READERS: dict[Encoding, Callable[[Response, int], object]] = {
+    Encoding.JSON: _read_json,
+    Encoding.TEXT: _read_text,
+    Encoding.DECLARED: _read_declared,
+}
 
 
 def _is_utf_8(response: Response) -> bool:

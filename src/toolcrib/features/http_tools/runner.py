@@ -3,28 +3,34 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from toolcrib.features.http_tools import HttpToolsSettings
 from toolcrib.features.http_tools.extraction import compile_extract
-from toolcrib.features.http_tools.placeholders import UNKNOWN, Names, Values
-from toolcrib.features.http_tools.request_template import check_http, compile_call
+from toolcrib.features.http_tools.request_check import check_http
+from toolcrib.features.http_tools.request_template import compile_call
 from toolcrib.features.http_tools.response import Repeating, explain_status, nothing, read_value
+from toolcrib.features.http_tools.signer import compile_auth
+from toolcrib.features.http_tools.slot_values import UNKNOWN, Names, Values
+from toolcrib.features.http_tools.slots import Source, no_value, reader_of
 from toolcrib.infra.egress import Request, read_media_type
+from toolcrib.infra.secrets.grants import Grants, granted_value
 from toolcrib.infra.secrets.secret import VariableMasking
 from toolcrib.lib.http_syntax import parse_hosts
+from toolcrib.lib.templates import ABSENT
 from toolcrib.model.errors import Kind, SettingsError, ToolError
 from toolcrib.model.result import Outcome
-from toolcrib.model.tool import ErrorMode, Http
+from toolcrib.model.tool import ErrorMode, Http, Spelling
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Container
+    from collections.abc import AsyncIterator, Awaitable, Callable, Container, Mapping
 
     from toolcrib.core.resources import Resources
-    from toolcrib.features.http_tools.placeholders import SecretSource
     from toolcrib.features.http_tools.response import Value
+    from toolcrib.features.http_tools.slot_values import SecretSource
     from toolcrib.infra.egress import Response
     from toolcrib.infra.egress.client import Egress
     from toolcrib.lib.http_syntax import HostList
@@ -32,6 +38,7 @@ if TYPE_CHECKING:
     from toolcrib.model.tool import HttpCall, Tool
 
 SUCCESS = range(200, 300)
+UNAUTHORISED = 401
 # A larger response is parsed in a thread: that takes longer than the hand-over.
 AT_ONCE_BYTES = 65_536
 # Errors that `errorMode: empty` does not hide: the request was invalid or not allowed.
@@ -44,8 +51,9 @@ MAX_RESPONSE_BYTES = 5_000_000
 class HttpRunner:
     """Sends the requests of tools to the hosts that the operator allows.
 
-    `hosts` are patterns as in the setting http_tools.hosts; none of them means that nothing is allowed. `version` is that of
-    the application. `max_retries` limits the retries of a request, even if its tool allows more.
+    `hosts` are patterns as in the setting http_tools.hosts. Without any, a tool of a bundle reaches nothing, and a script
+    every public address. `version` is that of the application. `max_retries` limits the retries of a request, even if its
+    tool allows more. `variable` gives a variable of the host or secret that was granted to a tool, None for any other.
     """
 
     kind = Http.kind
@@ -57,6 +65,8 @@ class HttpRunner:
         hosts: tuple[str, ...],
         secrets: SecretSource,
         version: str,
+        variable: Callable[[Tool, str], str | None] = lambda _tool, _name: None,
+        environment: Mapping[str, str] | None = None,
         max_retries: int = MAX_RETRIES,
         max_sent_bytes: int = MAX_SENT_BYTES,
         max_response_bytes: int = MAX_RESPONSE_BYTES,
@@ -64,9 +74,11 @@ class HttpRunner:
     ) -> None:
         self._secrets = secrets
         self._version = version
+        self._variable = variable
+        self._environment = environment or {}
+        self._hosts = parse_hosts(hosts, "the setting http_tools.hosts")
         self._way = Way(
             egress=egress,
-            hosts=parse_hosts(hosts, "the setting http_tools.hosts"),
             max_sent_bytes=max_sent_bytes,
             max_response_bytes=max_response_bytes,
             max_retries=max_retries,
@@ -79,7 +91,22 @@ class HttpRunner:
             raise ToolError(Kind.EXECUTOR_NOT_FOUND, f"{tool.name} is a {tool.kind} and makes no requests of its own")
         if problems := check_http(tool.run, tool.parameters):
             raise ToolError(Kind.VALIDATION, f"{tool.name}: {'; '.join(problems)}", details={"problems": problems})
-        return BoundHttp(tool, tool.run, self._way, self._secrets, self._version)
+        return self.bind_run(tool, tool.run, partial(granted_value, tool, variable=self._variable))
+
+    def bind_run(self, tool: Tool, http: Http, variable: Callable[[str], str | None], *, place: str = "") -> BoundHttp:
+        """Compile checked requests for a tool. `place` stands before the parts of a request in messages.
+
+        `variable` gives a variable or secret that was granted to the tool, and raises CAPABILITY_MISSING for any other.
+        """
+        grants = Grants(variable, self._environment)
+        names = Names(tool, http, secrets=self._secrets, grants=grants, version=self._version)
+        return BoundHttp(tool, http, self._way, names, hosts=self._allowed(http), place=place)
+
+    def _allowed(self, http: Http) -> HostList | None:
+        """The hosts of the operator, narrowed to those of the tool; None means every public host."""
+        is_open = http.spelling is Spelling.BRACES and not self._hosts.patterns
+        operators = None if is_open else self._hosts
+        return operators if http.hosts is None else replace(parse_hosts(http.hosts), within=operators)
 
     async def close(self) -> None:
         """Nothing to do: the egress is closed by its owner."""
@@ -93,13 +120,16 @@ class BoundHttp:
     checks = True
     function = None
 
-    def __init__(self, tool: Tool, http: Http, way: Way, secrets: SecretSource, version: str) -> None:
+    def __init__(self, tool: Tool, http: Http, way: Way, names: Names, *, hosts: HostList | None, place: str) -> None:
         self._tool = tool
         self._masking = VariableMasking()
-        self._names = Names(tool, http, secrets=secrets, version=version)
-        self._steps = [Step(call, way, self._masking, self._names) for call in http.calls]
-        self._contested = self._names.declared.intersection(
-            slot.name for step in self._steps for slot in step.template.slots
+        self._names = names
+        self._steps = [
+            Step(call, way, self._masking, names, hosts=hosts, spelling=http.spelling, place=place)
+            for call in http.calls
+        ]
+        self._contested = names.declared.intersection(
+            slot.name for step in self._steps for slot in step.template.slots if slot.source is Source.ANY
         )
 
     def check(self, arguments: dict[str, object], call: Call) -> None:
@@ -125,7 +155,7 @@ class BoundHttp:
                 request = step.write(values)
             except ToolError as refusal:
                 return self._fail(self._masking.hide_error(refusal), reports, has_effects=has_effects)
-            report = await step.perform(request, context)
+            report = await step.perform(request, values, context)
             reports.append(report)
             if report.error is not None and not report.stands_in:
                 return self._fail(report.error, reports, has_effects=has_effects)
@@ -160,10 +190,9 @@ class BoundHttp:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Way:
-    """How requests are sent: egress, allowed hosts, size limit and retry limit."""
+    """How requests are sent: egress, size limits and retry limit."""
 
     egress: Callable[[], Egress]
-    hosts: HostList
     max_sent_bytes: int
     max_response_bytes: int
     max_retries: int
@@ -185,7 +214,7 @@ class Report:
 
     def to_json(self, masking: VariableMasking) -> dict[str, object]:
         """The facts, without secrets."""
-        facts: dict[str, object] = {"origin": self.origin, "attempts": self.attempts}
+        facts: dict[str, object] = {"origin": masking.hide(self.origin), "attempts": self.attempts}
         if self.response is not None:
             facts["status"] = self.response.status
             facts["contentType"] = masking.hide(read_media_type(self.response.headers.get("content-type", "")))
@@ -197,26 +226,41 @@ class Report:
 class Step:
     """A compiled request; `names` resolves its slots."""
 
-    def __init__(self, call: HttpCall, way: Way, masking: VariableMasking, names: Names) -> None:
+    def __init__(
+        self,
+        call: HttpCall,
+        way: Way,
+        masking: VariableMasking,
+        names: Names,
+        *,
+        hosts: HostList | None,
+        spelling: Spelling,
+        place: str,
+    ) -> None:
         self.call = call
-        self.template = compile_call(call).settle(names.known)
+        self.template = compile_call(call, spelling, place).settle(names.settle)
         self._way = way
+        self._hosts = hosts
         self._masking = masking
+        self._signer = compile_auth(call.auth, reader_of(spelling))
         self._extract = compile_extract(call.extract) if call.extract else None
         self._success: Container[int] = call.success or SUCCESS
         self._repeating = Repeating(call.method, call.retry, way.max_retries)
-        self._secret_headers = self.template.headers_with(names.may_be_secret(self.template.slots))
+        self._secret_headers = self.template.headers_with(names.may_be_secret)
 
     def check(self, values: Values) -> None:
         """Refuse what can be checked without sending: names, values, headers, host, address and size."""
-        self._way.egress().check(self.write(values).url, self._way.hosts)
+        self._way.egress().check(self.write(values).url, self._hosts)
+        for slot in () if self._signer is None else self._signer.slots:
+            if values(slot) is ABSENT:
+                raise no_value(slot)
 
     def write(self, values: Values) -> Request:
         """The request with every slot filled; refuses one that is too large."""
         written = self.template.write(values)
         request = Request(
             url=written.url,
-            method=self.call.method,
+            method=written.method,
             headers=written.headers,
             body=written.body,
             secret_headers=self._secret_headers,
@@ -227,7 +271,7 @@ class Step:
             raise ToolError(Kind.LIMIT_EXCEEDED, message, details={"size": size, "limit": limit})
         return request
 
-    async def perform(self, request: Request, context: Context) -> Report:
+    async def perform(self, request: Request, values: Values, context: Context) -> Report:
         """Send the request until it succeeds, may not be retried, or the time is over."""
         way, report = self._way, Report(request.url.origin)
         deadline = min(report.started + self.call.timeout_ms / 1000, context.deadline)
@@ -235,13 +279,7 @@ class Step:
             report.attempts += 1
             report.response = None
             try:
-                response = report.response = await way.egress().fetch(
-                    request,
-                    hosts=way.hosts,
-                    max_bytes=way.max_response_bytes,
-                    timeout=max(0.0, deadline - time.monotonic()),
-                    max_sent_bytes=way.max_sent_bytes,
-                )
+                response = report.response = await self._send(request, values, deadline)
                 if response.status not in self._success:
                     raise explain_status(request, response, self._masking.hide)
                 report.answer, report.value = await self._read(request, response, deadline)
@@ -252,6 +290,31 @@ class Step:
                 if pause is None:
                     return self._give_up(report, error, context)
             await way.sleep(pause)
+
+    async def _send(self, request: Request, values: Values, deadline: float) -> Response:
+        """One attempt: sign the request and send it, once more with new credentials if those were refused."""
+        signer = self._signer
+        if signer is None:
+            return await self._fetch(request, deadline)
+        async with _until(deadline, request):
+            signed = await signer.sign(request, values)
+        response = await self._fetch(signed, deadline)
+        if response.status != UNAUTHORISED or response.status in self._success:
+            return response
+        async with _until(deadline, request):
+            if not await signer.renew(signed, response, values):
+                return response
+            signed = await signer.sign(request, values)
+        return await self._fetch(signed, deadline)
+
+    async def _fetch(self, request: Request, deadline: float) -> Response:
+        return await self._way.egress().fetch(
+            request,
+            hosts=self._hosts,
+            max_bytes=self._way.max_response_bytes,
+            timeout=max(0.0, deadline - time.monotonic()),
+            max_sent_bytes=self._way.max_sent_bytes,
+        )
 
     async def _read(self, request: Request, response: Response, deadline: float) -> Value:
         read = partial(
@@ -278,6 +341,19 @@ class Step:
             report.stands_in = True
             report.answer = report.value = nothing(self.call.encoding)
         return report
+
+
+@asynccontextmanager
+async def _until(deadline: float, request: Request) -> AsyncIterator[None]:
+    """End at the deadline what is done for a request before it is sent."""
+    import asyncio
+
+    try:
+        async with asyncio.timeout(max(0.0, deadline - time.monotonic())):
+            yield
+    except TimeoutError:
+        message = f"{request.url.origin}: the request could not be signed in time"
+        raise ToolError(Kind.TIMEOUT, message, retryable=True) from None
 
 
 async def _in_thread(read: Callable[[], Value], deadline: float) -> Value:

@@ -125,12 +125,13 @@ def _for_runner(resources: Resources) -> dict[str, object]:
         "find": resources.find_below,
         "egress": lambda: resources.get("egress"),
         "jail": lambda: resources.get("jail"),
+        "http": lambda: resources.get("http_requests"),
         "variable": resources.variable,
         "search_path": resources.environment.get("PATH", ""),
         # Where the upward search for installed packages ends.
         "roots": (*(() if settings.root is None else (settings.root,)), *trees.values()),
         "environments": resources.get("environments"),
-        "version": __version__,
+        "version": settings["http_tools"].version or __version__,
         "observe": resources.observe,
     }
 

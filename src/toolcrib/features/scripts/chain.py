@@ -9,6 +9,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from toolcrib.infra.secrets.grants import granted_value
 from toolcrib.lib.system_tools import (
     BUNDLE,
     DOCKER,
@@ -187,15 +188,8 @@ class BoundChain:
         }
 
     def _granted(self, name: str) -> str | None:
-        value = self._variable(self._tool, name)
-        if value is None:
-            where = " for its docker container" if self._tool.kind == DOCKER else ""
-            message = (
-                f"{self._tool.name} asks for the host's variable {name}{where}, which is not granted to it; "
-                f"the operator may add '{self._tool.name}:{name}' to the setting variables"
-            )
-            raise ToolError(Kind.CAPABILITY_MISSING, message, details={"missing": [name]})
-        return value or None
+        purpose = " for its docker container" if self._tool.kind == DOCKER else ""
+        return granted_value(self._tool, name, self._variable, purpose)
 
 
 def _executor_of(tool: Tool, find: FindExecutor) -> Tool:

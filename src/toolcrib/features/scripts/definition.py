@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from toolcrib.features.scripts.fields import read_forms, read_identity, read_options
+from toolcrib.features.scripts.http_config import read_config
 from toolcrib.features.scripts.metadata import Report
 from toolcrib.features.scripts.program_interface import Use, decide_use, read_program
 from toolcrib.features.scripts.python_code import PROGRAM, choose_entry, demanded_names, does_nothing, missing_names
@@ -17,6 +18,7 @@ from toolcrib.lib.python_hints import HintError, SyntaxHints, read_answer, read_
 from toolcrib.lib.python_source import top_imports
 from toolcrib.lib.schema import compile_schema
 from toolcrib.lib.schema_structure import object_schema
+from toolcrib.lib.system_tools import HTTP_CLIENT
 from toolcrib.model.tool import Chained, Convention, Origin, Script, Tool
 
 if TYPE_CHECKING:
@@ -62,6 +64,8 @@ def build_tools(metadata: Metadata, root: Path) -> list[Tool]:
     identity = read_identity(report, root)
     options = read_options(report)
     calls = [_call(report, identity, options, form) for form in _forms(report, identity)]
+    for call in calls:
+        _check_requests(report, identity, call)
     if not metadata.plain:
         warn_of_practices(report, identity, options, calls[0].kind)
     report.raise_problems()
@@ -307,6 +311,12 @@ def _kind(identity: Identity, entry: Entry | None) -> str:
     if identity.tool_type == PRIMITIVE and identity.executor is None:
         return PRIMITIVE
     return KINDS.get(identity.executor or "", SCRIPT)
+
+
+def _check_requests(report: Report, identity: Identity, call: _Call) -> None:
+    """Report what is wrong with requests; those of a tool with another executor are known when its chain is."""
+    if call.kind == HTTP and identity.executor == HTTP_CLIENT:
+        read_config(report, call.config, call.inputs)
 
 
 def _check_examples(report: Report, options: Options, calls: list[_Call]) -> None:

@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
+    from toolcrib.features.http_tools.runner import HttpRunner
     from toolcrib.features.scripts.chain import Driver, FindExecutor, Order
     from toolcrib.infra.egress.client import Egress
     from toolcrib.infra.files.jail import Jail
@@ -369,8 +370,8 @@ class ExecutorRunner:
 
     `find` looks executors up, `variable` gives a host variable that the operator granted to a tool (None for one that
     was not), `search_path` is where commands are looked for, `roots` are the folders of projects, and `environments` is
-    where those of Python files are kept. `version` is that of the application, for tools that name it. `egress` and `jail`
-    are only made when a tool needs them.
+    where those of Python files are kept. `version` is that of the application, for tools that name it. `egress`,
+    `jail` and `http`, which sends requests, are only made when a tool needs them.
     """
 
     kind = Script.kind
@@ -383,6 +384,7 @@ class ExecutorRunner:
         find: FindExecutor,
         egress: Callable[[], Egress],
         jail: Callable[[], Jail],
+        http: Callable[[], HttpRunner],
         variable: Callable[[Tool, str], str | None],
         search_path: str = "",
         roots: tuple[Path, ...] = (),
@@ -395,6 +397,7 @@ class ExecutorRunner:
         self._find = find
         self._egress = egress
         self._jail = jail
+        self._http = http
         self._variable = variable
         self._search_path = search_path
         self._roots = roots
@@ -420,7 +423,7 @@ class ExecutorRunner:
 
     def _make_driver(self, primitive: str) -> Driver:
         if primitive == "http_client":
-            return HttpDriver(self._egress())
+            return HttpDriver(self._http())
         if primitive == "filesystem":
             return FilesystemDriver(self._jail())
         return ProcessDriver(

@@ -284,7 +284,10 @@ def test_calls_and_a_request_beside_them_are_refused(problems, name):
         ([a_call("a", method="FOO")], "impl.calls[0].method: "),
         ([a_call("a", goFunc="f")], "impl.calls[0].goFunc: does not belong into a call; remove it"),
         ([a_call("a", calls=[])], "impl.calls[0].calls: does not belong into a call; remove it"),
-        ([a_call("a", urlTemplate="https://x.example/${b.id}"), a_call("b")], "impl: calls[0]."),
+        (
+            [a_call("a", urlTemplate="https://x.example/${b.id}"), a_call("b")],
+            "impl.calls[0].urlTemplate: ${b.id} asks",
+        ),
     ],
 )
 def test_calls_that_cannot_be_made_are_refused_at_their_place(problems, calls, words):
@@ -293,9 +296,9 @@ def test_calls_that_cannot_be_made_are_refused_at_their_place(problems, calls, w
 
 
 def test_keys_that_are_not_read_are_told_at_their_place(read):
-    calls = [a_call("a", urlTemplat="x", auth={})]
+    calls = [a_call("a", urlTemplat="x", proxy={})]
     assert read(impl={"calls": calls, "modl": "m"}).warnings == (
         "impl.modl: is not read; did you mean model?",
         "impl.calls[0].urlTemplat: is not read; did you mean urlTemplate?",
-        "impl.calls[0].auth: is kept and not read",
+        "impl.calls[0].proxy: is kept and not read",
     )
