@@ -1,4 +1,4 @@
-"""Measures what Toolcrib promises about speed: `make bench [ARGS="call cold peers load scripts folders store search http_tool http mcp requests"]`.
+"""Measures what Toolcrib promises about speed: `make bench [ARGS="call cold peers load scripts folders store archive search http_tool http mcp requests"]`.
 
 Every figure is a ratio against a reference measured in the same run: rounds of both are interleaved, each round takes the
 best of its kind away from noise by its length, and the median over rounds counts.
@@ -56,6 +56,7 @@ def show(title: str, rows: list[tuple[str, float, float | None, float | None]]) 
 def main(wanted: list[str]) -> int:
     """Run the wanted measurements, all by default."""
     sys.path.insert(0, __file__.rpartition("/")[0])
+    import bench_archive
     import bench_call
     import bench_cold
     import bench_folders
@@ -76,6 +77,7 @@ def main(wanted: list[str]) -> int:
         "scripts": bench_scripts,
         "folders": bench_folders,
         "store": bench_store,
+        "archive": bench_archive,
         "search": bench_search,
         "http_tool": bench_http_tool,
         "http": bench_http,

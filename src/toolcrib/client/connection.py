@@ -33,6 +33,7 @@ MAX_SENT_BYTES = 32_000_000
 # Far deeper than anything a server of ours takes in or hands out.
 MAX_DEPTH = 300
 MAX_MESSAGE = 8_000
+ZIP = "application/zip"
 NO_CONTENT = 204
 UNAUTHORIZED = 401
 REFUSED = 400
@@ -79,14 +80,27 @@ class Connection:
         path: str,
         *,
         query: Query = (),
-        body: Mapping[str, object] | None = None,
+        body: Mapping[str, object] | bytes | None = None,
         seconds: float = SECONDS,
     ) -> Answer:
-        """Send a request and read its answer; raises for an answer that is none of ours."""
+        """Send a request and read its answer; raises for an answer that is none of ours. A body of bytes is an archive."""
         target = f"{path}?{urlencode(query)}" if query else path
-        content = {} if body is None else {"Content-Type": "application/json"}
+        content = {} if body is None else {"Content-Type": ZIP if isinstance(body, bytes) else "application/json"}
         headers = {"Accept": "application/json", **content}
-        response = await self.send(method, target, headers, None if body is None else _to_bytes(body), seconds)
+        sent = body if body is None or isinstance(body, bytes) else _to_bytes(body)
+        response = await self.send(method, target, headers, sent, seconds)
+        return self._answer(response)
+
+    async def download(self, path: str) -> bytes | Answer:
+        """An archive of the server; an Answer where it refuses."""
+        response = await self.send("GET", path, {"Accept": ZIP}, None, SECONDS)
+        if response.status >= REFUSED:
+            return self._answer(response)
+        if response.headers.get("content-type", "") != ZIP:
+            raise self._not_ours(response)
+        return response.body
+
+    def _answer(self, response: Response) -> Answer:
         return Answer(
             document=self._read(response),
             size=len(response.body),

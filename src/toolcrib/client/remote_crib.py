@@ -17,7 +17,7 @@ from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.result import Piece, Result
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from types import TracebackType
     from typing import Self
 
@@ -54,7 +54,7 @@ class RemoteCrib:
         self._connection = Connection(url, token)
         self._runner: asyncio.Runner | None = None
         self.url = self._connection.url
-        self.bundles = RemoteBundles(self.ask)
+        self.bundles = RemoteBundles(self.ask, self.download)
         self.requests = RemoteRequests(self.ask)
         self.approvals = RemoteApprovals(self.ask)
 
@@ -179,7 +179,7 @@ class RemoteCrib:
         shape: Shape,
         *,
         query: Query = (),
-        body: Mapping[str, object] | None = None,
+        body: Mapping[str, object] | bytes | None = None,
         seconds: float = SECONDS,
     ) -> Answer:
         """Ask the server for an answer of that shape; raises ToolError where it refuses."""
@@ -188,6 +188,15 @@ class RemoteCrib:
             raise self._connection.problem_of(answer)
         shape.check(answer.document, self.url)
         return answer
+
+    def download(self, path: str) -> bytes:
+        """An archive of the server; raises ToolError where it refuses."""
+        if self._runner is None:
+            self._runner = asyncio.Runner()
+        found = self._runner.run(self._connection.download(path))
+        if isinstance(found, bytes):
+            return found
+        raise self._connection.problem_of(found)
 
     def close(self) -> None:
         """Let go of the connections."""
@@ -210,7 +219,7 @@ class RemoteCrib:
         path: str,
         *,
         query: Query = (),
-        body: Mapping[str, object] | None = None,
+        body: Mapping[str, object] | bytes | None = None,
         seconds: float = SECONDS,
     ) -> Answer:
         if self._runner is None:
@@ -260,15 +269,34 @@ class RemoteCrib:
 class Ask(Protocol):
     """Asks the server."""
 
-    def __call__(self, method: str, path: str, shape: Shape, *, body: Mapping[str, object] | None = None) -> Answer:
+    def __call__(
+        self,
+        method: str,
+        path: str,
+        shape: Shape,
+        *,
+        query: Query = (),
+        body: Mapping[str, object] | bytes | None = None,
+    ) -> Answer:
         """An answer of that shape; raises ToolError where the server refuses."""
 
 
 class RemoteBundles:
     """Does with the bundles of a server what `Bundles` does with those of this machine."""
 
-    def __init__(self, ask: Ask) -> None:
+    def __init__(self, ask: Ask, download: Callable[[str], bytes]) -> None:
         self._ask = ask
+        self._download = download
+
+    def export_bundle(self, bundle_id: str) -> bytes:
+        """One and all its tools as a ZIP archive."""
+        return self._download(f"{place_of(bundle_id)}/archive")
+
+    def import_bundle(self, bundle_id: str, data: bytes, *, slug: str = "", enable: bool = False) -> Bundle:
+        """Store the bundle of an archive under this id, with all its tools or not at all."""
+        query = [("enable", str(enable).lower()), *([("slug", slug)] if slug else [])]
+        answer = self._ask("POST", f"{place_of(bundle_id)}/archive", shapes.BUNDLE_ANSWER, query=query, body=data)
+        return read_bundle(answer.document)
 
     def bundle(self, bundle_id: str) -> Bundle:
         """One of them."""

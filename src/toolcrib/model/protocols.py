@@ -215,6 +215,12 @@ class Store(Protocol):
     def strangers(self, prefix: str) -> list[str]:
         """What lies directly in a folder and is neither a document nor the store's own, by name."""
 
+    def create_folder(self, prefix: str, documents: Mapping[str, bytes], *, replacing: bool = False) -> bool:
+        """Keep a folder of documents, by the last word of each key: others see all of them or none; False if it is there.
+
+        When `replacing`, what is there goes in the same step.
+        """
+
     def discard(self, prefix: str) -> None:
         """Forget everything below a folder at once: others see all of it or nothing."""
 

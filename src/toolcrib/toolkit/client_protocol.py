@@ -140,6 +140,12 @@ class AnyBundles(Protocol):
     def delete_bundle(self, bundle_id: str) -> Bundle:
         """Delete one that is empty."""
 
+    def export_bundle(self, bundle_id: str) -> bytes:
+        """A stored one and all its tools as a ZIP archive."""
+
+    def import_bundle(self, bundle_id: str, data: bytes, *, slug: str = "", enable: bool = False) -> Bundle:
+        """Store the bundle of an archive under this id, with all its tools or not at all."""
+
     def put_tool(self, bundle_id: str, slug: str, version: str, document: Mapping[str, object]) -> object:
         """Add a version of a tool."""
 

@@ -317,3 +317,35 @@ def test_the_pasted_lines_work(project, empty_home, cli, monkeypatch):
 def test_a_server_outside_a_project_says_whose_tools_it_serves(tmp_path, empty_home):
     with serving(tmp_path, empty_home) as server:
         assert " serves the tools of the user on http://" in greeting(server)[0]
+
+
+@pytest.mark.spec("S1-93", "S1-94")
+def test_a_bundle_is_exported_and_imported_under_another_name(crib, folder, project):
+    crib("bundle", "load", str(folder))
+    ended = crib("bundle", "export", "weather")
+    size = (project / "weather.zip").stat().st_size
+    assert (ended.code, ended.out) == (0, f"exported weather to weather.zip (1 tool, {size} bytes)\n"), ended.err
+    again = crib("bundle", "export", "weather")
+    assert again.code != 0
+    assert "weather.zip is there already; name another with --to, or add --replace" in again.err
+    before = (project / "weather.zip").read_bytes()
+    assert crib("bundle", "export", "weather", "--replace").code == 0
+    assert (project / "weather.zip").read_bytes() == before
+    taken = crib("bundle", "import", "weather.zip")
+    assert taken.code != 0
+    assert "nothing was imported" in taken.err
+    ended = crib("bundle", "import", "weather.zip", "--as", "climate")
+    assert ended.code == 0, ended.err
+    made = stored(crib, "climate")
+    assert ended.out == f"imported climate ({made['id']}) with 1 tool\n"
+    assert "it is disabled; look at its tools, then enable it with: crib enable 'climate/*'" in ended.err
+    assert made["enabled"] is False
+    assert crib("bundle", "import", "weather.zip", "--as", "sky", "--enable").err == ""
+    assert stored(crib, "sky")["enabled"] is True
+
+
+def test_a_file_that_is_no_archive_is_refused(crib, project):
+    (project / "weather.zip").write_bytes(b"PK")
+    ended = crib("bundle", "import", "weather.zip")
+    assert ended.code != 0
+    assert "the archive was refused" in ended.err

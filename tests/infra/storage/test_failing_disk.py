@@ -20,7 +20,19 @@ CURES = {
     errno.EIO: "the disk reports an error; check the disk",
     errno.EINTR: "fails with: Interrupted system call; check the file and its disk",
 }
-CALLS = ("open", "write", "overwrite", "sync", "link", "rename", "unlink", "make_folder", "touch")
+CALLS = (
+    "open",
+    "write",
+    "overwrite",
+    "sync",
+    "link",
+    "rename",
+    "exchange",
+    "unlink",
+    "make_folder",
+    "touch",
+    "sync_files",
+)
 
 
 class FailingDisk(Disk):
@@ -74,6 +86,14 @@ ACTIONS = {
     "create in a new folder": (lambda store: store.create("a/y/1", b"new"), {**OLD, "a/y/1": b"new"}),
     "replace": (lambda store: store.replace("a/x/1", b"new" * 50), {**OLD, "a/x/1": b"new" * 50}),
     "remove": (lambda store: store.remove("a/x/1"), {"a/x/2": b"other"}),
+    "create a folder": (
+        lambda store: store.create_folder("a/y", {"1": b"new" * 50, "2": b"two"}),
+        {**OLD, "a/y/1": b"new" * 50, "a/y/2": b"two"},
+    ),
+    "replace a folder": (
+        lambda store: store.create_folder("a/x", {"1": b"new" * 50, "3": b"three"}, replacing=True),
+        {"a/x/1": b"new" * 50, "a/x/3": b"three"},
+    ),
     "discard": (lambda store: store.discard("a/x"), {}),
 }
 

@@ -81,6 +81,16 @@ class RecordingDisk(Disk):
         super().rename(name, new, folder=folder)
         self.note("entry", self.of(folder), ((new, self.named(new, folder)), (name, None)))
 
+    def exchange(self, name, other, *, folder):
+        super().exchange(name, other, folder=folder)
+        self.note("entry", self.of(folder), tuple((each, self.named(each, folder)) for each in (name, other)))
+
+    def sync_files(self, names, *, folder):
+        for name in names:
+            descriptor = os.open(name, os.O_RDONLY, dir_fd=folder)
+            self.sync(descriptor)
+            os.close(descriptor)
+
     def unlink(self, name, *, folder):
         super().unlink(name, folder=folder)
         self.note("entry", self.of(folder), ((name, None),))
@@ -141,7 +151,11 @@ def found_after(state, root, folder):
     lay_out(state, root, folder)
     store = FileStore(folder, disk=IdleDisk())
     documents = documents_of(store)
-    left = [path for path in folder.rglob(".crib-*") if stat.S_ISREG(path.lstat().st_mode) or path.suffix == ".trash"]
+    left = [
+        path
+        for path in folder.rglob(".crib-*")
+        if stat.S_ISREG(path.lstat().st_mode) or path.suffix in (".trash", ".staged")
+    ]
     assert left == []
     return documents
 
@@ -149,6 +163,12 @@ def found_after(state, root, folder):
 def perform(documents, step):
     """The documents after the step."""
     verb, key, *content = step
+    if verb == "create_folder":
+        is_there = any(name.startswith(f"{key}/") for name in documents)
+        if is_there and len(content) == 1:
+            return documents
+        others = {name: document for name, document in documents.items() if not name.startswith(f"{key}/")}
+        return {**others, **{f"{key}/{word}": document for word, document in content[0].items()}}
     if verb == "discard":
         return {name: document for name, document in documents.items() if not name.startswith(f"{key}/")}
     if verb == "remove":
@@ -166,7 +186,8 @@ def check(tmp_path, steps, before=lambda disk, root: None):
     for step in steps:
         verb, *arguments = step
         disk.coming = perform(disk.acknowledged, step)
-        getattr(store, verb)(*arguments)
+        options = {"replacing": arguments.pop()} if verb == "create_folder" and len(arguments) == 3 else {}
+        getattr(store, verb)(*arguments, **options)
         disk.acknowledged = disk.coming
         disk.cut()
     assert documents_of(store) == disk.acknowledged
@@ -206,6 +227,19 @@ def test_a_discarded_folder_is_there_as_a_whole_or_gone_whenever_the_power_fails
         ("create", "a/x/1", b"new"),
         ("discard", "a/x"),
         ("discard", "a/y"),
+    ]
+    assert check(tmp_path, steps) > 50
+
+
+@pytest.mark.spec("S1-94")
+def test_a_folder_of_documents_is_there_as_a_whole_or_not_at_all_whenever_the_power_fails(tmp_path):
+    steps = [
+        ("create_folder", "a/x", {"1": b"one", "2": b"two"}),
+        ("create_folder", "a/x", {"3": b"refused"}),
+        ("create_folder", "a/x", {"1": b"another one", "3": b"three"}, True),
+        ("create", "a/y/1", b"stays"),
+        ("discard", "a/x"),
+        ("create_folder", "a/x", {"1": b"back"}),
     ]
     assert check(tmp_path, steps) > 50
 

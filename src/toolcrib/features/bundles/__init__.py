@@ -25,6 +25,9 @@ class BundlesSettings(Table, name="bundles"):
     max_tools: int = setting(
         default=100_000, read=read_positive, opens=False, summary="how many tools the bundles may hold together"
     )
+    archive_bytes: int = setting(
+        default=16_000_000, read=read_positive, opens=False, summary="how large an archive sent to the server may be"
+    )
 
 
 class SearchSettings(Table, name="search"):
@@ -66,6 +69,7 @@ def _for_bundles(resources: Resources) -> dict[str, object]:
         "functions": resources.functions,
         "key": lambda: data.key,
         "secrets": data.secrets.names,
+        "holds_secret": data.secrets.masking.is_in,
         "metrics": data.metrics.read,
         "models": frozenset(bundles.models) if "bundles.models" in settings.places else None,
         "max_tools": bundles.max_tools,

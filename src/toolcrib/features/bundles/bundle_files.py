@@ -1,4 +1,4 @@
-"""`crib bundle load`, `new`, `put` and `remove`: move documents between files and bundles, local or on a server."""
+"""`crib bundle load`, `new`, `put`, `export`, `import` and `remove`: move documents between files and bundles, local or on a server."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from toolcrib.features.bundles.archive import MAX_ARCHIVE_BYTES, unpack
 from toolcrib.features.bundles.definition import COMPUTED
 from toolcrib.features.bundles.format import read_bundle, read_tool
 from toolcrib.features.bundles.written_forms import to_stored_form
+from toolcrib.infra.files import durable
 from toolcrib.lib.documents import read_jsonc
 from toolcrib.lib.names import is_uuid7, new_id, read_address
 from toolcrib.model.bundle import Bundle
@@ -96,6 +98,32 @@ def put_tool(crib: AnyCrib, name: str, file: str, *, strict: bool = False) -> Ex
     _tell(warnings)
     words = [_put_tool(crib, bundle, tool, f"{bundle.slug}/{tool.label}") for tool in tools]
     return ExitCode.FAILED if DIFFERS in words else ExitCode.DONE
+
+
+def export_bundle(crib: AnyCrib, name: str, file: str | None, *, replace: bool) -> ExitCode:
+    """`crib bundle export BUNDLE`: write its archive to a file."""
+    bundle = known_bundle(crib, name)
+    path = Path(file or f"{bundle.slug}.zip")
+    data = crib.bundles.export_bundle(bundle.id)
+    if replace:
+        durable.replace(path, data)
+    elif not durable.create(path, data):
+        raise ToolError(Kind.CONFLICT, f"{path} is there already; name another with --to, or add --replace")
+    say(on_one_line(f"exported {bundle.slug} to {path} ({count(len(unpack(data).tools), 'tool')}, {len(data)} bytes)"))
+    return ExitCode.DONE
+
+
+def import_bundle(crib: AnyCrib, file: str, *, slug: str, enable: bool) -> ExitCode:
+    """`crib bundle import FILE`: store the bundle of an archive."""
+    data = durable.read(Path(file), MAX_ARCHIVE_BYTES)
+    archive = unpack(data or b"")
+    # Under another slug it is another bundle.
+    bundle_id = new_id() if slug or not archive.bundle_id else archive.bundle_id
+    bundle = crib.bundles.import_bundle(bundle_id, data or b"", slug=slug, enable=enable)
+    say(on_one_line(f"imported {bundle.slug} ({bundle.id}) with {count(len(archive.tools), 'tool')}"))
+    if not bundle.enabled:
+        complain(on_one_line(f"it is disabled; look at its tools, then enable it with: crib enable '{bundle.slug}/*'"))
+    return ExitCode.DONE
 
 
 def _tell(warnings: Iterable[str]) -> None:

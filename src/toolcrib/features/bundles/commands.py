@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from toolcrib.features.bundles.bundle_files import known_bundle, load_bundle, make_bundle, put_tool, remove_tool
+from toolcrib.features.bundles.bundle_files import (
+    export_bundle,
+    import_bundle,
+    known_bundle,
+    load_bundle,
+    make_bundle,
+    put_tool,
+    remove_tool,
+)
 from toolcrib.toolkit.cli import ExitCode, complain, on_one_line, say, say_json, say_table
 from toolcrib.toolkit.cli.group import complete_tool, example, json_option, pass_opener, project_option, url_option
 from toolcrib.toolkit.cli.tool_tables import FOUND_COLUMNS, complain_unknown, found_row_of
@@ -89,6 +97,39 @@ def bundle_put(opener: Opener[ProjectCrib], name: str, file: str, *, url: str | 
     """
     with opener.open_durable(url) as crib:
         return put_tool(crib, name, file, strict=strict)
+
+
+@bundle.command("export", epilog=example("crib bundle export weather --to weather.zip"))
+@click.argument("name", metavar="BUNDLE")
+@click.option("--to", "file", metavar="FILE", help="Where to write it; without this, SLUG.zip in this folder.")
+@click.option("--replace", is_flag=True, help="Put it where another file is.")
+@project_option
+@url_option
+@pass_opener
+def bundle_export(opener: Opener[ProjectCrib], name: str, *, file: str | None, replace: bool, url: str | None) -> int:
+    """Export a bundle with its tools as a ZIP archive.
+
+    It holds their documents and a list of hashes, and no secrets. The same content gives the same bytes.
+    """
+    with opener.open_any(url) as crib:
+        return export_bundle(crib, name, file, replace=replace)
+
+
+@bundle.command("import", epilog=example("crib bundle import weather.zip --as climate"))
+@click.argument("file", metavar="FILE", type=click.Path(exists=True, dir_okay=False))
+@click.option("--as", "slug", metavar="SLUG", default="", help="Import it as a new bundle with this slug.")
+@click.option("--enable", is_flag=True, help="Enable it at once.")
+@project_option
+@url_option
+@pass_opener
+def bundle_import(opener: Opener[ProjectCrib], file: str, *, slug: str, enable: bool, url: str | None) -> int:
+    """Import the bundle of a ZIP archive.
+
+    All of its tools arrive or none. The bundle is disabled until it is enabled; each tool keeps its own switch. An existing
+    bundle is never changed.
+    """
+    with opener.open_durable(url) as crib:
+        return import_bundle(crib, file, slug=slug, enable=enable)
 
 
 @bundle.command("remove", epilog=example("crib bundle remove weather/forecast@v1"))

@@ -6,9 +6,11 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from toolcrib.features.bundles.archive import OF_THE_STORE, files_of, pack
 from toolcrib.features.bundles.format import read_bundle, read_stored_tool, read_tool
 from toolcrib.features.bundles.other_sources import source_id, tool_word
 from toolcrib.features.bundles.stored_documents import (
+    BUNDLE_FILE,
     DIGEST,
     SPACE,
     bundle_key,
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
     from contextlib import AbstractContextManager
 
+    from toolcrib.features.bundles.archive import Archive
     from toolcrib.features.bundles.index_sync import IndexSync
     from toolcrib.features.bundles.lookup import Lookup
     from toolcrib.features.bundles.other_sources import Overlay, Sources
@@ -44,6 +47,7 @@ COUNTED_ROUGHLY = 1_000
 # How long a write waits for an index that is not complete.
 INDEX_SECONDS = 0.3
 STORE_LOCK = "store"
+SHOWN_PROBLEMS = 50
 # Slugs of the platform's own bundles, whether they exist now or not.
 RESERVED = frozenset({"builtin", "host", "system"})
 
@@ -60,6 +64,7 @@ class Editor:
     overlay: Overlay
     lookup: Lookup
     secrets: Callable[[], Collection[str]]
+    holds_secret: Callable[[str], bool]
     max_tools: int
     clock: Callable[[], float]
 
@@ -101,6 +106,100 @@ class Editor:
             if bundle.enabled == enabled:
                 return bundle
             return self._write_bundle(replace(bundle, enabled=enabled, toggled_at=write_time(self.clock())))
+
+    def export_bundle(self, bundle_id: str) -> bytes:
+        """A stored bundle and all its tools as an archive; the same content gives the same bytes."""
+        bundle_id = check_bundle_id(bundle_id)
+        other = self.lookup.other(bundle_id)
+        if other is not None:
+            message = f"the bundle {other.slug} belongs to {other.owner} and has no documents; copy its files instead"
+            raise ToolError(Kind.BLOCKED, message)
+        # Under the lock, so that all documents are of one moment.
+        with self._locked(bundle_id):
+            bundle = self.lookup.stored(bundle_id)
+            _refuse_deleted(bundle)
+            slots = [slot for key in self.store.keys(folder_of(bundle_id)) if (slot := slot_at(key))]
+            documents = [self._document(slot, bundle) for slot in slots]
+        files = files_of(bundle, documents)
+        for path, content in files.items():
+            if self.holds_secret(content.decode()):
+                message = f"{path} holds the value of a stored secret, so the bundle is not exported; write ${{secret:NAME}} there"
+                raise ToolError(Kind.BLOCKED, message)
+        return pack(files)
+
+    def import_bundle(self, bundle_id: str, archive: Archive, *, slug: str = "", enable: bool = False) -> Bundle:
+        """Store the bundle of an archive with all its tools, or nothing; disabled unless `enable`.
+
+        It gets this id and, where one is given, this slug. Only a deleted bundle is replaced; any other is a conflict.
+        """
+        bundle_id = check_bundle_id(bundle_id)
+        self._refuse_others(bundle_id)
+        said = {name: value for name, value in archive.bundle.items() if name != "bundleID"}
+        wanted = read_bundle({**said, "isEnabled": enable, **({"slug": slug} if slug else {})}, bundle_id=bundle_id)
+        now = write_time(self.clock())
+        bundle = replace(wanted, created_at=now, modified_at=now)
+        documents = {
+            tool_key(slot).rpartition("/")[2]: data for slot, data in self._read_archive(archive, bundle, now).items()
+        }
+        documents[BUNDLE_FILE] = write_bundle(bundle)
+        with self._counted(len(archive.tools)), self._locked(bundle_id):
+            before = self._stored_or_none(bundle_id)
+            self._refuse_present(bundle, before, archive)
+            if not self.store.create_folder(folder_of(bundle_id), documents, replacing=before is not None):
+                raise _bundle_taken(bundle, archive)
+            self.syncing.put_folder(bundle)
+        return bundle
+
+    def _read_archive(self, archive: Archive, bundle: Bundle, now: str) -> dict[str, bytes]:
+        """The documents of the tools as they are stored, by slot; one error has the problems of all."""
+        documents: dict[str, bytes] = {}
+        problems: list[str] = []
+        secrets = self.secrets()
+        for path, document in archive.tools.items():
+            slug, version = str(document["slug"]), str(document["version"])
+            said = {name: value for name, value in document.items() if name not in OF_THE_STORE}
+            try:
+                reading = read_tool(
+                    said,
+                    bundle_id=bundle.id,
+                    slug=slug,
+                    version=version,
+                    bundle=bundle.slug,
+                    secrets=secrets,
+                    place=path,
+                )
+            except ToolError as problem:
+                problems += problem.message.splitlines()
+                if len(problems) >= SHOWN_PROBLEMS:
+                    break
+                continue
+            stored = {**reading.document, "createdAt": now, "modifiedAt": now}
+            documents[slot_of(bundle.id, slug, version)] = write_tool({**stored, DIGEST: structural_digest(stored)})
+        if problems:
+            message = "\n".join(["the archive was refused, and nothing was imported:", *problems[:SHOWN_PROBLEMS]])
+            raise ToolError(Kind.VALIDATION, message, details={"problems": problems[:SHOWN_PROBLEMS]})
+        return documents
+
+    def _refuse_present(self, bundle: Bundle, before: Bundle | None, archive: Archive) -> None:
+        """Refuse to import over anything but a deleted, empty bundle, and beside one with the same slug."""
+        self._refuse_name_of_others(bundle.slug)
+        if before is not None and not (before.soft_deleted_at and self._is_empty(bundle.id)):
+            raise _bundle_taken(bundle, archive)
+        others = self.syncing.roster.bundles.values()
+        same = [other for other in others if other.slug == bundle.slug and other.id != bundle.id]
+        if any(not other.soft_deleted_at for other in same):
+            message = f"there is a bundle {bundle.slug} already, {same[0].id}; nothing was imported. Give this one another slug"
+            raise ToolError(Kind.CONFLICT, message, details={"bundleID": same[0].id})
+
+    def _document(self, slot: str, bundle: Bundle) -> Mapping[str, object]:
+        """The document of a tool for an archive; refuses a broken one."""
+        unchanged = self.documents.unchanged(slot)
+        if unchanged is not None:
+            return unchanged
+        tool = self._there(slot, bundle)
+        if tool.tool is None:
+            raise ToolError(Kind.CONFLICT, f"{tool.problem}; repair or delete it, then export the bundle")
+        return tool.document
 
     def delete_bundle(self, bundle_id: str, if_match: str) -> Bundle:
         """Soft-delete an empty bundle: writing it again restores it until it is removed for good."""
@@ -295,15 +394,15 @@ class Editor:
         return self.store.lock(f"bundle/{bundle_id}")
 
     @contextmanager
-    def _counted(self) -> Iterator[None]:
-        """Enforce `max_tools`: near the limit, documents are counted under the lock of the store."""
+    def _counted(self, more: int = 1) -> Iterator[None]:
+        """Enforce `max_tools` for so many more: near the limit, documents are counted under the lock of the store."""
         is_complete = self.syncing.look(INDEX_SECONDS)
-        if is_complete and self.index.count() + COUNTED_ROUGHLY < self.max_tools:
+        if is_complete and self.index.count() + more + COUNTED_ROUGHLY <= self.max_tools:
             yield
             return
         with self.store.lock(STORE_LOCK):
             count = sum(1 for key in self.store.keys(f"{SPACE}/") if slot_at(key))
-            if count >= self.max_tools:
+            if count + more > self.max_tools:
                 message = (
                     f"there are {count} tools, and bundles.max_tools is {self.max_tools}; delete some, or raise it"
                 )
@@ -332,6 +431,15 @@ def _refuse_deleted(bundle: Bundle) -> None:
 def _refuse_newer(schema_version: str, what: str) -> None:
     if is_newer(schema_version):
         raise ToolError(Kind.BLOCKED, f"{what} was written by a later version of Toolcrib, which alone can change it")
+
+
+def _bundle_taken(bundle: Bundle, archive: Archive) -> ToolError:
+    pairs = [f"{document['slug']}@{document['version']}" for document in archive.tools.values()]
+    message = (
+        f"there is a bundle {bundle.id} already, and nothing was imported; import the archive as another bundle, or delete "
+        "that one first"
+    )
+    return ToolError(Kind.CONFLICT, message, details={"bundleID": bundle.id, "tools": pairs[:SHOWN_PROBLEMS]})
 
 
 def _bundle_off(bundle: Bundle) -> ToolError:

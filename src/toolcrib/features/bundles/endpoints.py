@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from toolcrib.features.bundles.definition import bundle_to_wire, found_to_wire, tool_to_wire
 from toolcrib.features.bundles.openapi import (
@@ -14,10 +16,11 @@ from toolcrib.features.bundles.openapi import (
     WEATHER_BUNDLE,
     WEATHER_TOOL,
 )
-from toolcrib.features.bundles.stored_documents import etag_of
+from toolcrib.features.bundles.stored_documents import ETAG_DIGITS, etag_of
 from toolcrib.model.call import Scope
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.toolkit.http import Answer, answer_json, answer_page, only_keys, read_body
+from toolcrib.model.tool import MAX_NAME
+from toolcrib.toolkit.http import Answer, answer_json, answer_page, only_keys, read_body, read_raw
 from toolcrib.toolkit.http.contract import (
     INCLUDE_DISABLED,
     PAGE_SIZE,
@@ -28,12 +31,15 @@ from toolcrib.toolkit.http.contract import (
     TEXT,
     TYPED,
     Body,
+    RawBody,
     Reply,
     closed,
+    switch,
+    text,
     whole,
     words,
 )
-from toolcrib.toolkit.http.endpoint import Endpoint, EndpointTable
+from toolcrib.toolkit.http.endpoint import ZIP, Endpoint, EndpointTable
 from toolcrib.toolkit.http.etags import IF_MATCH, IF_NONE_MATCH, ONLY_NEW, etag_header, unchanged, wanted_etag
 from toolcrib.toolkit.http.places import (
     BUNDLE,
@@ -66,10 +72,11 @@ INDEX_SECONDS = 0.3
 
 
 class BundleEndpoints:
-    """List, read, write, enable, disable and delete bundles."""
+    """List, read, write, enable, disable, delete, export and import bundles."""
 
-    def __init__(self, bundles: Bundles, threads: Threads) -> None:
+    def __init__(self, bundles: Bundles, threads: Threads, archive_bytes: int) -> None:
         self._bundles = bundles
+        self._archive_bytes = archive_bytes
         self._threads = threads
         self._switches = _Switches(bundles, threads)
 
@@ -113,6 +120,29 @@ class BundleEndpoints:
         bundle_id = bundle_place(request)
         etag = await self._etag(request, bundle_id)
         return _answer_bundle(await self._threads.write(self._bundles.delete_bundle, bundle_id, if_match=etag))
+
+    async def export(self, request: Request) -> Answer:
+        """GET /tools/bundles/{bundleID}/archive: the bundle with its tools as a ZIP archive."""
+        bundle_id = bundle_place(request)
+        bundle = await self._threads.read(self._bundles.bundle, bundle_id)
+        data = await self._threads.read(self._bundles.export_bundle, bundle_id)
+        etag = f'"{hashlib.sha256(data).hexdigest()[:ETAG_DIGITS]}"'
+        name = f"attachment; filename=\"bundle.zip\"; filename*=UTF-8''{quote(bundle.slug, safe='')}.zip"
+        headers = (etag_header(etag), (b"content-disposition", name.encode()))
+        return unchanged(request, etag) or Answer(body=data, content_type=ZIP.encode(), headers=headers)
+
+    async def import_archive(self, request: Request) -> Answer:
+        """POST /tools/bundles/{bundleID}/archive: store the bundle of an archive, with all its tools or not at all."""
+        bundle_id = bundle_place(request)
+        data = await read_raw(request, self._archive_bytes, "bundles.archive_bytes")
+        bundle = await self._threads.write(
+            self._bundles.import_bundle,
+            bundle_id,
+            data,
+            slug=request.query.text("slug"),
+            enable=request.query.switch("enable"),
+        )
+        return _answer_bundle(bundle, status=201, headers=(location_of_bundle(bundle_id),))
 
     async def _etag(self, request: Request, bundle_id: str) -> str:
         if not (request.has(b"if-match") or request.has(b"if-none-match")):
@@ -276,7 +306,8 @@ UNCHANGED = Reply(description="Not modified.", headers=("ETag",))
 
 
 def _bundle_endpoints(host: Host) -> BundleEndpoints:
-    return BundleEndpoints(host.crib.bundles, host.threads)
+    limit = host.crib.settings["bundles"].archive_bytes
+    return BundleEndpoints(host.crib.bundles, host.threads, limit)
 
 
 def _tool_endpoints(host: Host) -> ToolEndpoints:
@@ -354,6 +385,44 @@ BUNDLE_ENDPOINTS = EndpointTable(
             refusals=(404, 409, 412),
             replies={
                 200: Reply(description="The bundle, with the time of its deletion.", schema="Bundle", headers=("ETag",))
+            },
+        ),
+        Endpoint(
+            name="exportBundle",
+            method="GET",
+            path=f"{BUNDLE}/archive",
+            handler=BundleEndpoints.export,
+            scope=Scope.READ,
+            summary="Export a bundle with its tools as a ZIP archive.",
+            description="It holds the documents and a list of their hashes, and no secrets. The same content gives the same bytes.",
+            headers=(IF_NONE_MATCH,),
+            refusals=(404, 409, 413),
+            replies={
+                200: Reply(description="The archive.", media_type=ZIP, headers=("ETag", "Content-Disposition")),
+                304: UNCHANGED,
+            },
+        ),
+        Endpoint(
+            name="importBundle",
+            method="POST",
+            path=f"{BUNDLE}/archive",
+            handler=BundleEndpoints.import_archive,
+            scope=Scope.MANAGE,
+            summary="Import the bundle of an archive under this id.",
+            description="With all its tools or not at all. It is disabled until it is enabled, and each tool keeps its own switch. "
+            "An existing bundle is a conflict, unless it is deleted and empty.",
+            query=(
+                switch("enable", "Enable the bundle at once."),
+                text("slug", "Another slug than that of the archive.", most=MAX_NAME),
+            ),
+            body=RawBody(
+                media_type=ZIP, description="The archive as it was exported; its size has a limit of its own."
+            ),
+            refusals=(409,),
+            replies={
+                201: Reply(
+                    description="The new bundle.", schema="Bundle", headers=("ETag", "Location"), links=BUNDLE_LINKS
+                ),
             },
         ),
     ),

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from toolcrib.core.sources import current_view
+from toolcrib.features.bundles.archive import unpack
 from toolcrib.features.bundles.editor import Editor
 from toolcrib.features.bundles.index_rows import SlugFiles
 from toolcrib.features.bundles.index_sync import IndexSync
@@ -52,6 +53,7 @@ class Bundles:
         functions: Mapping[str, Callable[..., object]],
         key: Callable[[], bytes],
         secrets: Callable[[], Collection[str]] = tuple,
+        holds_secret: Callable[[str], bool] | None = None,
         metrics: Callable[[], Mapping[str, Count]] = dict,
         models: frozenset[str] | None = None,
         max_tools: int = 100_000,
@@ -99,6 +101,7 @@ class Bundles:
             overlay=self._overlay,
             lookup=self._lookup,
             secrets=secrets,
+            holds_secret=holds_secret or (lambda _: False),
             max_tools=max_tools,
             clock=clock,
         )
@@ -122,6 +125,22 @@ class Bundles:
             # Of a broken bundle the caller learns as little as of one that it may not see.
             pass
         raise ToolError(Kind.NOT_FOUND, f"there is no bundle {bundle_id}")
+
+    def export_bundle(self, bundle_id: str) -> bytes:
+        """A stored bundle and all its tools as a ZIP archive; the same content gives the same bytes."""
+        if current_view() is not None:
+            self.bundle(bundle_id)
+            raise ToolError(
+                Kind.BLOCKED, "an archive holds every tool of a bundle, and this caller sees only some tools"
+            )
+        return self._editor.export_bundle(bundle_id)
+
+    def import_bundle(self, bundle_id: str, data: bytes, *, slug: str = "", enable: bool = False) -> Bundle:
+        """Store the bundle of an archive, with all its tools or not at all; disabled unless `enable`.
+
+        It gets this id, whatever id it had before, and where one is given this slug.
+        """
+        return self._editor.import_bundle(bundle_id, unpack(data), slug=slug, enable=enable)
 
     def delete_bundle(self, bundle_id: str, *, if_match: str = "") -> Bundle:
         """Soft-delete an empty bundle; until it is removed for good, writing it again restores it."""

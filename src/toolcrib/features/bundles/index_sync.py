@@ -208,6 +208,12 @@ class IndexSync:
         with self._forgiving(bundle.id):
             self._index.put_bundle(bundle.id, enabled=is_on(bundle))
 
+    def put_folder(self, bundle: Bundle) -> None:
+        """Index a bundle and all its tools, which this process wrote in one step."""
+        self.put_bundle(bundle)
+        with self._forgiving(bundle.id):
+            self._catch_up(bundle.id, self._store.stamps(folder_of(bundle.id)))
+
     def remove_bundle(self, bundle_id: str) -> None:
         """Remove a bundle from the index that this process removed."""
         self._enrol({}, gone=(bundle_id,))

@@ -187,6 +187,17 @@ class Documents:
         except ToolError:
             return None
 
+    def unchanged(self, slot: str) -> dict[str, object] | None:
+        """The document of a tool that is as it was written, and so was checked then; None if it must be checked again."""
+        data = self.data(slot)
+        try:
+            document = None if data is None else json.loads(data)
+        except (ValueError, RecursionError):
+            return None
+        if not isinstance(document, dict) or document.get(DIGEST) != structural_digest(document):
+            return None
+        return document if slot == _slot_in(document) else None
+
     def forget(self, slot: str) -> None:
         """Remove a tool from the cache."""
         with self._lock:
@@ -242,6 +253,12 @@ class Documents:
             enabled=document.get("isEnabled") is not False,
             warnings=reading.warnings,
         )
+
+
+def _slot_in(document: Mapping[str, object]) -> str:
+    """The slot that a document says it has; empty where it says none."""
+    words = [document.get(name) for name in ("bundleID", "slug", "version")]
+    return slot_of(*map(str, words)) if all(isinstance(word, str) for word in words) else ""
 
 
 def _blank(slot: str, stamp: str, bundle: str) -> StoredTool:

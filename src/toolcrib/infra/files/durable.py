@@ -14,11 +14,11 @@ import stat
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from toolcrib.infra.files import DISK, OPEN_FOLDER, Disk, make_folder, read_at_most
+from toolcrib.infra.files import DISK, OPEN_FOLDER, PRIVATE_FOLDER, Disk, make_folder, read_at_most
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
 SHOWN_PATH = 200
@@ -44,6 +44,7 @@ _MEANINGS: dict[int, tuple[Kind, str]] = {
 }
 _TEMPORARY = re.compile(r"\.crib-[0-9a-f]{16}\.part")
 _TRASH = re.compile(r"\.crib-[0-9a-f]{16}\.trash")
+_STAGED = re.compile(r"\.crib-[0-9a-f]{16}\.staged")
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
@@ -153,25 +154,62 @@ def discard_in(folder: int, name: str, *, disk: Disk = DISK) -> None:
     _delete(folder, trash)
 
 
+def create_folder_in(
+    folder: int, name: str, files: Mapping[str, bytes], *, mode: int, replacing: bool = False, disk: Disk = DISK
+) -> bool:
+    """Add a folder with its files, atomically: others see all of them or none.
+
+    If the name exists, nothing changes (False), or, when `replacing`, the old folder goes in the same step.
+    """
+    with _staged(folder, disk) as (staged, descriptor):
+        for file, data in files.items():
+            _write_file(descriptor, file, data, mode, disk)
+        disk.sync_files(list(files), folder=descriptor)
+        disk.sync(descriptor)
+        try:
+            if replacing:
+                disk.exchange(staged, name, folder=folder)
+            else:
+                # The system replaces an empty folder, and refuses any other.
+                disk.rename(staged, name, folder=folder)
+        except OSError as error:
+            if error.errno in (errno.EEXIST, errno.ENOTEMPTY):
+                return False
+            raise
+        _sync_change(folder, disk)
+    return True
+
+
 def sweep_in(folder: int, *, disk: Disk = DISK) -> int:
     """Remove the temporary files of killed writers; returns their number."""
     return sum(_remove_abandoned(folder, name, disk) for name in os.listdir(folder) if is_temporary(name))
 
 
 def sweep_trash_in(folder: int, *, disk: Disk = DISK) -> None:
-    """Delete the remains of discarded folders."""
-    found = [name for name in os.listdir(folder) if is_trash(name)]
-    if not found:
-        return
-    # The rename must be durable before anything inside is deleted: half a folder must not reappear under the old name.
-    disk.sync(folder)
-    for name in found:
-        _delete(folder, name)
+    """Delete the remains of discarded folders, and folders that killed writers had staged."""
+    names = os.listdir(folder)
+    trash = [name for name in names if is_trash(name)]
+    # Locked until it is deleted: a writer that has just made its folder finds it locked, and makes another.
+    staged = {name: lock for name in names if is_staged(name) and (lock := _lock_abandoned(folder, name)) is not None}
+    try:
+        if trash or staged:
+            # The rename must be durable before anything inside is deleted: half a folder must not reappear under the old name.
+            disk.sync(folder)
+        for name in (*trash, *staged):
+            _delete(folder, name)
+    finally:
+        for lock in staged.values():
+            os.close(lock)
 
 
 def is_temporary(name: str) -> bool:
     """Whether it is the name of a temporary file, of a live writer or a dead one."""
     return _TEMPORARY.fullmatch(name) is not None
+
+
+def is_staged(name: str) -> bool:
+    """Whether it is the name of a folder that is being written, or of one that was replaced."""
+    return _STAGED.fullmatch(name) is not None
 
 
 def is_trash(name: str) -> bool:
@@ -209,6 +247,65 @@ def _written(folder: int, data: bytes, *, mode: int, disk: Disk, old: os.stat_re
                 disk.unlink(name, folder=folder)
     finally:
         os.close(descriptor)
+
+
+@contextmanager
+def _staged(folder: int, disk: Disk) -> Iterator[tuple[str, int]]:
+    """A new folder under a name that no reader looks at, locked while its writer lives; what has the name at the end goes."""
+    name, descriptor = _open_staged(folder, disk)
+    try:
+        yield name, descriptor
+    except UnsyncedError:
+        # The old folder may come back under its own name, so it stays; `sweep_trash_in` syncs before it deletes.
+        raise
+    except BaseException:
+        _delete(folder, name)
+        raise
+    else:
+        _delete(folder, name)
+    finally:
+        os.close(descriptor)
+
+
+def _open_staged(folder: int, disk: Disk) -> tuple[str, int]:
+    while True:
+        name = f".crib-{os.urandom(8).hex()}.staged"
+        disk.make_folder(name, PRIVATE_FOLDER, folder=folder)
+        try:
+            descriptor = disk.open(name, OPEN_FOLDER | os.O_NOFOLLOW, folder=folder)
+        except FileNotFoundError:
+            continue  # a sweep took it for one of a killed writer
+        except BaseException:
+            _delete(folder, name)
+            raise
+        with suppress(BlockingIOError):  # a sweep is about to remove it
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.fstat(descriptor).st_nlink:
+                return name, descriptor
+        os.close(descriptor)
+
+
+def _write_file(folder: int, name: str, data: bytes, mode: int, disk: Disk) -> None:
+    descriptor = disk.open(name, _NEW, mode, folder=folder)
+    try:
+        _write_all(descriptor, data, disk)
+        disk.touch(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _lock_abandoned(folder: int, name: str) -> int | None:
+    """The lock of a staged folder whose writer is gone; None while it lives."""
+    try:
+        descriptor = os.open(name, OPEN_FOLDER | os.O_NOFOLLOW, dir_fd=folder)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        return None
+    return descriptor
 
 
 def _open_temporary(folder: int, mode: int, disk: Disk) -> tuple[str, int]:

@@ -14,7 +14,7 @@ from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.protocols import LOCK_SECONDS, MAX_DOCUMENT_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 
 # A space, an id, the names of a tool and of its version, each as long as `lib.document_format` writes them, and an
@@ -158,6 +158,24 @@ class MemoryStore:
         """Always empty: memory contains nothing but documents."""
         read_folder(prefix)
         return []
+
+    def create_folder(self, prefix: str, documents: Mapping[str, bytes], *, replacing: bool = False) -> bool:
+        """Store a folder of documents, all of them or none; False if the folder exists and is not to be replaced."""
+        place = "/".join(read_folder(prefix)) + "/"
+        if place.count("/") == 1:
+            raise ToolError(Kind.VALIDATION, f"{prefix!r:.80} is a whole space; name a folder in it")
+        for word in documents:
+            check_key(place + word)
+        with self._mutex:
+            there = [key for key in self._documents if key.startswith(place)]
+            if there and not replacing:
+                return False
+            for key in there:
+                del self._documents[key]
+                self._note(key)
+            for word, document in documents.items():
+                self._documents[place + word] = document, self._note(place + word), time.time()
+        return True
 
     def discard(self, prefix: str) -> None:
         """Remove everything below a folder atomically."""

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING
 from toolcrib.infra.files import DISK, Disk, enter, make_folder, read_at_most, way_to
 from toolcrib.infra.files.durable import (
     UnsyncedError,
+    create_folder_in,
     create_in,
     discard_in,
     explained,
+    is_staged,
     is_temporary,
     is_trash,
     remove_in,
@@ -38,7 +40,7 @@ from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.protocols import LOCK_SECONDS, MAX_DOCUMENT_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
 MARK_BYTES = 16
@@ -150,6 +152,28 @@ class FileStore:
         words = read_folder(prefix)
         with self._explained(prefix):
             return self._listing.strangers(words)
+
+    def create_folder(self, prefix: str, documents: Mapping[str, bytes], *, replacing: bool = False) -> bool:
+        """Store a folder of documents, by the last word of their keys, all of them or none; False if the folder exists.
+
+        When `replacing`, an existing folder goes in the same step, and one that does not exist is an error.
+        """
+        *parents, name = words = read_folder(prefix)
+        if not parents:
+            raise ToolError(Kind.VALIDATION, f"{prefix!r:.80} is a whole space; name a folder in it")
+        for word in documents:
+            check_key(f"{'/'.join(words)}/{word}")
+        with (
+            self._explained(prefix),
+            self._generations.marking(words[0]) as mark,
+            way_to(self._root, parents, make=True, disk=self._disk) as way,
+        ):
+            self._settle(way)
+            done = create_folder_in(way[-1], name, documents, mode=PRIVATE_FILE, replacing=replacing, disk=self._disk)
+            if done:
+                self._tell(way)
+                mark()
+        return done
 
     def discard(self, prefix: str) -> None:
         """Remove everything below a folder atomically."""
@@ -268,7 +292,7 @@ class Listing:
             return sorted(
                 entry.name
                 for entry in self._scan(way[-1])
-                if not (is_key(f"{place}/{entry.name}") or is_temporary(entry.name) or is_trash(entry.name))
+                if not (is_key(f"{place}/{entry.name}") or _is_remains(entry.name))
             )
         return []
 
@@ -293,7 +317,7 @@ class Listing:
         left = False
         with os.scandir(folder) as scan:
             for entry in scan:
-                left = left or is_temporary(entry.name) or is_trash(entry.name)
+                left = left or _is_remains(entry.name)
                 yield entry
         if left:
             with suppress(OSError):  # a reader without write permission leaves it to a writer
@@ -350,6 +374,11 @@ class Generations:
             return BOOT_ID.read_text().strip()
         except OSError:
             return ""
+
+
+def _is_remains(name: str) -> bool:
+    """Whether a writer, alive or killed, uses the name while it works."""
+    return is_temporary(name) or is_trash(name) or is_staged(name)
 
 
 def stamp_of(status: os.stat_result) -> str:

@@ -109,8 +109,12 @@ def _write_operation(document: Json, path: str, method: str, operation: Json) ->
         )
         yield f"<table>{''.join(rows)}</table>"
     if body := operation.get("requestBody"):
-        content = _object(_object(_object(body)["content"])["application/json"])
-        yield f"<p>Body:</p><pre>{_text(json.dumps(content.get('example', {}), indent=2))}</pre>"
+        content = _object(_object(body)["content"])
+        if "application/json" in content:
+            example = _object(content["application/json"]).get("example", {})
+            yield f"<p>Body:</p><pre>{_text(json.dumps(example, indent=2))}</pre>"
+        else:
+            yield f"<p>Body: {_text(', '.join(content))}. {_text(_object(body).get('description', ''))}</p>"
     rows = (
         f"<tr><td><code>{_text(status)}</code></td><td>{_text(_resolve(document, _object(found))['description'])}</td></tr>"
         for status, found in sorted(_object(operation["responses"]).items())

@@ -21,7 +21,7 @@ from starlette.requests import Request as StarletteRequest
 from toolcrib.core.execution import go_on
 from toolcrib.lib.documents import MAX_KEYS, has_too_many_keys, read_json, read_jsonc, read_plain
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.toolkit.http.contract import QueryReader
+from toolcrib.toolkit.http.contract import Body, QueryReader
 from toolcrib.toolkit.http.problems import Refusal
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from toolcrib.model.bundle import Page
     from toolcrib.model.call import Scope as AccessScope
-    from toolcrib.toolkit.http.contract import Body, Query
+    from toolcrib.toolkit.http.contract import Query, RawBody
 
     Header = tuple[bytes, bytes]
     T = TypeVar("T")
@@ -88,8 +88,9 @@ class Request(StarletteRequest):
     is_call: bool = False
     is_answered: bool = False
     query: Query = NO_QUERY
-    takes: Body | None = None
+    takes: Body | RawBody | None = None
     always: tuple[Header, ...] = ()
+    body_setting: str = "server.body_bytes"
 
     def __init__(self, scope: Scope, receive: Receive, max_body: int) -> None:
         super().__init__(scope, receive)
@@ -142,7 +143,7 @@ class Request(StarletteRequest):
         limit = self.max_body
         announced = self.header(b"content-length")
         if announced.isdecimal() and (len(announced) > MAX_DIGITS or int(announced) > limit):
-            raise _too_large(limit)
+            raise self._too_large()
         chunks: list[bytes] = []
         size = 0
         while True:
@@ -152,10 +153,15 @@ class Request(StarletteRequest):
             chunk: bytes = message.get("body", NOTHING)
             size += len(chunk)
             if size > limit:
-                raise _too_large(limit)
+                raise self._too_large()
             if not message.get("more_body", False):
                 return NOTHING.join((*chunks, chunk)) if chunks else chunk
             chunks.append(chunk)
+
+    def _too_large(self) -> Refusal:
+        limit = self.max_body
+        message = f"the body is larger than {limit} bytes; send less, or raise {self.body_setting} in toolcrib.toml"
+        return Refusal(413, Kind.LIMIT_EXCEEDED, message, details={"limit": limit})
 
 
 class Answer(NamedTuple):
@@ -219,11 +225,6 @@ def _new_id() -> str:
     return f"{_PREFIX}-{next(_NUMBERS)}"
 
 
-def _too_large(limit: int) -> Refusal:
-    message = f"the body is larger than {limit} bytes; send less, or raise server.body_bytes in toolcrib.toml"
-    return Refusal(413, Kind.LIMIT_EXCEEDED, message, details={"limit": limit})
-
-
 async def until_gone(request: Request, work: Coroutine[object, object, T]) -> T:
     """Run the work and return its result; cancel it and raise CANCELLED if the client disconnects.
 
@@ -282,8 +283,8 @@ _JSON_TYPE = re.compile(rb'application/json\s*(?:;\s*charset\s*=\s*"?utf-8"?\s*)
 async def read_body(request: Request) -> dict[str, object]:
     """Parse the body and check it against the endpoint's `Body`; an optional body may be empty, with any content type."""
     rule = request.takes
-    if rule is None:
-        raise ValueError("the endpoint takes no body")
+    if not isinstance(rule, Body):
+        raise TypeError("the endpoint takes no JSON")
     if not rule.optional:
         _check_type(request)
     raw = await request.body()
@@ -293,6 +294,20 @@ async def read_body(request: Request) -> dict[str, object]:
         _check_type(request)
     found = await _read(raw, request.max_body, read_jsonc if rule.comments else read_json)
     return found if rule.keys is None else only_keys(found, rule.keys)
+
+
+async def read_raw(request: Request, limit: int, setting: str) -> bytes:
+    """The bytes of a body of the endpoint's own media type, up to a limit of its own, which `setting` raises."""
+    rule = request.takes
+    if rule is None or isinstance(rule, Body):
+        raise TypeError("the endpoint takes no raw body")
+    if request.header(b"content-type").partition(";")[0].strip().lower() != rule.media_type:
+        given = request.header(b"content-type")[:80]
+        message = f"the body is of type {given!r}; send {rule.media_type} with that Content-Type"
+        raise Refusal(415, Kind.VALIDATION, message, headers=((b"accept-post", rule.media_type.encode()),))
+    _refuse_compressed(request)
+    request.max_body, request.body_setting = limit, setting
+    return await request.body()
 
 
 async def read_yaml(request: Request) -> bytes | None:

@@ -78,8 +78,16 @@ class Body:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class RawBody:
+    """A body of another media type than JSON, which the handler reads with `read_raw`."""
+
+    media_type: str
+    description: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Reply:
-    """A successful response: JSON of a schema, text of another media type, or no body."""
+    """A successful response: JSON of a schema, another media type, or no body."""
 
     description: str
     schema: str = ""

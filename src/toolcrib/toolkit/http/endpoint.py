@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from toolcrib.lib import __version__
 from toolcrib.model.errors import Kind
 from toolcrib.toolkit.http import Answer, Request
-from toolcrib.toolkit.http.contract import ANYTHING, REQUEST_ID, SWITCH, TEXT, Place, closed, ref, schema
+from toolcrib.toolkit.http.contract import ANYTHING, REQUEST_ID, SWITCH, TEXT, Body, Place, RawBody, closed, ref, schema
 from toolcrib.toolkit.http.problems import PROBLEMS, TITLES
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from toolcrib.model.call import Scope
     from toolcrib.toolkit.http.concurrency import Threads
-    from toolcrib.toolkit.http.contract import Body, Parameter, Reply
+    from toolcrib.toolkit.http.contract import Parameter, Reply
 
 
 # A method of the class whose instance `EndpointTable.make` gives.
@@ -46,7 +46,7 @@ class Endpoint:
     aliases: Mapping[str, str] = field(default_factory=dict)
     query: tuple[Parameter, ...] = ()
     headers: tuple[Parameter, ...] = ()
-    body: Body | None = None
+    body: Body | RawBody | None = None
     refusals: tuple[int, ...] = ()
     is_call: bool = False
 
@@ -87,6 +87,8 @@ class Host:
 
 
 JSON = "application/json"
+ZIP = "application/zip"
+BYTES: dict[str, object] = {**TEXT, "format": "binary"}
 REASONS = {
     400: "The path, the query, a header or the body is invalid; `detail` says what to write.",
     401: "No token, or an invalid one.",
@@ -96,7 +98,7 @@ REASONS = {
     409: "It exists already, is disabled, is being deleted, is not empty, or needs confirmation.",
     412: "It has changed; `details.etag` is its current ETag.",
     413: "Too large, or over a limit.",
-    415: "The body is not JSON, or its Content-Type does not say so.",
+    415: "The body is not of the type that the operation takes, or its Content-Type does not say so.",
     421: "The server does not have this host name.",
     429: "Too many requests or calls; retry after `Retry-After`.",
     500: "The server failed; its log has the reason under the request id.",
@@ -140,7 +142,8 @@ def components_of(tables: Iterable[EndpointTable]) -> dict[str, object]:
         schemas |= table.schemas
         for parameter in _parameters(table):
             parameters[parameter.key] = _parameter(parameter)
-        schemas |= {endpoint.body.name: endpoint.body.schema for endpoint in table.endpoints if endpoint.body}
+        bodies = [endpoint.body for endpoint in table.endpoints]
+        schemas |= {body.name: body.schema for body in bodies if isinstance(body, Body)}
     problems = {
         f"{prefix}{status}": _problem(status, name)
         for prefix, name in (("Problem", "Problem"), ("Call", "CallProblem"))
@@ -178,7 +181,10 @@ def _refusals(endpoint: Endpoint) -> Iterator[tuple[int, str]]:
         yield status, f"{prefix}{status}"
 
 
-def _body(body: Body) -> dict[str, object]:
+def _body(body: Body | RawBody) -> dict[str, object]:
+    if isinstance(body, RawBody):
+        archive = {body.media_type: {"schema": BYTES}}
+        return {"required": True, "description": body.description, "content": archive}
     content: dict[str, object] = {JSON: {"schema": schema(body.name), "example": body.example}}
     if body.yaml_example:
         content["application/yaml"] = {"schema": TEXT, "example": body.yaml_example}
@@ -193,7 +199,7 @@ def _reply(reply: Reply) -> dict[str, object]:
     if reply.schema:
         found["content"] = {JSON: {"schema": schema(reply.schema)}}
     elif reply.media_type:
-        found["content"] = {reply.media_type: {"schema": TEXT}}
+        found["content"] = {reply.media_type: {"schema": BYTES if reply.media_type == ZIP else TEXT}}
     return found if reply.links is None else {**found, "links": reply.links}
 
 
@@ -241,6 +247,7 @@ def _header(description: str, **shape: object) -> dict[str, object]:
 
 HEADERS: dict[str, object] = {
     "Allow": _header("The methods of the path."),
+    "Content-Disposition": _header("The name to save it under."),
     "ETag": _header("Changes whenever the resource does.", pattern='^"[!#-~]+"$'),
     "Location": _header("The URL of the new resource."),
     "Retry-After": {"description": "Seconds to wait before a retry.", "schema": {"type": "integer", "minimum": 1}},
