@@ -105,7 +105,9 @@ async def open_egress():
 def fetch():
     """Fetch a URL, given as text, within a bounded time."""
 
-    async def run(egress, url, *, hosts=None, max_bytes=100_000, max_sent_bytes=100_000, seconds=PATIENCE, **request):
+    async def run(
+        egress, url, *, hosts=None, max_bytes=100_000, max_sent_bytes=100_000, follows=True, seconds=PATIENCE, **request
+    ):
         async with asyncio.timeout(2 * PATIENCE):
             return await egress.fetch(
                 Request(url=parse_url(url), **request),
@@ -113,6 +115,7 @@ def fetch():
                 max_bytes=max_bytes,
                 max_sent_bytes=max_sent_bytes,
                 timeout=seconds,
+                follows=follows,
             )
 
     return run

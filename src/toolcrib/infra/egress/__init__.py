@@ -15,7 +15,7 @@ from toolcrib.infra.settings import Table, read_words, setting
 from toolcrib.lib.http_syntax import SAFE_METHODS, check_header, check_method
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from toolcrib.lib.http_syntax import Url
 
@@ -67,7 +67,8 @@ _CHARSET = re.compile(r";\s*charset\s*=\s*\"?([a-z0-9_.:+-]{1,40})\"?\s*(?:;|$)"
 class Request:
     """A request. `secret_headers` must not follow a redirect to another origin.
 
-    Headers and body are not in the repr because they may contain secrets.
+    `sign` adds credentials to the request when it is sent, again at every redirect within the origin and at none beyond it: what
+    it signs is what is sent. Headers and body are not in the repr because they may contain secrets.
     """
 
     url: Url
@@ -75,11 +76,16 @@ class Request:
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     body: bytes | None = field(default=None, repr=False)
     secret_headers: frozenset[str] = frozenset()
+    sign: Callable[[Request], Request] | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         check_method(self.method)
         for name, value in self.headers.items():
             check_header(name, value)
+
+    def signed(self) -> Request:
+        """The request with its credentials, as it is sent now."""
+        return self if self.sign is None else self.sign(self)
 
     @property
     def size(self) -> int:
@@ -126,6 +132,7 @@ def redirect(request: Request, status: int, url: Url) -> Request:
         method="GET" if becomes_get else request.method,
         headers=headers,
         body=None if bare else request.body,
+        sign=None if crosses else request.sign,
     )
 
 

@@ -70,17 +70,19 @@ class Egress:
         max_bytes: int,
         timeout: float,  # noqa: ASYNC109 - the message names the limit
         max_sent_bytes: int = MAX_SENT_BYTES,
+        follows: bool = True,
     ) -> Response:
-        """Send the request, follow its redirects and read the response within `timeout` seconds."""
-        if request.size > max_sent_bytes:
-            message = f"{request.url.origin}: the request has {request.size} bytes, and the limit is {max_sent_bytes}"
-            raise ToolError(Kind.LIMIT_EXCEEDED, message, details={"size": request.size, "limit": max_sent_bytes})
+        """Send the request, follow its redirects unless told otherwise, and read the response within `timeout` seconds."""
+        signed = request.signed()
+        if signed.size > max_sent_bytes:
+            message = f"{request.url.origin}: the request has {signed.size} bytes, and the limit is {max_sent_bytes}"
+            raise ToolError(Kind.LIMIT_EXCEEDED, message, details={"size": signed.size, "limit": max_sent_bytes})
         try:
             async with asyncio.timeout(timeout):
-                response = await self._hop(request, hosts, max_bytes)
-                return (
-                    response if response.location is None else await self._follow(request, response, hosts, max_bytes)
-                )
+                response = await self._hop(signed, hosts, max_bytes)
+                if response.location is None or not follows:
+                    return response
+                return await self._follow(request, response, hosts, max_bytes)
         except TimeoutError:
             raise ToolError(
                 Kind.TIMEOUT,
@@ -129,7 +131,7 @@ class Egress:
             hops += 1
             try:
                 request = _next_request(request, response, location, hops)
-                response = await self._hop(request, hosts, max_bytes)
+                response = await self._hop(request.signed(), hosts, max_bytes)
             except ToolError as error:
                 raise _redirected(error, response.url.origin, has_effects=has_effects) from error
         return replace(response, hops=hops)

@@ -243,7 +243,7 @@ def _parse(path: Path, text: str) -> dict[str, str]:
 KEY_BYTES = 32
 REMOVE = "remove the file and a new one is made"
 FILE = "secrets.json"
-KEY_FILE = "secrets.key"
+KEY_SUFFIX = ".key"
 LOCK_FOLDER = "locks"
 LOCK = "secrets"
 LAYOUT = "toolcrib secrets 1"
@@ -254,11 +254,12 @@ _PURPOSE = b"toolcrib secret\0"
 
 
 class KeptSecrets:
-    """The secrets in the data folder of a project, shared by its processes."""
+    """The secrets in a file of the data folder of a project, shared by its processes."""
 
-    def __init__(self, folder: Path) -> None:
-        self.path = folder / FILE
-        self._key_path = folder / KEY_FILE
+    def __init__(self, folder: Path, file: str = FILE) -> None:
+        self.path = folder / file
+        # One key for each file: what is lost with one does not concern the other.
+        self._key_path = self.path.with_suffix(KEY_SUFFIX)
         self._read: tuple[Stamp | None, dict[str, str]] = (None, {})
         self._opened: dict[str, tuple[str, str]] = {}
         self._none: dict[str, str] = {}
