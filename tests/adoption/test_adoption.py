@@ -22,7 +22,7 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from toolcrib import Crib, Result, Tool
+from toolcrib import Call, Crib, Result, Tool
 from toolcrib.__main__ import main
 
 HERE = Path(__file__).parent
@@ -135,17 +135,7 @@ def _modules_as_they_were(tmp_path: Path) -> Iterator[None]:
     sys.path[:] = [place for place in sys.path if not place.startswith(str(tmp_path))]
 
 
-PENDING = HERE / "pending.txt"
-
-
-def marked(case: Case) -> Any:
-    """The case, which is known to fail if it stands in pending.txt; one that passes has to leave the list."""
-    pending = PENDING.read_text("utf-8").split() if PENDING.is_file() else []
-    marks = [pytest.mark.xfail(reason="not yet right", strict=True)] if case.name in pending else []
-    return pytest.param(case, id=case.name, marks=marks)
-
-
-@pytest.mark.parametrize("case", [marked(case) for case in all_cases()])
+@pytest.mark.parametrize("case", [pytest.param(case, id=case.name) for case in all_cases()])
 def test_a_file_of_a_user_is_right_or_refused_with_the_reason(
     case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -231,7 +221,17 @@ def make(crib: Crib, own: list[Tool], call: dict[str, Any]) -> Result:
     # Names that are ours to choose: the spelling that the schema takes is meant.
     schema = {} if entry is None else dict(entry.tool.parameters)
     taken = [arguments for arguments in spellings if jsonschema_rs.is_valid(schema, arguments)]
-    return crib.call_sync(name, (taken or spellings)[0])
+    arguments = (taken or spellings)[0]
+    if not call.get("session"):
+        return crib.call_sync(name, arguments)
+    heard: list[object] = []
+
+    async def hear(message: object) -> None:
+        heard.append(message)
+
+    result = crib.call_sync(Call(name=name, arguments=arguments, session=crib.session(send=hear)))
+    assert heard, "the client heard nothing"
+    return result
 
 
 def problems_of(case: Case, played: Played) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from time import monotonic
 from types import CoroutineType
@@ -98,7 +99,8 @@ def _encode(value: object) -> tuple[object, bytes]:
         raw = orjson.dumps(value, option=STRICT)
     except TypeError:
         value = to_json(value)
-        return value, orjson.dumps(value)
+        # The standard library and not orjson: it keeps integers beyond 64 bit.
+        return value, json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
     # orjson writes NaN and infinity as null; only a text with a null in it can hide one.
     if b"null" in raw:
         to_json(value)

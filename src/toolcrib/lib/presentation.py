@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import unicodedata
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -112,6 +113,11 @@ def to_text(value: object) -> str:
     try:
         return orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS).decode()
     except TypeError:
+        pass
+    try:
+        # It keeps integers beyond 64 bit, which orjson refuses.
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
         return str(value)
 
 

@@ -53,18 +53,32 @@ async def test_a_json_body_is_sent_with_values_of_their_own_type(bench, serve, a
 
 
 async def test_values_are_looked_for_in_a_fixed_order(bench, serve, answer, secrets_of):
-    """A parameter, then the platform, then a secret, then what else was given; the answer of a call before all of them."""
+    """A parameter, then the platform, then a secret; the answer of a call before all of them."""
     site = await serve(answer({"slug": "from the call"}))
     bench.secrets = secrets_of(KEY="from the secret", slug="never", tool_id="never")
     parameters = {"type": "object", "properties": {"version": {"type": "string"}}}
     calls = (
-        HttpCall(name="slug", url=site.url("/?v=${version}&t=${tool_id}&k=${KEY}&x=${extra}")),
+        HttpCall(name="slug", url=site.url("/?v=${version}&t=${tool_id}&k=${KEY}")),
         HttpCall(url=site.url("/${slug.slug}")),
     )
-    await bench.run(
-        bench.tool(*calls, parameters=parameters), version="given", KEY="given", extra="given", tool_id="given"
-    )
-    assert site.targets == ["GET /?v=given&t=sample&k=from%20the%20secret&x=given", "GET /from%20the%20call"]
+    await bench.run(bench.tool(*calls, parameters=parameters), version="given", KEY="given", tool_id="given")
+    assert site.targets == ["GET /?v=given&t=sample&k=from%20the%20secret", "GET /from%20the%20call"]
+
+
+async def test_no_argument_stands_for_a_secret_that_is_missing(bench, serve, answer):
+    site = await serve(answer(b"1"))
+    open_to_all = {"type": "object", "properties": {"city": {"type": "string"}}}
+    call = HttpCall(url=site.url("/?q=${city}&key=${API_KEY}"))
+    with pytest.raises(ToolError, match=r"\$\{API_KEY\} is neither a parameter"):
+        await bench.run(bench.tool(call, parameters=open_to_all), city="Oslo", API_KEY="mine")
+    assert site.targets == []
+
+
+async def test_a_tool_that_declares_no_parameter_takes_what_is_given(bench, serve, answer):
+    site = await serve(answer(b"1"))
+    call = HttpCall(url=site.url("/?q=${city}"))
+    await bench.run(bench.tool(call, parameters={"type": "object"}), city="Oslo")
+    assert site.targets == ["GET /?q=Oslo"]
 
 
 async def test_the_platform_gives_its_names(bench, serve, answer):

@@ -60,6 +60,9 @@ def refuse_changed(tool: Tool, run: Handler, layers: Iterable[str]) -> None:
     refuse_changed_files(tool, checked_files(run), run.folders, layers, changed)
 
 
+NO_SESSION = "there is no session, so no client hears a message; nothing was sent"
+
+
 class HandlerService:
     """Serves the messages of one running handler; an invalid message never raises."""
 
@@ -133,7 +136,7 @@ class HandlerService:
             raise _refusal(f"there is no message to send; write {_SHAPES}")
         session = self._context.session
         if session is None:
-            raise _refusal("there is no session, so no client hears a message; nothing was sent")
+            raise _refusal(NO_SESSION)
         async with self._sending:  # the client hears messages in the order in which the handler sent them
             try:
                 await session.send(message["message"])
@@ -265,6 +268,9 @@ def thrown(tool: Tool, described: Mapping[str, object]) -> ToolError:
             return _read_error({"retryable": False, "message": described.get("message"), **given})
         except ValueError as problem:
             return invalid_response(tool, f"it threw a ToolError, but {problem}")
+    if described.get("message") == NO_SESSION:
+        message = f"{tool.name}: {NO_SESSION}; call it in a session: crib.session(send=…)"
+        return ToolError(Kind.SESSION_INACTIVE, message, partial_side_effects=True)
     logger.error("%s failed unexpectedly\n%s", tool.name, tell_all(described), extra=log_fields(described))
     message = f"{tool.name} failed unexpectedly ({name_class(described)}); the log has the details"
     return ToolError(Kind.INTERNAL, message, partial_side_effects=True)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from toolcrib.features.folders.handler_messages import (
     LARGEST_OF_NODE,
+    NO_SESSION,
     HandlerService,
     checked_files,
     invalid_response,
@@ -275,6 +276,8 @@ def _failure(tool: Tool, job: PythonFile, described: Mapping[str, object]) -> To
             "details": facts.get("details"),
         }
         return thrown(tool, {"message": described.get("message"), "toolError": own})
+    if described.get("message") == NO_SESSION:
+        return thrown(tool, described)
     if "in_result" in described:
         return invalid_response(tool, f"it has no JSON form: {described.get('message')}")
     # What a handler says, it says in a response; the text of what it raises is logged.

@@ -155,7 +155,8 @@ class Values:
         """What a bare name means that is neither declared nor the platform's."""
         if slot.source is Source.ANY and (secret := self._names.secrets.get(slot.name)) is not None:
             return self._hide(secret.reveal())
-        if slot.name in self._arguments:
+        # Beside parameters that are declared, what is not is the operator's: no argument stands for a secret that is missing.
+        if slot.name in self._arguments and (slot.source is Source.NAME or not self._names.declared):
             return self._arguments[slot.name]
         if slot.source is Source.NAME:
             cure = f"declare a parameter of that name, or write {{{{{slot.name}}}}} for the text itself"
