@@ -6,8 +6,10 @@ only if the file calls it with `"$@"`. Names come from the usage line, or from t
 
 from __future__ import annotations
 
+import codecs
 import re
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -23,7 +25,7 @@ from toolcrib.lib.command_line import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Container, Iterable, Iterator, Mapping
 
 STDIN = "stdin"
 REST = "args"
@@ -32,10 +34,15 @@ INTEGER = {"type": "integer"}
 MAX_PLACES = 40
 MAX_FUNCTIONS = 200
 MAX_LOOPS = 20
+MAX_INCLUDED = 10
+# A case with fewer commands is a check of a value.
+LEAST_COMMANDS = 2
+COMMAND = "command"
 # Longer lines are data; the rest of one is not looked at.
 MAX_LINE = 4_000
 USAGE_LETTERS = 32_000
 CASE_LETTERS = 20_000
+MAX_CASE = 40_000
 
 # What the scanner passes over: strings, comments, here-documents. Every alternative is bounded by its first letters.
 TOKEN = re.compile(
@@ -49,7 +56,9 @@ FUNCTION = re.compile(
     r"^[ \t]*+(?:function[ \t]++([\w:-]++)(?:[ \t]*+\(\))?|([\w:-]++)[ \t]*+\(\))\s*+([{(])", re.MULTILINE
 )
 BRACES = re.compile(r"(?<![\w$\\])[{](?=\s)|(?:^|(?<=[;\n]))[ \t]*+\}(?=[\s;|&)<>]|\Z)", re.MULTILINE)
-PASSES_ALL = r'(?:^|[;&|\n{{(]|\bthen\b|\bdo\b|\belse\b|\bexec\b)[ \t]*+{name}[ \t]++[^\n;|&]*?"\$@"'
+PASSES_ALL = re.compile(
+    r'(?:^|[;&|\n{(]|\bthen\b|\bdo\b|\belse\b|\bexec\b)[ \t]*+([\w:-]++)[ \t]++[^\n;|&]*?"\$@"', re.MULTILINE
+)
 PLACE = re.compile(r"\$(?:\{(?P<braced>[1-9]\d?)(?P<how>:?[-?=+][^}\n]*+|[#%/,^:][^}\n]*+)?\}|(?P<digit>[1-9]))")
 ALL = re.compile(r"\$(?:[@*]|\{[@*][^}\n]*+\})")
 SLICE = re.compile(r"\$\{[@*]:([1-9]\d?)\}")
@@ -68,6 +77,10 @@ OPTION_LOOP = re.compile(
 ARM = re.compile(
     r"(?:^|;;&?|;&|\bin\b)\s*+\(?((?:[\w.*?:=\"'\[\]-]++[ \t]*+\|[ \t]*+)*[\w.*?:=\"'\[\]-]++)\)", re.MULTILINE
 )
+CASES = re.compile(r"(?:^|[;&|\n(]|\bthen\b|\bdo\b|\belse\b)[ \t]*+case\b[^\n]{0,200}?\bin\b|\besac\b")
+DISPATCH = re.compile(
+    r"(?:^|[;&|\n(])[ \t]*+case[ \t]++\"?\$(?:\{1(?::?-[^}\n]*+)?\}|1|\{?([A-Za-z_]\w*+)(?::?-[^}\n]*+)?\}?)\"?[ \t]++in\b"
+)
 SETS = re.compile(r"(?:^|[;&|\s{(])([A-Za-z_]\w*+)(?:\+?=)(\(?)[\"']?(\$\{?OPTARG|\$\{?2\b|\$\{?1#|\$\{[A-Za-z_]\w*#|)")
 SETS_TRUE = re.compile(r"=[\"']?(?:true|1|yes|on|y)\b[\"']?|\(\(", re.IGNORECASE)
 USAGE = re.compile(
@@ -85,17 +98,47 @@ READS_INPUT = (
         r"(?:^|[;\n{])[ \t]*+(?:IFS=[^\s;]*+[ \t]++)?(?:read|mapfile|readarray)\b(?![^\n]*<)[^\n|]*+$", re.MULTILINE
     ),
 )
+INSTEAD_OF_FILE = re.compile(r"\$\{[1-9]:?-(?:/dev/stdin|-)\}")
 READ_LOOP = re.compile(r"\bwhile\b[^\n;]{0,200}?\bread\b")
 # Filters that read their standard input when no file is named.
 FILTER = re.compile(
     r"\A\s*+(?:set[ \t]++-[^\n]*+\s++)*(?:exec[ \t]++)?"
     r"(?:jq|sort|uniq|wc|tr|rev|tac|nl|head|tail|base64|sha\d+sum|md5sum|sed|awk|grep)\b([^\n]*+)"
 )
+# The same at the beginning of any command; `(?<!…)` is no place for a pipe.
+FILTERS = re.compile(
+    r"(?:^|[;&\n{(]|\bthen\b|\bdo\b|\belse\b)[ \t]*+"
+    r"(jq|sort|uniq|wc|tr|rev|tac|nl|head|tail|base64|sha\d+sum|md5sum|sed|awk|grep|cut|fold)\b([^\n;|&)]*+)",
+    re.MULTILINE,
+)
+NEED_PROGRAM = frozenset({"jq", "sed", "awk", "grep"})
+# The options of each that have a value behind them.
+FILTER_VALUES = {
+    "head": "nc",
+    "tail": "nc",
+    "cut": "dfcb",
+    "sort": "tkSoT",
+    "fold": "w",
+    "uniq": "fsw",
+    "base64": "w",
+    "nl": "bsvw",
+    "grep": "emABCf",
+    "sed": "ef",
+    "awk": "Fvf",
+    "jq": "f",
+}
+CALLS = re.compile(
+    r"(?:^|[;&\n{(!]|\bthen\b|\bdo\b|\belse\b|\bif\b|\bwhile\b)[ \t]*+([\w:-]++)(?=[^\n;|&<(]{0,400}(?:$|[;|&)]))",
+    re.MULTILINE,
+)
+# A line that goes on in the next one.
+JOINED = re.compile(r"(?<=\|)[ \t]*+\n[ \t]*+|\\\n[ \t]*+")
 SELECT = re.compile(r"(?:^|[;\n{])[ \t]*+select[ \t]++\w++[ \t]++in\b", re.MULTILINE)
 # Lines that do nothing by themselves.
 IDLE_LINE = re.compile(
     r"[ \t]*+(?:set[ \t]++[-+]|shopt\b|[A-Za-z_]\w*+=[^;&|$`]*+$|(?:readonly|declare|export)\b[^;&|$`]*+$)"
 )
+SHOWS_HELP = re.compile(r"\s*+(?:print_|show_)?(?:usage|help)\b[^\n;]*+;?(?:\s*+exit\b[^\n;]*+;?)?\s*+")
 MAX_NESTING = 100
 # What opens and closes in code and between double quotes; each sign with what closes it.
 CLOSERS = {'"': '"', "`": "`", "$(": ")", "(": ")", "${": "}"}
@@ -124,12 +167,21 @@ class _Place:
 
 def read_bash_program(code: bytes) -> CommandLine:
     """How the file takes its arguments; `problems` say what could not be told."""
+    if problem := _unreadable(code):
+        return CommandLine(problems=(problem,))
     text = _decode(code)
-    body = _own_code(_without_quotes_and_comments(text))
+    whole = _without_quotes_and_comments(text)
+    body = _own_code(whole)
     usage = _usage(text)
     summary = describe(text)
     if problem := _find_problem(text, body):
         return CommandLine(summary=summary, problems=(problem,))
+    if actions := _sub_commands(whole, text):
+        return CommandLine(summary=summary, actions=actions)
+    return _with_inner_input(_read_body(body, text, usage, summary), body, _apart(whole)[1])
+
+
+def _read_body(body: str, text: str, usage: list[Parameter], summary: str) -> CommandLine:
     if found := GETOPTS.search(body):
         return _with_getopts(found, body, text, usage, summary)
     loop = _option_loop(body)
@@ -172,6 +224,17 @@ def _find_problem(text: str, body: str) -> tuple[int, str] | None:
     if not commands and FUNCTION.search(_without_quotes_and_comments(text)):
         message = "it only defines functions and runs nothing; call one at its end, such as main \"$@\", or begin its name with '_'"
         return 1, message
+    return None
+
+
+def _unreadable(code: bytes) -> tuple[int, str] | None:
+    """Why Bash itself could not run the file."""
+    if code.startswith(codecs.BOM_UTF8):
+        text = "it begins with a byte order mark, which Bash takes for a part of the first command"
+        return 1, f"{text}; remove it: sed -i '1s/^\\xEF\\xBB\\xBF//' FILE"
+    if b"\r\n" in code:
+        line = code.count(b"\n", 0, code.index(b"\r\n")) + 1
+        return line, "it has line ends of Windows (CRLF), which Bash takes for letters; write: sed -i 's/\\r$//' FILE"
     return None
 
 
@@ -243,6 +306,12 @@ def _blank(text: str) -> str:
 
 def _own_code(text: str) -> str:
     """The code at the top, and the bodies of functions that it calls with all of its arguments."""
+    body, functions = _apart(text)
+    return _include(body, functions)
+
+
+def _apart(text: str) -> tuple[str, dict[str, str]]:
+    """The code at the top, and the bodies of the functions; lines stay in place."""
     functions: dict[str, str] = {}
     rest: list[str] = []
     position = 0
@@ -252,15 +321,24 @@ def _own_code(text: str) -> str:
         functions[found[1] or found[2]] = text[found.end() : end]
         position = end
     rest.append(text[position:])
-    body, included = "".join(rest), True
-    while included:
-        included = False
-        for name in list(functions):
-            if re.search(PASSES_ALL.format(name=re.escape(name)), body, re.MULTILINE):
-                call = re.compile(rf'(\b{re.escape(name)}[ \t]++[^\n;|&]*?)"\$@"')
-                body = call.sub(r"\1", body) + "\n" + functions.pop(name)
-                included = True
-    return body
+    return "".join(rest), functions
+
+
+def _include(body: str, functions: Mapping[str, str]) -> str:
+    """The code with the bodies of functions that it calls with all of its arguments."""
+    included: set[str] = set()
+    pieces = [body]
+    for piece in pieces:
+        for name in dict.fromkeys(found[1] for found in PASSES_ALL.finditer(piece)):
+            if name in functions and name not in included:
+                included.add(name)
+                pieces.append(functions[name])
+    return "\n".join(PASSES_ALL.sub(partial(_without_all, names=included), piece) for piece in pieces)
+
+
+def _without_all(found: re.Match[str], names: Container[str]) -> str:
+    """A call without its `"$@"`, whose place the code of the function takes."""
+    return found[0].removesuffix('"$@"') if found[1] in names else found[0]
 
 
 def _end_of_body(text: str, start: int, opening: str) -> int:
@@ -329,7 +407,7 @@ def _with_places(body: str, usage: list[Parameter], summary: str) -> CommandLine
         text = f"nothing names {', '.join(unnamed)}; write a comment `# Usage: … {usage_line}` with better names"
         warnings.append((places[highest].line if highest in places else 1, text))
     if rest:
-        spread = next((one.name for one in named if one.takes == SPREAD), REST)
+        spread = next((one.name for one in named if one.takes == SPREAD and one.name), REST)
         parameters.append(_spread(spread, required=_least(body) > highest))
     return _finish(body, parameters, summary, PLAIN, warnings)
 
@@ -343,7 +421,7 @@ def _is_in_loop(body: str, position: int) -> bool:
 def _with_rest(body: str, usage: list[Parameter], summary: str) -> CommandLine:
     """A file that works its words off one by one."""
     named = [one.name for one in usage if not one.option]
-    name = named[0] if len(named) == 1 else REST
+    name = (named[0] if len(named) == 1 else "") or REST
     return _finish(body, [_spread(name, required=False)], summary, PLAIN, [])
 
 
@@ -432,11 +510,15 @@ def _finish(
     twice = [name for name in taken if taken.count(name) > 1]
     if twice:
         problems.append((1, f"two arguments are called {twice[0]}; name them in a comment: # Usage: … <a> <b>"))
-    stdin = STDIN if _reads_input(body, parameters) else ""
+    # `cat "${1:-/dev/stdin}"` reads a file that is named, and its input only where none is.
+    elsewhere = INSTEAD_OF_FILE.sub("", body)
+    reads = _reads_input(elsewhere, parameters)
+    stdin = STDIN if reads or elsewhere != body else ""
     return CommandLine(
         summary=summary,
         parameters=tuple(parameters),
         stdin=stdin if stdin not in taken else "",
+        needs_stdin=reads,
         dashes=dashes,
         problems=tuple(problems),
         warnings=tuple(warnings),
@@ -455,6 +537,45 @@ def _reads_input(body: str, parameters: list[Parameter]) -> bool:
         return False
     first = FILTER.match(body)
     return first is not None and not re.search(r"(?:^|\s)(?:\"?[$/.~]|<|[\w-]+\.\w+)", first[1].partition("|")[0])
+
+
+def _with_inner_input(line: CommandLine, body: str, functions: Mapping[str, str]) -> CommandLine:
+    """The same with standard input, if a function that the code calls without its arguments reads it."""
+    if line.stdin or line.problems or STDIN in line.names:
+        return line
+    left = dict(functions)
+    pieces = [JOINED.sub(" ", body)]
+    for piece in pieces:
+        called = {found[1] for found in CALLS.finditer(piece)} & left.keys()
+        pieces += [JOINED.sub(" ", left.pop(name)) for name in called]
+    reached = "\n".join(pieces)
+    # What a here-document feeds is no input of the program, and neither is what stands behind a pipe.
+    reads = _reads_input(INSTEAD_OF_FILE.sub("", reached), list(line.parameters)) or any(
+        map(_is_filter, FILTERS.finditer(reached))
+    )
+    return replace(line, stdin=STDIN) if reads else line
+
+
+def _is_filter(found: re.Match[str]) -> bool:
+    """Whether a command works on its standard input: no file is named, and nothing is fed to it."""
+    rest = found[2]
+    if "<" in rest or "$(" in rest or "`" in rest:
+        return False
+    valued = FILTER_VALUES.get(found[1], "")
+    words = iter(re.findall(r"(?:''|\"[^\"\n]*+\"|[^\s\"'])+", rest))
+    operands = 0
+    for word in words:
+        if word.startswith(">") or word in {"1>", "2>", "&>"}:
+            next(words, "") if word.rstrip("&").endswith(">") else None
+        elif word.startswith("-") and len(word) > 1:
+            takes_next = len(word) == len("-n") and word[1] in valued
+            next(words, "") if takes_next else None
+            operands += 1 if word in {"-e", "-f"} and takes_next and found[1] in NEED_PROGRAM else 0
+        elif not re.match(r"\d?>", word):
+            operands += 1
+    return operands == (
+        2 if found[1] == "tr" and operands == len("tr") else 1 if found[1] in {*NEED_PROGRAM, "tr"} else 0
+    )
 
 
 # Options: getopts, and loops that compare $1 with each option.
@@ -508,7 +629,7 @@ def _with_loop(found: re.Match[str], body: str, text: str, usage: list[Parameter
         if not options:
             has_words = has_words or (words == ["*"] and not re.search(r"\bexit\b|\busage\b|\bdie\b", arm))
             continue
-        if any(word in HELP for word in words) or _only_helps(arm):
+        if "--help" in words or _only_helps(arm):
             continue
         glued = any(word.endswith("=*") for word in words)
         takes_value = glued or bool(re.search(r"\$\{?2\b|\$\{?OPTARG|\bshift[ \t]++2\b", arm))
@@ -527,7 +648,7 @@ def _with_loop(found: re.Match[str], body: str, text: str, usage: list[Parameter
     rest = list(_with_places(behind, usage, "").parameters)
     if has_words and not rest:
         named = [one for one in usage if not one.option]
-        rest = [_spread(named[0].name if len(named) == 1 else REST, required=False)]
+        rest = [_spread((named[0].name if len(named) == 1 else "") or REST, required=False)]
     return _finish(body, [*parameters, *rest], summary, AFTER_END, [])
 
 
@@ -599,16 +720,159 @@ def _arms(body: str, head: re.Pattern[str]) -> dict[str, str]:
 
 def _arms_behind(body: str, position: int) -> list[tuple[list[str], str]]:
     """The arms of a case: their patterns, and their code."""
-    end = re.compile(r"\besac\b").search(body, position)
-    inside = body[position : min(end.start() if end else len(body), position + CASE_LETTERS)]
-    found = list(islice(ARM.finditer(inside), MAX_PARAMETERS))
+    inside = body[position : min(_end_of_case(body, position), position + CASE_LETTERS)]
+    found = list(islice(ARM.finditer(_without_inner_cases(inside)), MAX_PARAMETERS))
     arms = []
     for index, arm in enumerate(found):
         words = [word.strip().strip("\"'") for word in arm[1].split("|")]
-        following = inside.find(";;", arm.end())
         stop = found[index + 1].start() if index + 1 < len(found) else len(inside)
-        arms.append((words, inside[arm.end() : stop if following < 0 else following]))
+        arms.append((words, inside[arm.end() : stop].rstrip().removesuffix(";;")))
     return arms
+
+
+def _end_of_case(body: str, position: int) -> int:
+    """Where the `esac` of a case stands whose `in` ends here."""
+    depth = 1
+    for found in CASES.finditer(body, position, position + MAX_CASE):
+        depth += -1 if found[0].strip(" \t\n;") == "esac" else 1
+        if depth == 0:
+            return found.end() - len("esac")
+    return len(body)
+
+
+def _without_inner_cases(inside: str) -> str:
+    """The text with each case in it blanked out; every letter stays in place."""
+    pieces, position = [], 0
+    while (found := CASES.search(inside, position)) is not None and found[0].strip(" \t\n;") != "esac":
+        end = min(_end_of_case(inside, found.end()) + len("esac"), len(inside))
+        pieces += [inside[position : found.start()], re.sub(r"[^\n]", " ", inside[found.start() : end])]
+        position = end
+    return "".join([*pieces, inside[position:]])
+
+
+# Sub-commands: a `case` over the first word whose arms take words of their own.
+
+
+def _sub_commands(whole: str, text: str) -> dict[str, CommandLine]:
+    """How each sub-command takes its arguments; none where the first word is a value like any other."""
+    body, functions = _apart(whole)
+    found = _dispatch(body)
+    # The case may stand in a function that is called with all arguments, as `main` is.
+    for _ in range(MAX_INCLUDED):
+        name = next((call[1] for call in PASSES_ALL.finditer(body) if call[1] in functions), "")
+        if found is not None or not name:
+            break
+        body = _include(body, {name: functions.pop(name)})
+        found = _dispatch(body)
+    if found is None:
+        return {}
+    end = _end_of_case(body, found.end())
+    before, behind = body[: found.start()], body[end:].removeprefix("esac")
+    arms = [(words, arm) for words, arm in _arms_behind(body, found.end()) if _names_command(words, arm)]
+    is_shifted = SHIFT.search(before) is not None
+    if not any(_takes_words(_include(arm, functions), is_shifted=is_shifted) for _, arm in arms):
+        return {}
+    codes: dict[str, str] = {}
+    for words, arm in arms:
+        # One that looks at the word itself does something else for each; otherwise `ls|list` are two names of one command.
+        word_itself = "|".join([*([re.escape(found[1])] if found[1] else []), *([] if is_shifted else ["1"])])
+        looks = re.compile(rf"\$\{{?(?:{word_itself or '0'})\b").search(_include(arm, functions))
+        for word in words if looks and not SHIFT.search(arm, 0, looks.start()) else words[:1]:
+            named = _spelled_out(arm, found[1] or "1", word, functions)
+            codes[word] = _include(f"{before}\n:\n{named}\n:\n{behind}", functions)
+    if len(codes) < LEAST_COMMANDS:
+        return {}
+    return {word: _sub_command(word, code, text, functions) for word, code in codes.items()}
+
+
+def _spelled_out(arm: str, variable: str, word: str, functions: Mapping[str, str]) -> str:
+    """The arm with the names of functions that are made of the command, such as `cmd_$sub`, written out."""
+
+    def spell(found: re.Match[str]) -> str:
+        names = (f"{found[1]}{word}{found[2]}", f"{found[1]}{word.replace('-', '_')}{found[2]}")
+        return next((name for name in names if name in functions), found[0])
+
+    made = re.compile(
+        rf"\"?([\w:-]*+)\$(?:\{{{re.escape(variable)}(?://?-/_)?\}}|{re.escape(variable)}\b)([\w:-]*+)\"?"
+    )
+    return made.sub(spell, arm)
+
+
+def _dispatch(body: str) -> re.Match[str] | None:
+    """The `case` over the first word that stands in no loop and behind no options."""
+    options = GETOPTS.search(body) or _option_loop(body)
+    for found in islice(DISPATCH.finditer(body), MAX_LOOPS):
+        if options is not None and options.start() < found.start():
+            return None
+        is_first = not found[1] or re.search(
+            rf"(?:^|[\s;]){re.escape(found[1])}=\"?\$(?:1|\{{1[^}}\n]*+\}})\"?", body[: found.start()]
+        )
+        if is_first and not _is_in_loop(body, found.start()):
+            return found
+    return None
+
+
+def _names_command(words: list[str], arm: str) -> bool:
+    """Whether an arm is a command, and not the help or what is left."""
+    is_plain = all(re.fullmatch(r"-{0,2}\w[\w.:-]*+", word) for word in words) and words[0][:1] != "-"
+    return is_plain and words[0] != "help" and SHOWS_HELP.fullmatch(arm) is None
+
+
+def _takes_words(arm: str, *, is_shifted: bool) -> bool:
+    """Whether an arm takes words behind the command."""
+    is_shifted = is_shifted or SHIFT.search(arm) is not None
+    places = (int(found["braced"] or found["digit"]) for found in PLACE.finditer(arm))
+    return bool(ALL.search(arm) or GETOPTS.search(arm)) or any(is_shifted or number > 1 for number in places)
+
+
+def _sub_command(word: str, code: str, text: str, functions: Mapping[str, str]) -> CommandLine:
+    shown, summary = _usage_of(word, text)
+    is_shifted = SHIFT.search(code) is not None
+    if not is_shifted and (GETOPTS.search(code) or _option_loop(code) is not None):
+        problem = f"{word} reads options, and the word {word} stands before them; shift it away first"
+        return CommandLine(summary=summary, problems=((1, problem),))
+    named = [Parameter(name=COMMAND), *shown]
+    line = _with_inner_input(_read_body(_with_names(code, functions), text, named, summary), code, functions)
+    # The first place is the command itself; those behind it are counted without it.
+    has_options = any(one.option for one in line.parameters)
+    first = 0 if has_options or not line.parameters or line.parameters[0].takes == SPREAD else 1
+    parameters = [replace(one, name=_one_less(one.name)) for one in line.parameters[first:] if one.name != COMMAND]
+    warnings = [(number, _one_less(said.replace(f"<{COMMAND}>", word))) for number, said in line.warnings]
+    return replace(line, before=(word,), parameters=tuple(parameters), warnings=tuple(warnings))
+
+
+def _one_less(text: str) -> str:
+    """A text that speaks of places by their numbers, without the command before them."""
+    return re.sub(r"\barg([2-9]|[1-9]\d)\b", lambda found: f"arg{int(found[1]) - 1}", text)
+
+
+def _with_names(code: str, functions: Mapping[str, str]) -> str:
+    """The code with a variable for each place that it hands to a function, by the name that it has there."""
+    lines: list[str] = []
+    for name, inner in functions.items():
+        for call in islice(
+            re.finditer(rf"(?:^|[\s;&|]){re.escape(name)}((?:[ \t]++\"?\$\{{?[1-9]\}}?\"?)+)", code), MAX_LOOPS
+        ):
+            names = {int(found[2] or found[4]): found[1] for found in ASSIGNED.finditer(inner)}
+            given = [int(digit) for digit in re.findall(r"[1-9]", call[1])]
+            lines += [f"{names[index]}=${number}" for index, number in enumerate(given, 1) if index in names]
+            code = f"{code[: call.start()]}\n{'; '.join(lines)}\n{code[call.start() :]}" if lines else code
+    return code
+
+
+def _usage_of(word: str, text: str) -> tuple[list[Parameter], str]:
+    """The words that a line of the usage names behind a sub-command, and what it says about it."""
+    program = r"(?:\$0|\$\{0[^}]*+\}|\$\(basename[^)]*+\)|\$\w++|[\w./-]++)[ \t]++"
+    found = re.compile(
+        rf"(?:^[ \t#]*+(?:echo[ \t]++)?[\"']?(?:usage:?[ \t]++)?(?:{program})?|\busage:?[ \t]++{program}|[ \t]\|[ \t]++)"
+        rf"{re.escape(word)}\b(?![\w()|=.-])((?:[ \t](?![ \t]|-[ \t])[^ \t\n\"']++)*)"
+        r"(?:[ \t]{2,}+(?:-[ \t]++|\#[ \t]*+)?|[ \t]++-[ \t]++|[ \t]*+:[ \t]++)?([^\n\"']*+)",
+        re.MULTILINE | re.IGNORECASE,
+    ).search(text[:USAGE_LETTERS])
+    if found is None:
+        return [], ""
+    shown, others, _ = found[1].partition(" |")
+    return [one for one in _usage_words(shown) if not one.option], "" if others else found[2].strip()[:500]
 
 
 def _only_helps(arm: str) -> bool:
@@ -638,8 +902,9 @@ def _usage_words(line: str) -> Iterator[Parameter]:
                 yield Parameter(name=_plain(value), option=option)
                 option = ""
             continue
-        name = _plain(bare)
-        if not name or name in {"options", "option", "flags"}:
+        # `{start|stop}` shows the values of a word and not its name.
+        name = "" if "|" in bare else _plain(bare)
+        if (not name and "|" not in bare) or name in {"options", "option", "flags"}:
             continue
         is_many = "..." in piece or "…" in piece
         if option:

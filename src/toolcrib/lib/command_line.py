@@ -54,13 +54,14 @@ class Parameter:
 class CommandLine:
     """The interface of a program, or of one of its sub-commands, whose words are `before`.
 
-    `stdin` names the argument that is its standard input. `problems` and `warnings` are lines with a text.
+    `stdin` names the argument that is its standard input, which it `needs_stdin` or can do without. `problems` and `warnings` are lines with a text.
     """
 
     summary: str = ""
     before: tuple[str, ...] = ()
     parameters: tuple[Parameter, ...] = ()
     stdin: str = ""
+    needs_stdin: bool = True
     dashes: str = AFTER_END
     actions: Mapping[str, CommandLine] = field(default_factory=dict)
     problems: tuple[tuple[int, str], ...] = ()
@@ -77,7 +78,7 @@ class CommandLine:
         required = [one.name for one in self.parameters if one.required]
         if self.stdin:
             properties[self.stdin] = {"type": "string", "description": "The standard input of the program."}
-            required.append(self.stdin)
+            required += [self.stdin] if self.needs_stdin else []
         return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
 
     def to_config(self) -> dict[str, object]:

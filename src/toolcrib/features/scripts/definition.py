@@ -207,7 +207,8 @@ def _forms(report: Report, identity: Identity) -> list[Form]:
         return forms
     if forms[0].action or forms[0].declared.inputs is not None:
         return forms
-    joint = "_" if "_" in identity.name else "-"
+    is_kebab = "-" in identity.name or (not report.metadata.plain and "_" not in identity.name)
+    joint = "-" if is_kebab else "_"
     return [
         replace(
             forms[0],

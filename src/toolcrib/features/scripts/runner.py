@@ -300,7 +300,8 @@ def _as_json(text: str) -> object:
 
 def _failure(tool: Tool, ended: CompletedJob) -> ToolError:
     """The error of a program that failed."""
-    said = tail_of(ended.stderr).strip()
+    # Many a script complains on its standard output.
+    said = tail_of(ended.stderr).strip() or tail_of(ended.stdout).strip()
     message = f"{tool.name} {describe_end(ended)}" + (f": {said}" if said else "")
     details = exit_details(ended)
     if ended.exit_code in NOTHING_RAN:
