@@ -241,3 +241,66 @@ def test_brackets_that_do_not_match_are_refused_with_their_line(text):
 def test_a_hostile_file_costs_little(text):
     with suppress(ToolError):
         read(text[:256_000])
+
+
+SEVERAL = """
+/** Celsius to Fahrenheit. */
+export function toFahrenheit(celsius) { return celsius * 1.8 + 32 }
+/** Kilometres to miles. */
+export const toMiles = (km, digits = 2) => km
+export const VERSION = '1'
+export function half(x) { return x / 2 }
+"""
+
+
+def test_the_functions_that_a_file_lists_are_its_tools():
+    program = read_javascript_program(f"{SEVERAL}\nexport const __tools__ = ['half', 'toMiles']", "units", "units.mjs")
+    assert list(program.functions) == ["half", "toMiles"]
+    assert program.warnings == ()
+    assert program.functions["toMiles"].signature.schema["properties"].keys() == {"km", "digits"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["exports.__tools__ = ['a']", "module.exports.__tools__ = ['a']", "module.exports = { a, __tools__: ['a'] }"],
+)
+def test_a_list_of_tools_is_read_in_every_form_of_an_export(text):
+    code = f"function a(x) {{ return x }}\nfunction b(x) {{ return x }}\nexports.a = a\nexports.b = b\n{text}"
+    assert list(read_javascript_program(code, "letters", "letters.cjs").functions) == ["a"]
+
+
+def test_exported_functions_with_a_comment_are_taken_for_tools_with_a_warning():
+    program = read_javascript_program(SEVERAL, "units", "units.mjs")
+    assert {name: part.summary for name, part in program.functions.items()} == {
+        "toFahrenheit": "Celsius to Fahrenheit.",
+        "toMiles": "Kilometres to miles.",
+    }
+    assert program.warnings == (
+        (3, "toFahrenheit, toMiles are taken for tools; say so: export const __tools__ = ['toFahrenheit', 'toMiles']"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (
+            "export const __tools__ = names",
+            "__tools__: write a list of the names of exported functions, such as ['a', 'b']",
+        ),
+        ("export const __tools__ = ['c']", "__tools__: c is no function that this file exports; it exports a, b"),
+        (
+            "",
+            "which function is the tool? it exports a, b; call one of them main, export it as the default, or list them in __tools__",
+        ),
+    ],
+)
+def test_a_list_of_tools_that_cannot_be_meant_is_refused(text, problem):
+    code = f"export function a() {{}}\nexport function b() {{}}\n{text}"
+    assert read_javascript_program(code, "letters", "letters.mjs").problem == problem
+
+
+def test_a_function_that_answers_through_a_callback_is_refused():
+    program = read_javascript_program("module.exports = function (a, b, callback) { callback(null, a + b) }", "sum")
+    assert "answers by calling callback" in program.problem
+    kept = read_javascript_program("module.exports = function (step, next) { return step + next }", "sum")
+    assert kept.problem == ""

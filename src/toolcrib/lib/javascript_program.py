@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -29,13 +29,16 @@ from toolcrib.lib.javascript_source import NAME, STRING, JavaScript, NotLiteralE
 from toolcrib.lib.javascript_types import BUILT_IN, Signature, TypeProblemError, read_signature, summary_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from toolcrib.lib.javascript_source import Function
 
     Schema = dict[str, object]
 
 ENTRIES = ("main", "default", "run", "execute", "handler", "handle", "call", "invoke")
+TOOLS = "__tools__"
+MAX_NAMED = 20
+CALLBACKS = frozenset({"callback", "cb", "done", "next"})
 STDIN = "stdin"
 REST = "args"
 PARSERS = frozenset(
@@ -55,7 +58,8 @@ POSITIONAL = re.compile(r"([<\[])([\w-]+)(\.\.\.|\.\.)?[>\]]")
 class Program:
     """How a file is used: `entry` is the export that is called, empty for a program that is started.
 
-    One of `signature` and `line` is set, unless `problem` says why it is neither; `is_empty` if there is no function at all.
+    One of `signature`, `line` and `functions`, by their names where there are several, is set, unless `problem` says why none
+    is; `is_empty` if there is no function at all.
     """
 
     entry: str = ""
@@ -63,6 +67,8 @@ class Program:
     number: int = 1
     signature: Signature | None = None
     line: CommandLine | None = None
+    functions: Mapping[str, Program] = field(default_factory=dict)
+    warnings: tuple[tuple[int, str], ...] = ()
     problem: str = ""
     is_empty: bool = False
 
@@ -76,6 +82,8 @@ def read_javascript_program(text: str, stem: str, place: str = "") -> Program:
     if (number := _mixed(code)) is not None:
         problem = "require is not defined in a file with import or export; write import instead of require"
         return Program(entry=entry, summary=header, number=number, problem=problem)
+    if TOOLS in found.exports:
+        return _listed(code, header)
     starts = bool(found.acts) or (
         bool(found.guards) and (function is None or (_reads_words(code) and not len(function.parameters)))
     )
@@ -83,7 +91,51 @@ def read_javascript_program(text: str, stem: str, place: str = "") -> Program:
         return _called(code, entry, function, header)
     if starts or _reads_words(code):
         return Program(summary=header, line=_command_line(code))
-    return _neither(code, entry, header)
+    return _documented(code, header) or _neither(code, entry, header)
+
+
+def _listed(code: JavaScript, header: str) -> Program:
+    """The functions that the file lists as its tools."""
+    where = code.found.values.get(TOOLS, range(0))
+    number = code[where.start].line if len(where) else 1
+    known = {name for name, local in code.found.exports.items() if local in code.found.functions}
+    try:
+        names = code.literal(where)
+    except (NotLiteralError, IndexError):
+        names = None
+    if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
+        sample = ", ".join(f"'{name}'" for name in sorted(known)[:3])
+        return Program(
+            summary=header,
+            number=number,
+            problem=f"{TOOLS}: write a list of the names of exported functions, such as [{sample}]",
+        )
+    if missing := [name for name in names if name not in known]:
+        problem = f"{TOOLS}: {missing[0][:80]} is no function that this file exports; it exports {', '.join(sorted(known)[:MAX_NAMED]) or 'none'}"
+        return Program(summary=header, number=number, problem=problem)
+    return Program(summary=header, functions=_several(code, list(dict.fromkeys(names)), header))
+
+
+def _documented(code: JavaScript, header: str) -> Program | None:
+    """The exported functions with a comment, where nothing says which one is meant; None if there are not several."""
+    found = code.found
+    names = [
+        name
+        for name, local in found.exports.items()
+        if local in found.functions and not name.startswith("_") and summary_of(found.functions[local].comment)
+    ]
+    if len(names) < 2:  # noqa: PLR2004 - one alone is not several
+        return None
+    number = found.functions[found.exports[names[0]]].line
+    written = ", ".join(f"'{name}'" for name in names[:MAX_NAMED])
+    how = f"export const {TOOLS} = [{written}]" if found.is_module else f"exports.{TOOLS} = [{written}]"
+    warning = f"{', '.join(names[:MAX_NAMED])} are taken for tools; say so: {how}"
+    return Program(summary=header, functions=_several(code, names, header), warnings=((number, warning),))
+
+
+def _several(code: JavaScript, names: list[str], header: str) -> dict[str, Program]:
+    found = code.found
+    return {name: _called(code, name, found.functions[found.exports[name]], header) for name in names}
 
 
 def _mixed(code: JavaScript) -> int | None:
@@ -103,6 +155,9 @@ def is_positional(line: CommandLine) -> bool:
 
 def _called(code: JavaScript, entry: str, function: Function, header: str) -> Program:
     summary = summary_of(function.comment) or header
+    if (callback := _callback(code, function)) is not None:
+        problem = f"{function.name or entry} answers by calling {callback}, and a call here has no such function; return the value or a promise"
+        return Program(entry=entry, summary=summary, number=function.line, problem=problem)
     try:
         signature = read_signature(code, function)
     except TypeProblemError as problem:
@@ -110,12 +165,20 @@ def _called(code: JavaScript, entry: str, function: Function, header: str) -> Pr
     return Program(entry=entry, summary=summary, number=function.line, signature=signature)
 
 
+def _callback(code: JavaScript, function: Function) -> str | None:
+    """The last parameter, if the function hands its answer to it."""
+    parts = code.split(function.parameters)
+    name = code[parts[-1].start].text if parts else ""
+    calls = any(True for _ in code.find(name, "(", where=function.body)) if name in CALLBACKS else False
+    return name if calls else None
+
+
 def _neither(code: JavaScript, entry: str, header: str) -> Program:
     names = [name for name in code.found.functions if not name.startswith("_")]
     exported = [name for name, local in code.found.exports.items() if local in code.found.functions]
     if len(exported) > 1:
         known = ", ".join(exported[:20])
-        problem = f"which function is the tool? it exports {known}; call one of them main, or export it as the default"
+        problem = f"which function is the tool? it exports {known}; call one of them main, export it as the default, or list them in {TOOLS}"
     elif entry and code.found.exports.get(entry) in code.found.classes:
         name = code.found.exports[entry]
         problem = f"{entry} is the class {name}; write export function main(…) that uses it, also for a static method"

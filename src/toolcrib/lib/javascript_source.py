@@ -582,6 +582,7 @@ class _Statements:
             found.exports[name] = code[value.start].text
         else:
             found.exports[name] = ""
+            found.values.setdefault(name, value)
 
     def _method(self, part: range) -> None:
         """Note `async main(a) { … }` in an object of exports."""

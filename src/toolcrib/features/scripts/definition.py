@@ -203,9 +203,14 @@ def _forms(report: Report, identity: Identity) -> list[Form]:
     forms = read_forms(report, identity)
     is_program = _is_run(identity) and _entry(report, forms[0]) is PROGRAM
     program = read_program(report.metadata) if is_program else None
-    if program is None or program.line is None or not program.line.actions or len(forms) > 1:
+    if program is None or len(forms) > 1 or forms[0].action or forms[0].declared.inputs is not None:
         return forms
-    if forms[0].action or forms[0].declared.inputs is not None:
+    if program.functions:
+        return [
+            replace(forms[0], name=name, description=part.summary or _spoken(name), function=name)
+            for name, part in program.functions.items()
+        ]
+    if program.line is None or not program.line.actions:
         return forms
     is_kebab = "-" in identity.name or (not report.metadata.plain and "_" not in identity.name)
     joint = "-" if is_kebab else "_"
@@ -218,6 +223,11 @@ def _forms(report: Report, identity: Identity) -> list[Form]:
         )
         for name, line in program.line.actions.items()
     ]
+
+
+def _spoken(name: str) -> str:
+    """The name of a function as words."""
+    return re.sub(r"[_$]+|(?<=[a-z0-9])(?=[A-Z])", " ", name).strip().capitalize()
 
 
 def _is_run(identity: Identity) -> bool:

@@ -74,13 +74,14 @@ def suggest_name(text: str) -> str:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Form:
-    """Something that can be called: the tool, or one action of it."""
+    """Something that can be called: the tool, one action of it, or one of several functions of its file."""
 
     name: str
     description: str
     declared: Declared
     at: Steps = ()
     action: str = ""
+    function: str = ""
 
 
 def read_forms(report: Report, identity: Identity) -> list[Form]:

@@ -52,7 +52,7 @@ def decide_use(report: Report, config: Mapping[str, object], form: Form) -> Use:
     program = read_program(report.metadata)
     if program is None or any(name in config for name in DECLARES):
         return Use()
-    if program.signature is not None and not form.action:
+    if form.function or (program.signature is not None and not form.action):
         return _called(report, program, form)
     if program.line is None:
         return _unusable(report, program, form)
@@ -75,8 +75,13 @@ def _read(language: str, code: bytes, stem: str, place: str) -> Program:
 
 def _called(report: Report, program: Program, form: Form) -> Use:
     """A function that the file exports."""
+    if form.function:
+        for number, text in program.warnings if form.function == next(iter(program.functions)) else ():
+            report.warn_line(number, text)
+        program = program.functions[form.function]
     signature, declared = program.signature, form.declared.names
     if signature is None:
+        report.refuse_line(program.number, program.problem)
         return Use()
     for text in signature.warnings:
         report.warn_line(program.number, text)

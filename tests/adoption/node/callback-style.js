@@ -1,0 +1,3 @@
+module.exports = function (a, b, callback) {
+  setTimeout(() => callback(null, a + b), 1);
+};
