@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from toolcrib.features.functions.definition import tool_of
     from toolcrib.features.publications.definitions import PromptArgument, prompt, resource
     from toolcrib.features.safety_rules.operator_patterns import SafetyRule
+    from toolcrib.features.streams.events import Chunk, LogMessage, Progress
     from toolcrib.lib import __version__ as __version__
     from toolcrib.model.bundle import Bundle
     from toolcrib.model.call import Call, Context
@@ -27,12 +28,15 @@ __all__ = [
     "AuthRule",
     "Bundle",
     "Call",
+    "Chunk",
     "Context",
     "Cost",
     "Crib",
     "Intent",
     "Kind",
     "Limits",
+    "LogMessage",
+    "Progress",
     "PromptArgument",
     "Result",
     "RetryPolicy",
@@ -60,12 +64,15 @@ _HOMES = {
     "AuthRule": "toolcrib.core.rules",
     "Bundle": "toolcrib.model.bundle",
     "Call": "toolcrib.model.call",
+    "Chunk": "toolcrib.features.streams.events",
     "Context": "toolcrib.model.call",
     "Cost": "toolcrib.model.tool",
     "Crib": "toolcrib.crib",
     "Intent": "toolcrib.model.result",
     "Kind": "toolcrib.model.errors",
     "Limits": "toolcrib.model.tool",
+    "LogMessage": "toolcrib.features.streams.events",
+    "Progress": "toolcrib.features.streams.events",
     "PromptArgument": "toolcrib.features.publications.definitions",
     "Result": "toolcrib.model.result",
     "RetryPolicy": "toolcrib.model.tool",

@@ -25,7 +25,7 @@ from toolcrib.model.tool import Entry, Script
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable, Coroutine, Iterable
+    from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterable
     from contextlib import AbstractAsyncContextManager
     from types import TracebackType
     from typing import Any, Self, TypeVar
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from toolcrib.features.run_history.history import RunHistory
     from toolcrib.features.scripts.facade import Scripts
     from toolcrib.features.scripts.sink import Sink
+    from toolcrib.features.streams.events import StreamEvent
     from toolcrib.features.testing.examples import Examples
     from toolcrib.infra.call_counts import Metrics
     from toolcrib.infra.secrets.lookup import Secrets
@@ -151,6 +152,28 @@ class Crib:
             more = {**arguments, **more} if isinstance(given, Mapping) else arguments  # type: ignore[assignment]  # see above
         return self._pipeline.call_simply(name, more, self.caller)  # type: ignore[arg-type]  # what is no Call is a name
 
+    def stream(
+        self, name: str | Call, arguments: Mapping[str, object] | None = None, /, **more: object
+    ) -> AsyncGenerator[StreamEvent, None]:
+        """Call a tool and hear it while it runs: `async for event in crib.stream("name", city="Oslo")`.
+
+        Events are Progress, LogMessage and Chunk, and last the Result. Chunks are what the tool yields before anything has
+        checked it. To close the generator is to cancel the call.
+        """
+        call = name if isinstance(name, Call) else plain_call(name, {**(arguments or {}), **more}, self.caller)
+        return self._resources.make("call_stream", perform=self._pipeline.call, call=call)  # type: ignore[no-any-return]  # so it is registered
+
+    def stream_sync(
+        self, name: str | Call, arguments: Mapping[str, object] | None = None, /, **more: object
+    ) -> Generator[StreamEvent, None, None]:
+        """The same for code that is not async; the tool goes on while the next event is waited for."""
+        events = self.stream(name, arguments, **more)
+        try:
+            while (event := self.run_sync(_next(events))) is not None:
+                yield event
+        finally:
+            self.run_sync(events.aclose())
+
     async def call_unstored(self, tool: Tool, call: Call) -> Result:
         """Make a call of a tool that is in no catalog yet, under all guards of one that is."""
         return await self._pipeline.of_one(Entry(tool=tool)).call(call)
@@ -161,7 +184,9 @@ class Crib:
         given: object = call.name
         entry = self._catalog.find(call.name, call.bundle, call.version) if isinstance(given, str) else None
         work = self.call(name, arguments, **more)
-        return run_alone(work) if entry is not None and never_waits(entry.tool) else self.run_sync(work)
+        streams = call.client is not None and call.client.takes_chunks
+        is_alone = entry is not None and not streams and never_waits(entry.tool)
+        return run_alone(work) if is_alone else self.run_sync(work)
 
     async def call_all(self, calls: Iterable[Call]) -> list[Result]:
         """Perform several calls side by side: one result for each, in their order."""
@@ -557,6 +582,10 @@ class Crib:
             if self._runner is None:
                 self._runner = asyncio.Runner()
             return self._runner.run(work)
+
+
+async def _next(events: AsyncGenerator[StreamEvent, None]) -> StreamEvent | None:
+    return await anext(events, None)
 
 
 def _open_trial_crib(lent: Mapping[str, object], /, **settings: Any) -> Crib:

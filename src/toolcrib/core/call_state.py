@@ -9,20 +9,23 @@ from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Protocol
 
+import orjson
+
 from toolcrib.core.sources import current_view, seen_through
 from toolcrib.infra.settings import Table, read_positive, read_word_set, setting
 from toolcrib.lib.schema import check_schema, compile_schema, fill_defaults
 from toolcrib.lib.schema_structure import bound_integers, holds_text
 from toolcrib.model.call import CALL, Call, Context
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.model.tool import ONCE, REPEAT_IDEMPOTENT, Function, Http
+from toolcrib.model.tool import MEGABYTE, ONCE, REPEAT_IDEMPOTENT, Function, Http
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping
     from contextlib import AbstractContextManager
 
-    from toolcrib.core.execution import Deadlines, Watch
+    from toolcrib.core.execution import Deadlines, SecretsMask, Watch
     from toolcrib.core.sources import View
+    from toolcrib.infra.secrets.chunk_mask import ChunkMask
     from toolcrib.lib.schema import Validator
     from toolcrib.model.call import ClientLink, Question
     from toolcrib.model.protocols import Bound, Line, Rule, Runner
@@ -39,6 +42,9 @@ if TYPE_CHECKING:
 TEXT_MODE = "text"
 # The longest that a tool may wait for an answer of its client.
 ASK_SECONDS = 600.0
+# As many as a generator may yield without a client that reads along.
+MAX_CHUNKS = 100_000
+MAX_CHUNK_BYTES = 64 * MEGABYTE
 
 
 class Case:
@@ -51,6 +57,7 @@ class Case:
         "attempts",
         "began",
         "call",
+        "chunks",
         "entry",
         "id",
         "outcome",
@@ -80,6 +87,8 @@ class Case:
         # What its session counts the call as, and in which of its turns.
         self.step: Step | None = None
         self.turn: Turn | None = None
+        # How much of its value the client has seen already; a tool is not tried again behind that.
+        self.chunks = 0
         # How often the tool was tried, what its runner said besides the value, and who ends it when its time is up.
         self.attempts = 1
         self.outcome: Outcome | None = None
@@ -97,11 +106,18 @@ def mode_of(call: Call) -> str:
 
 
 def make_context(
-    case: Case, plan: Plan, deadline: float, room: float, perform: Perform, record: Record, deadlines: Deadlines
+    case: Case,
+    plan: Plan,
+    deadline: float,
+    room: float,
+    perform: Perform,
+    record: Record,
+    deadlines: Deadlines,
+    mask: SecretsMask,
 ) -> Context:
     """The Context of a call; `perform` makes the calls of the tool, `record` keeps its lines."""
     call = case.call
-    link = None if call.client is None else PatientLink(call.client, case, deadlines)
+    link = None if call.client is None else PatientLink(call.client, case, deadlines, mask)
     return Context(
         tool=plan.tool,
         call_id=case.id,
@@ -118,12 +134,18 @@ def make_context(
 
 
 class PatientLink:
-    """The way to the client of a call; the time that the client takes to answer does not count against the tool."""
+    """The way to the client of a call; the time that the client takes to answer does not count against the tool.
 
-    def __init__(self, client: ClientLink, case: Case, deadlines: Deadlines) -> None:
-        self.progress = client.progress
-        self.log = client.log
+    What it is told is masked, chunks also across their borders, and chunks are bounded. Those of a tool that another tool
+    called are not the client's: the caller gets their value.
+    """
+
+    def __init__(self, client: ClientLink, case: Case, deadlines: Deadlines, mask: SecretsMask) -> None:
         self.can_ask = client.can_ask
+        self.takes_chunks = client.takes_chunks and case.call.parent is None
+        self._mask = mask
+        self._chunk_mask: ChunkMask | None = None
+        self._chunk_bytes = 0
         self._client = client
         self._case = case
         self._deadlines = deadlines
@@ -131,6 +153,36 @@ class PatientLink:
         self._held = ExitStack()
         self._open = 0
         self._waited = self._since = self._left = 0.0
+
+    def progress(self, progress: float, total: float | None, message: str) -> None:
+        """Tell the client how far the call is."""
+        self._client.progress(progress, total, str(self._mask.value(message)))
+
+    def log(self, level: str, data: object, logger: str) -> None:
+        """Send the client a message of the log."""
+        self._client.log(level, self._mask.value(data), logger)
+
+    async def chunk(self, value: object) -> None:
+        """Hand the client a chunk; raises ToolError for one that is not JSON, and where there were too many."""
+        case, name = self._case, self._case.call.name
+        try:
+            self._chunk_bytes += len(orjson.dumps(value))
+        except (TypeError, ValueError, RecursionError) as problem:
+            message = f"{name} yielded what is not JSON: {problem}"
+            raise ToolError(Kind.OUTPUT_INVALID, message, partial_side_effects=True) from problem
+        case.chunks += 1
+        if case.chunks > MAX_CHUNKS or self._chunk_bytes > MAX_CHUNK_BYTES:
+            message = f"{name} yielded more than {MAX_CHUNKS} chunks or {MAX_CHUNK_BYTES} bytes; yield less"
+            raise ToolError(Kind.LIMIT_EXCEEDED, message, partial_side_effects=True)
+        # A secret may become known while the tool runs, when it is first used.
+        self._chunk_mask = self._chunk_mask or self._mask.chunks()
+        for shown in (value,) if self._chunk_mask is None else self._chunk_mask.feed(value):
+            await self._client.chunk(shown)
+
+    async def end_chunks(self) -> None:
+        """Hand over what was held back because it might have been the beginning of a secret."""
+        for shown in () if self._chunk_mask is None else self._chunk_mask.flush():
+            await self._client.chunk(shown)
 
     def waited(self) -> float:
         """How long the client has been waited for, also by tools that this one called."""

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Awaitable, Callable, Coroutine, Generator
 
+    from toolcrib.infra.secrets.chunk_mask import ChunkMask
     from toolcrib.infra.secrets.secret import Masking
     from toolcrib.model.tool import Tool
 
@@ -120,6 +121,10 @@ class SecretsMask:
             return value
         masking = self._open()
         return type(value)(masking.hide(value)) if isinstance(value, str) else masking.hide_in(value)
+
+    def chunks(self) -> ChunkMask | None:
+        """Masks the chunks of one call, also across their borders; None while there is nothing to mask."""
+        return self._open().chunks() if self.active and self._open is not None else None
 
     def error(self, error: ToolError) -> ToolError:
         """The error of a result, masked."""

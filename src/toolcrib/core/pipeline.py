@@ -39,6 +39,7 @@ logger = logging.getLogger("toolcrib.pipeline")
 PLANS_KEPT = 50_000
 LOOK_UP = "look-up"
 VOICE = "voice"
+NOTHING = Outcome()
 
 
 class Find(Protocol):
@@ -272,7 +273,7 @@ class Pipeline:
         deadline = deadline if given is None else min(given, deadline)
         room = plan.room if given is None else min(plan.room, given - deadline)
         context = (
-            make_context(case, plan, deadline, room, self.call, self._record, self._deadlines)
+            make_context(case, plan, deadline, room, self.call, self._record, self._deadlines, self._mask)
             if plan.bound.wants_context
             else None
         )
@@ -289,14 +290,14 @@ class Pipeline:
                 if pause is None:
                     raise
             else:
-                if not isinstance(answer, Outcome) or answer.error is None:
-                    unwatch(case.watch, plan.name, case.started)
-                    return answer
-                pause = self._pause(answer.error, case, plan, deadline)
+                outcome = answer if isinstance(answer, Outcome) else NOTHING
+                pause = None if outcome.error is None else self._pause(outcome.error, case, plan, deadline)
                 if pause is None:
+                    if case.chunks and context is not None and context.client is not None:
+                        await context.client.end_chunks()
                     unwatch(case.watch, plan.name, case.started)
                     return answer
-                case.began += answer.waited  # a budget is about the tool's own time
+                case.began += outcome.waited  # a budget is about the tool's own time
             case.watch = case.watch or self._deadlines.watch(deadline + room)
             await self._sleep(pause)
             case.attempts += 1
@@ -307,7 +308,7 @@ class Pipeline:
 
     def _pause(self, problem: Exception, case: Case, plan: Plan, deadline: float) -> float | None:
         """How long to wait before the next attempt; None when there is to be none."""
-        if case.attempts >= plan.retry.max_attempts or mode_of(case.call) == VOICE:
+        if case.chunks or case.attempts >= plan.retry.max_attempts or mode_of(case.call) == VOICE:
             return None
         error = classify(problem, plan.tool.name)
         # A tool with more than one attempt was declared to be repeatable, so possible effects forbid nothing.

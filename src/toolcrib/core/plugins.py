@@ -121,6 +121,7 @@ FEATURES: Mapping[str, tuple[str, ...]] = {
     ),
     "toolcrib.features.publications:register": ("resources:publications",),
     "toolcrib.features.testing:register": ("resources:examples", "commands:test", "endpoints", "screens:cases"),
+    "toolcrib.features.streams:register": ("resources:call_stream",),
     "toolcrib.features.activity:register": (
         *("resources:latencies", "resources:costs", "endpoints", "screens:activity"),
     ),

@@ -75,6 +75,11 @@ def to_json(value: object) -> object:
         ) from None
 
 
+def joins_text(output_schema: Mapping[str, object] | None) -> bool:
+    """Whether a tool that yields promises one text, so that its value is what it yields joined, and no list."""
+    return output_schema is not None and output_schema.get("type") == "string"
+
+
 def enum_value(member: enum.Enum) -> object:
     """The JSON of a member: its value if the values of all members are JSON, else its name."""
     return member.value if is_written_by_value(type(member)) else member.name

@@ -13,7 +13,6 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from toolcrib.lib.icons import ICONS, read_icons
 from toolcrib.lib.schema_structure import any_of, is_json
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import MODES, Behaviour, Limits, SideEffects
@@ -367,7 +366,6 @@ class Declared(TypedDict):
     """The fields of a Tool that only its author can declare."""
 
     version: str
-    display_name: str
     behaviour: Behaviour | None
     side_effects: SideEffects | None
     idempotent: bool
@@ -377,7 +375,6 @@ class Declared(TypedDict):
     tags: tuple[str, ...]
     limits: Limits
     cost: Cost | None
-    metadata: dict[str, object]
 
 
 def read_options(options: Mapping[str, Any]) -> Declared:
@@ -386,7 +383,6 @@ def read_options(options: Mapping[str, Any]) -> Declared:
     behaviour, effects = options.get("behaviour"), options.get("side_effects")
     return {
         "version": options.get("version", "1.0.0"),
-        "display_name": _title(options.get("title", "")),
         "behaviour": None if behaviour is None else Behaviour(behaviour),
         "side_effects": None if effects is None else SideEffects(effects),
         "idempotent": options.get("idempotent", False),
@@ -396,21 +392,7 @@ def read_options(options: Mapping[str, Any]) -> Declared:
         "tags": tuple(_words("tags", options.get("tags", ()))),
         "limits": _limits(options),
         "cost": options.get("cost"),
-        "metadata": _icons(options.get(ICONS)),
     }
-
-
-def _title(title: object) -> str:
-    if isinstance(title, str):
-        return title.strip()
-    raise ToolError(Kind.VALIDATION, f"title {title!r:.40}: write a text")
-
-
-def _icons(given: object) -> dict[str, object]:
-    icons, problems = read_icons(given)
-    for at, problem in problems:
-        raise ToolError(Kind.VALIDATION, f"{'.'.join(map(str, at))}: {problem}")
-    return {ICONS: icons} if icons else {}
 
 
 def _limits(options: Mapping[str, Any]) -> Limits:
@@ -435,3 +417,22 @@ def _words(name: str, words: Iterable[str]) -> list[str]:
     if not isinstance(words, str):
         return list(words)
     raise ToolError(Kind.VALIDATION, f"{name} is a list of words; write [{words!r}]")
+
+
+# Functions that yield.
+
+
+def is_generator(function: object) -> bool:
+    """Whether the function, or one that it wraps, has a `yield`."""
+    return is_async_generator(function) or any(map(inspect.isgeneratorfunction, _layers(function)))
+
+
+def is_async_generator(function: object) -> bool:
+    """Whether that `yield` is one of an async function."""
+    return any(map(inspect.isasyncgenfunction, _layers(function)))
+
+
+def _layers(function: object) -> tuple[object, ...]:
+    """The function, what it wraps, and the method that an object is called by."""
+    inner = inspect.unwrap(function) if callable(function) else function
+    return function, inner, getattr(type(function), "__call__", None)  # noqa: B004 - its kind is checked, not its existence

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from toolcrib.model.result import Result
@@ -182,6 +182,13 @@ class ClientLink(Protocol):
     async def ask(self, question: Question) -> dict[str, object]:
         """The client's answer; raises ToolError where the client cannot be asked, or does not answer."""
 
+    @property
+    def takes_chunks(self) -> bool:
+        """Whether the client wants what a tool yields before the value is complete."""
+
+    async def chunk(self, value: object) -> None:
+        """Hand the client what the tool yielded, which no schema has judged; waits for a client that reads slowly."""
+
 
 class ToolLink(ClientLink, Protocol):
     """The way to the client as a running tool has it; what runs the tool learns there how long it waits for answers."""
@@ -191,6 +198,9 @@ class ToolLink(ClientLink, Protocol):
 
     def hold_while_asking(self, hold: Callable[[], AbstractContextManager[None]]) -> None:
         """Enter what `hold` makes for as long as questions are open; it may refuse them with a ToolError."""
+
+    async def end_chunks(self) -> None:
+        """Hand over what was held back because it might have been the beginning of a secret."""
 
 
 class ReachesClient:
@@ -278,6 +288,11 @@ class Context(ReachesClient):
     audit: Audit
     room: float = 0.0
     client: ToolLink | None = None
+
+    @property
+    def send_chunk(self) -> Callable[[object], Awaitable[None]] | None:
+        """Takes each item of a tool that yields, as JSON; None where the client does not want them."""
+        return self.client.chunk if self.client is not None and self.client.takes_chunks else None
 
     def _log_name(self) -> str:
         return self.tool.name

@@ -139,7 +139,8 @@ class Function:
     `revive` turns checked JSON arguments into the objects that the signature asks for, `flatten` turns what the function
     returned into JSON or into an `Outcome`, `check` raises ToolError for what can be seen to fail before it runs; None
     means there is nothing to do. `context_parameter` names the parameter that takes the Context. One that `takes_whole` is
-    called as `call(context, arguments)`, as functions are that are registered under a key.
+    called as `call(context, arguments)`, as functions are that are registered under a key. What one `yields` is its value, item
+    by item.
     """
 
     kind = "function"
@@ -152,6 +153,7 @@ class Function:
     flatten: Callable[[object], object] | None = None
     check: Callable[[dict[str, object]], None] | None = None
     takes_whole: bool = False
+    yields: bool = False
 
     def identity(self) -> dict[str, object]:
         """What makes this another function: where it is defined, and its text where that can be read."""

@@ -120,7 +120,7 @@ async def test_common_objects_become_plain_values(run_python):
         ("def main(): return {'a': [1, {2: len}]}", "a[1]['2']: a builtin_function_or_method has no JSON form"),
         ("def main():\n    while True: yield 1", "a generator of more than 100,000 items; return fewer"),
         ("def main(): return range(10 ** 9)", "a range of more than 100,000 items"),
-        ("async def main():\n    while True: yield 1", "an async generator of more than 100,000 items"),
+        ("async def main():\n    while True: yield 1", "a generator of more than 100,000 items"),
         ("def main(): return [1.0, float('nan')]", "[1]: a float of nan has no JSON form; return None or a text"),
         ("def main(): return '\\ud800'", "a str with a lone surrogate has no JSON form"),
         ("def main(): return 10 ** 5000", "integer string conversion"),

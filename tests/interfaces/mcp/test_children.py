@@ -328,6 +328,7 @@ class Listener:
     """A client that hears what it is told, and answers every question."""
 
     can_ask = True
+    takes_chunks = False
 
     def __init__(self) -> None:
         self.heard: list[tuple] = []

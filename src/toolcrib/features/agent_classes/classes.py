@@ -21,6 +21,7 @@ from toolcrib.infra.storage.expiring import KeptResults
 from toolcrib.lib.export_schemas.definitions import to_openai
 from toolcrib.lib.names import function_names
 from toolcrib.lib.presentation import to_text
+from toolcrib.lib.python_declarations import is_generator
 from toolcrib.model.call import Call
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Function, Origin, Tool
@@ -216,6 +217,7 @@ def tool_from(tool: BaseTool) -> Tool:
         answer: object = tool.execute(arguments)
         return await answer if inspect.isawaitable(answer) else answer
 
+    yields = is_generator(kind.execute)
     # The hash covers the author's class, not this wrapper.
     execute.__wrapped__ = kind.execute  # type: ignore[attr-defined]  # functions take attributes
     return Tool(
@@ -223,7 +225,13 @@ def tool_from(tool: BaseTool) -> Tool:
         description=tool.description,
         parameters=parameters,
         bundle=BUNDLE,
-        run=Function(call=execute, is_async=True, flatten=lambda answer: _value_of(answer, tool.name)),
+        run=Function(
+            call=execute,
+            is_async=True,
+            # The value of one that yields is what it yields.
+            flatten=None if yields else lambda answer: _value_of(answer, tool.name),
+            yields=yields,
+        ),
         origin=_origin(kind),
         source_type="BaseTool",
     )

@@ -15,6 +15,7 @@ from toolcrib.features.bundles.index_rows import is_on, row_of
 from toolcrib.features.bundles.other_sources import ALL_ON, kept_of
 from toolcrib.features.bundles.stored_documents import check_slot, read_slot, slot_of
 from toolcrib.lib.names import FUNCTION_NAME, HASH_LETTERS, function_name, slug_of
+from toolcrib.lib.python_declarations import is_async_generator, is_generator
 from toolcrib.model.bundle import Kept
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Entry, Function, Http, Registered, slug_problem, version_problem
@@ -295,7 +296,7 @@ class Lookup:
             return known[2]
         if len(self._bound) >= MAX_KNOWN:
             self._bound.clear()
-        run = Function(call=function, is_async=_is_async(function), takes_whole=True)
+        run = Function(call=function, is_async=_is_async(function), takes_whole=True, yields=is_generator(function))
         self._bound[slot] = (tool, function, replace(tool, run=run))
         return self._bound[slot][2]
 
@@ -326,7 +327,8 @@ def _rank(bundle: Bundle) -> tuple[object, ...]:
 
 
 def _is_async(function: Callable[..., object]) -> bool:
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004 - its kind is checked, not its existence
+    called = (function, getattr(function, "__call__", None))  # noqa: B004 - its kind is checked, not its existence
+    return any(map(inspect.iscoroutinefunction, called)) or is_async_generator(function)
 
 
 class Reason(NamedTuple):

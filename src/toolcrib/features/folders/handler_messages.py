@@ -15,6 +15,7 @@ from toolcrib.infra.programs import WORDS_OF_THE_PLATFORM, refuse_changed_files
 from toolcrib.infra.programs.child_channel import ClientRequests, is_asked, is_told
 from toolcrib.lib.documents import check_plain
 from toolcrib.lib.javascript_error import log_fields, name_class, tell_all
+from toolcrib.lib.json_values import joins_text
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.result import Intent, Outcome
 from toolcrib.model.tool import Handler
@@ -89,6 +90,8 @@ class HandlerService:
             "tool": {"id": tool.name, "version": tool.version, "idempotent": tool.idempotent},
             "session": self._session(),
             "voice": context.mode == VOICE,
+            "streams": context.send_chunk is not None,
+            "joinsText": joins_text(tool.output_schema),
         }
 
     async def answer(self, message: Mapping[str, object]) -> dict[str, object] | None:
@@ -111,6 +114,10 @@ class HandlerService:
         if number is None:
             return None
         return {"ask": number, "ok": True, **({} if value is None else {"value": value})}
+
+    async def chunk(self, message: Mapping[str, object]) -> None:
+        """Hand the client what the handler yielded; raises ToolError for too much."""
+        await self._requests.chunk(message)
 
     async def slow_down(self) -> None:
         """Count one message; a handler that sends too many waits until the host reads on."""

@@ -33,6 +33,8 @@ LOADERS = frozenset({"import_module", "__import__", "run_path", "spec_from_file_
 EXECUTE = "execute"
 # What Node adds to the path of a require.
 ENDINGS = ("", ".js", ".mjs", ".cjs", ".json", ".node", "/index.js", "/index.cjs")
+# A function, and one that yields.
+FUNCTIONS = frozenset({"function_declaration", "generator_function_declaration"})
 NO_JAVASCRIPT_EXPORT = "exports no `execute`; write `export async function execute({ args, context }) { … }`"
 NO_PYTHON_FUNCTION = "has no function `execute`; write `async def execute(args, context):`"
 POSITIONAL = 2
@@ -226,7 +228,7 @@ def _is_module_export(statement: Node) -> bool:
 
 def _declared(declaration: Node) -> list[str]:
     """The names that a declaration gives to functions and values."""
-    if declaration.type == "function_declaration":
+    if declaration.type in FUNCTIONS:
         return [_spelled(_field(declaration, "name"))]
     if declaration.type not in {"lexical_declaration", "variable_declaration"}:
         return []

@@ -22,6 +22,7 @@ from toolcrib.infra.programs import (
     show_seconds,
     tail_of,
 )
+from toolcrib.infra.programs.child_channel import is_chunk
 from toolcrib.infra.programs.executables import NODE, basic_variables, search_path
 from toolcrib.infra.programs.node_runtime import refuse_without_proxy, version_of
 from toolcrib.infra.sandbox import child
@@ -297,6 +298,13 @@ class Worker:
         self, said: dict[str, object], lines: Lines, service: HandlerService, sending: set[asyncio.Task[None]]
     ) -> None:
         """Serve one request of the handler; messages are sent in the background."""
+        if is_chunk(said):
+            try:
+                await service.chunk(said)
+            except ToolError as refusal:
+                self.end(refusal)
+                raise
+            return
         await service.slow_down()
         if "ask" not in said:
             await service.answer(said)

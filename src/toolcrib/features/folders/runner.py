@@ -28,11 +28,12 @@ from toolcrib.infra.programs import (
     to_error,
     to_outcome,
 )
-from toolcrib.infra.programs.child_channel import ChildClock, is_told
+from toolcrib.infra.programs.child_channel import ChildClock, is_chunk, is_told
 from toolcrib.infra.programs.executables import basic_variables
 from toolcrib.infra.programs.observed_effects import EffectRecorder, lead_out
 from toolcrib.infra.sandbox.host import kill_time
 from toolcrib.infra.sandbox.jobs import READ, WRITE, PythonFile, build_policy, python_runtime
+from toolcrib.lib.json_values import joins_text
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.result import Outcome
 from toolcrib.model.tool import Convention, Handler
@@ -169,7 +170,9 @@ class PythonHandler:
         if context is None:
             raise ToolError(Kind.INTERNAL, f"{tool.name} runs only in a call")
         service, asked = HandlerService(tool, context), time.monotonic()
-        job = self._job({"args": arguments, "context": service.facts()})
+        job = replace(
+            self._job({"args": arguments, "context": service.facts()}), streams=context.send_chunk is not None
+        )
         await self._look_at_files(job)
         # The sandbox probe before the first job does not count against the timeout.
         deadline = kill_time(context.deadline, context.room) + time.monotonic() - asked
@@ -193,6 +196,7 @@ class PythonHandler:
             environment=basic_variables(self._tool.requires, self._workspace_policy),
             channel=True,
             files=self._files,
+            joins_text=joins_text(self._tool.output_schema),
         )
 
     async def _look_at_files(self, job: PythonFile) -> None:
@@ -236,9 +240,17 @@ async def serve(service: HandlerService, lines: Lines) -> None:
         finally:
             slots.release()
 
+    refusal: ToolError | None = None
     try:
         async with asyncio.TaskGroup() as group:
             while (message := await lines.read()) is not None:
+                if is_chunk(message):
+                    try:
+                        await service.chunk(message)
+                    except ToolError as problem:
+                        refusal = problem
+                        break
+                    continue
                 await service.slow_down()
                 if is_told(message):
                     # In the order in which the handler told it, so not in a task of its own.
@@ -248,6 +260,8 @@ async def serve(service: HandlerService, lines: Lines) -> None:
                 group.create_task(answer(message))
     finally:
         service.close()
+    if refusal is not None:
+        raise refusal  # which ends the handler
     if lines.problem:
         # Messages were lost, so the call must not look like a success.
         reason = f"a handler said something that cannot be read: {lines.problem}; its process was killed"

@@ -15,7 +15,7 @@ from toolcrib.features.functions.decorators import MARK, functions_among, is_too
 from toolcrib.features.functions.hints import HintError, HintReader
 from toolcrib.features.functions.values import Field, NotJSON, as_default, read_record, write_answer
 from toolcrib.lib.json_values import ConversionError
-from toolcrib.lib.python_declarations import read_docstring, read_options
+from toolcrib.lib.python_declarations import is_async_generator, is_generator, read_docstring, read_options
 from toolcrib.lib.schema import check_parameters, check_schema
 from toolcrib.model.call import Context
 from toolcrib.model.errors import Kind, ToolError
@@ -39,6 +39,8 @@ if typing.TYPE_CHECKING:
 MAX_MESSAGE = 500
 UNREADABLE = (NameError, AttributeError, SyntaxError, TypeError, ValueError)
 AWAITABLES = frozenset({abc.Awaitable, abc.Coroutine})
+STREAMS = frozenset({abc.AsyncIterator, abc.AsyncIterable, abc.AsyncGenerator})
+ITERATORS = frozenset({abc.Iterator, abc.Generator, *STREAMS})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,6 +60,7 @@ class Answer:
     schema: Schema | None
     flatten: Callable[[object], object] | None
     is_async: bool
+    yields: bool
 
 
 def read_hints(function: Callable[..., object], place: str) -> dict[str, object]:
@@ -130,25 +133,28 @@ def read_answer(
     function: Callable[..., object], hints: Mapping[str, object], place: str, given: Schema | None = None
 ) -> Answer:
     """The schema of the return value; None without a hint, or for `Any`."""
-    if inspect.isasyncgenfunction(function):
-        message = f"{place}: an async generator has no single answer; collect its items and return a list"
-        raise ToolError(Kind.VALIDATION, message)
     hint = hints.get("return", typing.Any)
     # A wrapper may be plain and what it wraps async; the runner looks at what it really returns.
     is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(inspect.unwrap(function))
+    is_async = is_async or is_async_generator(function)
     if typing.get_origin(hint) in AWAITABLES:
         hint, is_async = typing.get_args(hint)[-1], True
+    made = typing.get_origin(hint) or hint
+    yields = is_generator(function) or made in ITERATORS
+    if made in STREAMS:
+        # The value is the list of what it yields.
+        hint, is_async = list[typing.get_args(hint)[:1] or (typing.Any,)], True  # type: ignore[misc]  # made of a hint
     if given is not None:
         check_schema(given, f"{place}: output_schema")
-        return Answer(schema=given, flatten=write_answer, is_async=is_async)
+        return Answer(schema=given, flatten=write_answer, is_async=is_async, yields=yields)
     reader = HintReader("serialization")
     try:
         shape = reader.read(None if hint is typing.NoReturn else hint)
     except HintError as error:
         raise ToolError(Kind.VALIDATION, f"{place}: the answer: {error}") from None
     schema = {**shape.schema, "$defs": reader.definitions} if reader.definitions else shape.schema
-    needs_work = not shape.plain or inspect.isgeneratorfunction(function)
-    return Answer(schema=schema or None, flatten=write_answer if needs_work else None, is_async=is_async)
+    flatten = write_answer if yields or not shape.plain else None
+    return Answer(schema=schema or None, flatten=flatten, is_async=is_async, yields=yields)
 
 
 def _parameters(function: Callable[..., object], place: str) -> list[inspect.Parameter]:
@@ -265,6 +271,7 @@ def tool_of(function: object) -> Tool:
                 context_parameter=inputs.context_parameter,
                 revive=inputs.revive,
                 flatten=answer.flatten,
+                yields=answer.yields,
             ),
             origin=origin,
             warnings=warnings,

@@ -2,27 +2,37 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 import threading
 import types
 from functools import partial
 from typing import TYPE_CHECKING
 
+import orjson
+
+from toolcrib.lib.json_values import MAX_ITEMS, ConversionError, joins_text, to_json
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Function, Registered
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
+    from typing import Any
 
     from toolcrib.model.call import Call, Context
     from toolcrib.model.tool import Tool
 
     Run = Callable[[dict[str, object], Context | None], object]
+    Push = Callable[[object], object]
 
 logger = logging.getLogger("toolcrib.runners")
 
 MAX_THREADS = 64
+# The most that a function may yield in all.
+MAX_BYTES = 64_000_000
+# So many turns of the event loop lie between a chunk and the socket of the client that it is for.
+LOOP_TURNS = 6
 
 
 class BoundFunction:
@@ -30,7 +40,7 @@ class BoundFunction:
 
     def __init__(self, function: Function, run: Run) -> None:
         self.is_async = function.is_async or function.thread
-        self.wants_context = function.takes_whole or function.context_parameter is not None
+        self.wants_context = function.takes_whole or function.context_parameter is not None or function.yields
         self.checks = function.check is not None
         self._check = function.check
         is_bare = not (function.thread or self.wants_context or function.revive or function.flatten)
@@ -59,15 +69,20 @@ class FunctionRunner:
         if not isinstance(tool.run, Function):
             raise ToolError(Kind.EXECUTOR_NOT_FOUND, f"{tool.name} is not a function")
         function = tool.run
+        in_thread = function.thread and not function.is_async
+        if function.yields:
+            generator = GeneratorCall(_starter(function), function, tool)
+            run = self._in_thread(_pushing(generator), tool.name) if in_thread else generator.run
+            return BoundFunction(function, run)
         run = _caller(function)
-        if function.thread and not function.is_async:
-            run = self._in_thread(run, tool.name)
-        return BoundFunction(function, run)
+        return BoundFunction(function, self._in_thread(lambda _: run, tool.name) if in_thread else run)
 
     async def close(self) -> None:
         """Threads that were given up at their time limit are daemons and end with the process."""
 
-    def _in_thread(self, run: Run, name: str) -> Run:
+    def _in_thread(self, make: Callable[[asyncio.AbstractEventLoop], Run], name: str) -> Run:
+        """Run in a thread what `make` gives for the event loop of the call."""
+
         async def run_in_thread(arguments: dict[str, object], context: Context | None) -> object:
             if not self._threads.acquire(blocking=False):
                 message = f"all {self._max_threads} threads are taken; call again later"
@@ -75,6 +90,7 @@ class FunctionRunner:
             import asyncio
 
             loop = asyncio.get_running_loop()
+            run = make(loop)
             done: asyncio.Future[object] = loop.create_future()
 
             def work() -> None:
@@ -118,17 +134,8 @@ def _settle(done: asyncio.Future[object], answer: object, failure: BaseException
 
 def _caller(function: Function) -> Run:
     """The function behind `run(arguments, context)`, with only the steps that it needs."""
-    call, revive, flatten, parameter = function.call, function.revive, function.flatten, function.context_parameter
-    if function.takes_whole:
-        return lambda arguments, context: call(context, arguments)
-    if revive is None and flatten is None and parameter is None:
-        return lambda arguments, _: call(**arguments)
-
-    def prepared(arguments: dict[str, object], context: Context | None) -> object:
-        objects = arguments if revive is None else revive(arguments)
-        return call(**objects) if parameter is None else call(**objects, **{parameter: context})
-
-    if flatten is None:
+    flatten, prepared = function.flatten, _starter(function)
+    if flatten is None or function.takes_whole:
         return prepared
     if function.is_async:
 
@@ -138,3 +145,166 @@ def _caller(function: Function) -> Run:
 
         return flattened
     return lambda arguments, context: flatten(prepared(arguments, context))
+
+
+def _starter(function: Function) -> Run:
+    """What calls the function with the objects that its signature asks for."""
+    call, revive, parameter = function.call, function.revive, function.context_parameter
+    if function.takes_whole:
+        return lambda arguments, context: call(context, arguments)
+    if revive is None and parameter is None:
+        return lambda arguments, _: call(**arguments)
+
+    def start(arguments: dict[str, object], context: Context | None) -> object:
+        objects = arguments if revive is None else revive(arguments)
+        return call(**objects) if parameter is None else call(**objects, **{parameter: context})
+
+    return start
+
+
+def _pushing(generator: GeneratorCall) -> Callable[[asyncio.AbstractEventLoop], Run]:
+    """Read a generator in a thread, which blocks while the client of the call is slower than it."""
+
+    def make(loop: asyncio.AbstractEventLoop) -> Run:
+        import asyncio
+
+        def run(arguments: dict[str, object], context: Context | None) -> object:
+            send = None if context is None else context.send_chunk
+
+            def push(item: object) -> None:
+                if send is not None:
+                    asyncio.run_coroutine_threadsafe(_sent(send, item), loop).result()
+
+            return generator.run_in_thread(arguments, context, push)
+
+        return run
+
+    return make
+
+
+async def _sent(send: Callable[[object], Awaitable[None]], item: object) -> None:
+    await send(item)
+
+
+# Functions that yield: all of it is their value, and a client that reads along gets each item at once.
+
+
+class GeneratorCall:
+    """Starts a function that yields, and reads it to its end.
+
+    `start` calls the function. Where it yields to a client, `read` waits for the client between two items; `read_here` is for
+    code that must not wait, and hands items to `push` if there is one.
+    """
+
+    def __init__(self, start: Run, function: Function, tool: Tool) -> None:
+        self._start = start
+        self._flatten = function.flatten
+        self._must_wait = function.is_async
+        self._joins = joins_text(tool.output_schema)
+
+    def run(self, arguments: dict[str, object], context: Context | None) -> object:
+        """Read it here and now, or return what does, where there is something to wait for."""
+        send = None if context is None else context.send_chunk
+        if self._must_wait or send is not None:
+            return self.read(self._start(arguments, context), send)
+        return self._finish(self.read_here(self._start(arguments, context)))
+
+    def run_in_thread(self, arguments: dict[str, object], context: Context | None, push: Push | None) -> object:
+        """Read it in a thread, which may block; `push` hands an item over."""
+        return self._finish(self.read_here(self._start(arguments, context), push))
+
+    async def read(self, answer: Any, send: Callable[[object], Awaitable[None]] | None) -> object:
+        """The value of what a function returned: everything that it yields, or the answer itself if it yields nothing."""
+        while inspect.isawaitable(answer):
+            answer = await answer
+        if not hasattr(type(answer), "__anext__") and not hasattr(type(answer), "__next__"):
+            return self._finish(answer)
+        items = _Items(self._joins)
+        try:
+            if hasattr(type(answer), "__anext__"):
+                async for item in answer:
+                    made = items.add(item)
+                    if send is not None:
+                        await send(made)
+            else:
+                for item in answer:
+                    made = items.add(item)
+                    if send is not None:
+                        await send(made)
+                        await _let_others_run()
+        finally:
+            # A generator that was left in the middle cleans up now, and not when it is collected as garbage.
+            if hasattr(answer, "aclose"):
+                await answer.aclose()
+            elif hasattr(answer, "close"):
+                answer.close()
+        return self._finish(items.value)
+
+    def read_here(self, answer: Any, push: Push | None = None) -> object:
+        """The same for a plain generator, without waiting."""
+        if not hasattr(type(answer), "__next__"):
+            return answer
+        items = _Items(self._joins)
+        try:
+            for item in answer:
+                made = items.add(item)
+                if push is not None:
+                    push(made)
+        finally:
+            if hasattr(answer, "close"):
+                answer.close()
+        return items.value
+
+    def _finish(self, value: object) -> object:
+        return value if self._flatten is None else self._flatten(value)
+
+
+class _Items:
+    """What a generator has yielded so far, as JSON."""
+
+    def __init__(self, joins: bool) -> None:  # noqa: FBT001 - it is all there is to say
+        self._joins = joins
+        self._made: list[object] = []
+        self._bytes = 0
+
+    def add(self, item: object) -> object:
+        """Keep an item; returns its JSON. Raises ToolError for what has none, and for too many."""
+        try:
+            if len(self._made) == MAX_ITEMS:
+                raise ConversionError(f"a generator of more than {MAX_ITEMS:,} items; return fewer")
+            try:
+                made = to_json(item)
+            except ConversionError as problem:
+                raise problem.at(len(self._made)) from None
+            self._bytes += _size(made)
+            if self._bytes > MAX_BYTES:
+                raise ConversionError(f"a generator of more than {MAX_BYTES:,} bytes; return less")
+        except ConversionError as problem:
+            message = f"it returned what has no JSON form: {problem}"
+            raise ToolError(Kind.OUTPUT_INVALID, message, partial_side_effects=True) from problem
+        self._made.append(made)
+        return made
+
+    @property
+    def value(self) -> object:
+        """The list of the items; their text joined, where the tool promises a text and yielded nothing else."""
+        if self._joins and all(isinstance(item, str) for item in self._made):
+            return "".join(map(str, self._made))
+        return self._made
+
+
+async def _let_others_run() -> None:
+    """Let the event loop send what was yielded: a plain generator holds it while it works on the next item."""
+    import asyncio
+
+    for _ in range(LOOP_TURNS):
+        await asyncio.sleep(0)
+
+
+def _size(made: object) -> int:
+    if isinstance(made, str):
+        return len(made)
+    try:
+        return len(orjson.dumps(made))
+    except TypeError:  # a whole number that is longer than 64 bits, which the check of the output refuses
+        return 0

@@ -45,7 +45,6 @@ DECORATORS = frozenset({"toolcrib.tool", "toolcrib.features.functions.decorators
 OPTIONS = (
     *(
         "name",
-        "title",
         "description",
         "version",
         "requires",
@@ -57,7 +56,6 @@ OPTIONS = (
         "tags",
     ),
     *("timeout", "thread", "latency_budget_ms", "calls_per_minute", "retry", "cost", "parameters", "output_schema"),
-    "icons",
 )
 KINDS: dict[str, type] = {
     **dict.fromkeys(("confirm", "idempotent", "thread"), bool),

@@ -16,6 +16,7 @@ from toolcrib.infra.programs import (
 )
 from toolcrib.infra.sandbox.host import kill_time
 from toolcrib.infra.sandbox.jobs import PythonFile, build_policy, python_runtime
+from toolcrib.lib.json_values import joins_text
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Script
 
@@ -115,6 +116,8 @@ class _BoundFile:
             project=self._workspace,
             files=package_files(script),
             channel=context is not None and context.client is not None,
+            streams=context is not None and context.send_chunk is not None,
+            joins_text=joins_text(self._tool.output_schema),
         )
         if script.files:
             await refuse_changed_package(self._tool, script, self._sandbox, job)

@@ -92,7 +92,8 @@ class Order:
 
     `run` is `tool.run`, and `chain.config` what its authors configured, verbatim but merged. `values` are the names that
     the platform knows (request_id, version, tool_version, slug, tool_id, bundle_id, client_id, now). `variable` gives a
-    variable of the host, None if it is not set, and raises CAPABILITY_MISSING for one that was not granted to this tool.
+    variable of the host, None if it is not set, and raises CAPABILITY_MISSING for one that was not granted to this tool. What
+    the tool yields or prints is handed to the client at once where it `streams`.
     """
 
     tool: Tool
@@ -101,6 +102,7 @@ class Order:
     arguments: Mapping[str, object]
     values: Mapping[str, object]
     variable: Callable[[str], str | None]
+    streams: bool = False
 
     @property
     def is_primitive(self) -> bool:

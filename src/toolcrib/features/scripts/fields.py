@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from toolcrib.features.scripts.metadata import name_type, warn_of_strangers
 from toolcrib.features.scripts.schemas import Declared, read_schemas
 from toolcrib.lib.http_syntax import parse_hosts
-from toolcrib.lib.icons import ICONS, read_icons
 from toolcrib.lib.names import is_capability
 from toolcrib.lib.positions import SHOWN
 from toolcrib.lib.system_tools import FILESYSTEM, HTTP_CLIENT, PRIMITIVE, SUBPROCESS
@@ -409,9 +408,9 @@ def _cost(report: Report) -> Cost | None:
 
 
 def _config(report: Report) -> Mapping[str, object]:
-    """The config as written, with the short forms `args` and `stdin`; refuses only what no executor accepts."""
+    """The config as written, with the short forms `args`, `stdin` and `stream`; refuses only what no executor accepts."""
     config = dict(_mapping(report, "config") or {})
-    for name in ("args", "stdin"):
+    for name in ("args", "stdin", "stream"):
         if name in report.fields and name in config:
             report.refuse((name,), f"stands in config too; write it once, as config: {{{name}: …}}")
         elif name in report.fields:
@@ -434,6 +433,11 @@ def _config(report: Report) -> Mapping[str, object]:
     if not isinstance(config.get("stdin", ""), str):
         at = ("stdin",) if "stdin" in report.fields else ("config", "stdin")
         report.refuse(at, f'must be text, not {name_type(config["stdin"])}; write the argument it is: "{{text}}"')
+    if not isinstance(config.get("stream", False), bool):
+        at = ("stream",) if "stream" in report.fields else ("config", "stream")
+        report.refuse(
+            at, f"must be true or false, not {name_type(config['stream'])}; true has each printed line count at once"
+        )
     return config
 
 
@@ -477,8 +481,6 @@ def _metadata(report: Report) -> Mapping[str, object]:
     for name in SWITCHES:
         if not isinstance(written.get(name, False), bool):
             report.refuse(("metadata", name), f"must be true or false, not {name_type(written[name])}")
-    for at, problem in read_icons(written.get(ICONS))[1]:
-        report.warn(("metadata", *at), f"{problem}; it is not shown")
     return written
 
 

@@ -25,6 +25,7 @@ from toolcrib.infra.sandbox.jobs import (
 )
 from toolcrib.lib.command_arguments import SHELLS, as_text, check_words, spell
 from toolcrib.lib.command_line import COMMAND_LINE, Words, check_stdin, command_words
+from toolcrib.lib.json_values import joins_text
 from toolcrib.lib.system_tools import RUNTIME, is_ours
 from toolcrib.lib.templates import Name, Text, compile_template, look_up_in
 from toolcrib.model.errors import Kind, ToolError
@@ -45,6 +46,7 @@ ARGUMENTS = "args"
 VARIABLES = "env"
 FOLDER = "cwd"
 INPUT = "stdin"
+STREAM = "stream"
 FUNCTION = "function"
 # What a runtime may name in its words.
 TOOL_PATH, PARAMS_JSON, PROJECT_PATH = "tool_path", "params_json", "project_path"
@@ -298,7 +300,12 @@ class Slots:
         order = self._order
         if order.run.script is not None and is_node_function(order.run.script):
             how = order.run.config.get(FUNCTION)
-            call = {**(how if isinstance(how, dict) else {}), "arguments": dict(order.arguments)}
+            call = {
+                **(how if isinstance(how, dict) else {}),
+                "arguments": dict(order.arguments),
+                "streams": order.streams,
+                "joinsText": joins_text(order.tool.output_schema),
+            }
             return Words(words=(), stdin=check_stdin(json.dumps(call, ensure_ascii=False)))
         described = order.run.config.get(COMMAND_LINE)
         if isinstance(described, dict):

@@ -17,6 +17,7 @@ from toolcrib.features.scripts.program import (
     ARGUMENTS,
     CALLS,
     COMMAND,
+    STREAM,
     Programs,
     Slots,
     is_node_function,
@@ -41,12 +42,14 @@ from toolcrib.infra.programs.child_channel import ChildClock, serve_calls
 from toolcrib.infra.programs.executables import Commands, basic_variables
 from toolcrib.infra.programs.node_runtime import NAMES, explain
 from toolcrib.infra.programs.observed_effects import EffectRecorder, lead_out
+from toolcrib.infra.programs.printed_lines import PrintedLines, prints_values, read_lines
 from toolcrib.infra.sandbox.host import kill_time
 from toolcrib.infra.sandbox.jobs import Program, PythonFile, build_policy, python_runtime
 from toolcrib.infra.secrets.secret import VariableMasking
 from toolcrib.lib.command_arguments import check_words
 from toolcrib.lib.command_line import Words
 from toolcrib.lib.documents import read_json
+from toolcrib.lib.json_values import joins_text
 from toolcrib.lib.schema import compile_schema
 from toolcrib.lib.system_tools import DOCKER, PYTHON, is_ours
 from toolcrib.model.errors import Kind, ToolError
@@ -121,6 +124,7 @@ class ProcessDriver:
     async def run(self, order: Order, context: Context) -> Outcome:
         """Start the process, wait for its end, and read its output."""
         masking = VariableMasking(order.variable)
+        order = replace(order, streams=context.send_chunk is not None)
         work = self._work(replace(order, variable=masking.variable))
         if context.client is not None and work.removal is None:
             work = replace(work, job=replace(work.job, channel=True))
@@ -180,6 +184,8 @@ class ProcessDriver:
             files=files,
             stdin=line.stdin,
             binding=script.binding,
+            streams=order.streams,
+            joins_text=joins_text(order.tool.output_schema),
         )
 
     async def _until_its_end(self, work: Work, order: Order, context: Context) -> CompletedJob:
@@ -204,13 +210,23 @@ class ProcessDriver:
             recorder = EffectRecorder()
         deadline += await self._look_at_files(job, order)
         clock = ChildClock(context, self._sandbox, deadline)
-        ended = await clock.run(
-            job,
-            _talk(context, recorder) if job.channel else None,
-            max_stdout=MAX_PRINTED_BYTES,
-            max_result=MAX_RESULT_BYTES,
-            proxy=self._proxy(order, deadline + clock.extra_seconds, recorder) if job.policy.network else None,
-        )
+        lines = None
+        if context.send_chunk is not None and _prints_a_stream(order, job):
+            lines = PrintedLines(order.tool, context.send_chunk)
+        try:
+            ended = await clock.run(
+                job,
+                _talk(context, recorder) if job.channel else None,
+                max_stdout=MAX_PRINTED_BYTES,
+                max_result=MAX_RESULT_BYTES,
+                proxy=self._proxy(order, deadline + clock.extra_seconds, recorder) if job.policy.network else None,
+                hear=None if lines is None else lines.feed,
+            )
+            if lines is not None:
+                await lines.finish()
+        finally:
+            if lines is not None:
+                await lines.close()
         return ended if recorder is None else recorder.add_to(ended)
 
     async def _look_at_files(self, job: Job, order: Order) -> float:
@@ -244,14 +260,19 @@ class ProcessDriver:
             logger.warning("container %s could not be removed: %s", removal.argv[-1], tail_of(ended.stderr))
 
 
-def printed_value(tool: Tool, ended: CompletedJob, seconds: float, *, speaks_json: bool = False) -> object:
+def printed_value(
+    tool: Tool, ended: CompletedJob, seconds: float, *, speaks_json: bool = False, streams: bool = False
+) -> object:
     """The text without its last line end, or the JSON it is where the tool promises a shape; raises ToolError.
 
-    A program that `speaks_json` promises nothing, and an object or a list that it prints is its value.
+    A program that `speaks_json` promises nothing, and an object or a list that it prints is its value. Of one that `streams`
+    and promises a list, each line is an item.
     """
     refuse_early_end(tool.name, ended, seconds)
     if ended.exit_code != 0:
         raise _failure(tool, ended)
+    if streams and prints_values(tool) and not ended.stdout_dropped:
+        return read_lines(tool, ended.stdout)
     return _printed(tool, ended, speaks_json=speaks_json)
 
 
@@ -340,7 +361,13 @@ def _value(order: Order, job: Job, ended: CompletedJob, seconds: float) -> objec
         if not printed or _may_be_null(order.tool):
             return value
         return _printed(order.tool, replace(ended, stdout=printed.encode("utf-8", "surrogatepass")))
-    return printed_value(order.tool, ended, seconds, speaks_json=names_the_file(order))
+    streams = _prints_a_stream(order, job)
+    return printed_value(order.tool, ended, seconds, speaks_json=names_the_file(order), streams=streams)
+
+
+def _prints_a_stream(order: Order, job: Job) -> bool:
+    """Whether the tool declares that each line that it prints counts at once."""
+    return order.run.config.get(STREAM) is True and _answers_by_printing(job) and not _is_called(order)
 
 
 def _is_called(order: Order) -> bool:

@@ -4,6 +4,7 @@ A child in a loop meets limits of count, size and time.
 
 {"id": 1, "tool": "name", "arguments": {}}
 {"do": "progress", "progress": 1, "total": 10, "message": "…"}   {"do": "log", "level": "info", "data": …}
+{"do": "chunk", "value": …}   {"id": 1, "do": "end_chunks"}
 {"do": "elicit", "message": "…", "schema": {…}}   {"do": "sample", "messages": […], "maxTokens": 1000}   {"do": "roots"}
 """
 
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("toolcrib.runners")
 
 TOLD = frozenset({"progress", "log"})
+CHUNK, END_CHUNKS = "chunk", "end_chunks"
 ASKED = {"elicit": "elicitation/create", "sample": "sampling/createMessage", "roots": "roots/list"}
 # What the client hears of one call: so much at once, then so much each second. What is above is dropped.
 HEARD_AT_ONCE, HEARD_PER_SECOND = 100, 20.0
@@ -110,6 +112,11 @@ class ClientRequests:
             if self._complaints <= MAX_COMPLAINTS:
                 logger.warning("%s: refused what it told its client: %s", self._context.tool.name, refusal.message)
 
+    async def chunk(self, message: Mapping[str, object]) -> None:
+        """Hand the client what the child yielded, if it wants that; the child waits as long as it takes. Raises ToolError for too much."""
+        if self._context.send_chunk is not None:
+            await self._context.send_chunk(message.get("value"))
+
     async def slow_down(self) -> None:
         """Count one message; a child that sends too many waits here until the host reads on."""
         if not self._read.take():
@@ -118,6 +125,8 @@ class ClientRequests:
     async def ask(self, message: Mapping[str, object]) -> object:
         """The answer of the client; raises ToolError where it cannot be asked, or does not answer."""
         action = str(message.get("do"))
+        if action == END_CHUNKS:
+            return None  # chunks are read in their order, so every one was
         if action not in ASKED:
             raise _refusal(f"{action[:40]!r} is nothing that a client can be told or asked; write {_SHAPES}")
         client = self._context.client
@@ -248,6 +257,11 @@ class ChildClock:
         end_job()
 
 
+def is_chunk(message: Mapping[str, object]) -> bool:
+    """Whether the message is what a child yielded; it needs no answer."""
+    return message.get("do") == CHUNK
+
+
 def is_told(message: Mapping[str, object]) -> bool:
     """Whether the message is one to the client that needs no answer."""
     action = message.get("do")
@@ -297,9 +311,18 @@ def serve_calls(context: Context) -> Callable[[Lines], Awaitable[None]]:
         slot, requests = ParentSlot(), ClientRequests(context)
         slots = asyncio.Semaphore(MAX_AT_ONCE)
         under_way: set[asyncio.Task[None]] = set()
+        refusal: ToolError | None = None
         try:
             async with asyncio.TaskGroup() as group:
                 while (message := await _next_message(lines, slots)) is not None:
+                    if is_chunk(message):
+                        slots.release()
+                        try:
+                            await requests.chunk(message)
+                        except ToolError as problem:
+                            refusal = problem
+                            break
+                        continue
                     if "do" in message:
                         await requests.slow_down()
                     if is_told(message):
@@ -316,6 +339,8 @@ def serve_calls(context: Context) -> Callable[[Lines], Awaitable[None]]:
                     task.cancel()
         finally:
             requests.close()
+        if refusal is not None:
+            raise refusal  # which ends the child
 
     return talk
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
     Talk = Callable[["Lines"], Awaitable[None]]
+    Hear = Callable[[bytes], None]
     Proxy = Callable[[socket.socket], AbstractAsyncContextManager[object]]
     from collections.abc import Callable
 
@@ -38,11 +39,11 @@ _COMPANION_SECONDS = 5.0
 class Attempt:
     """The socket and the pipes of one attempt; the caller must await `end`."""
 
-    def __init__(self, max_stdout: int, max_stderr: int, max_result: int) -> None:
+    def __init__(self, max_stdout: int, max_stderr: int, max_result: int, hear: Hear | None = None) -> None:
         try:
             with contextlib.ExitStack() as opened:
                 self._supervisor_socket = opened.enter_context(contextlib.closing(SupervisorSocket()))
-                self._stdout = opened.enter_context(contextlib.closing(Capture(max_stdout)))
+                self._stdout = opened.enter_context(contextlib.closing(Capture(max_stdout, hear=hear)))
                 self._stderr = opened.enter_context(contextlib.closing(Capture(max_stderr)))
                 self._result = opened.enter_context(
                     contextlib.closing(Capture(max_result, self._supervisor_socket.end))
@@ -331,11 +332,12 @@ def _settle(future: asyncio.Future[None]) -> None:
 
 
 class Capture:
-    """Read a pipe to its end, keep the first bytes and count the rest."""
+    """Read a pipe to its end, keep the first bytes and count the rest; `hear` is called with what is kept."""
 
-    def __init__(self, limit: int, on_overflow: Callable[[], None] | None = None) -> None:
+    def __init__(self, limit: int, on_overflow: Callable[[], None] | None = None, hear: Hear | None = None) -> None:
         self._limit = limit
         self._on_overflow = on_overflow
+        self._hear = hear
         self._loop = asyncio.get_running_loop()
         self.ended = self._loop.create_future()
         self.kept = bytearray()
@@ -356,6 +358,8 @@ class Capture:
             return
         left = self._limit - len(self.kept)
         self.kept += data[:left]
+        if self._hear is not None and left:
+            self._hear(data[:left])
         if len(data) <= left:
             return
         self.dropped += len(data) - left

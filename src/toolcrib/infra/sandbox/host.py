@@ -27,7 +27,7 @@ from toolcrib.model.errors import Kind, ToolError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from toolcrib.infra.sandbox.attempt import Proxy, Talk
+    from toolcrib.infra.sandbox.attempt import Hear, Proxy, Talk
     from toolcrib.infra.sandbox.jobs import CompletedJob, Job, SandboxPolicy
     from toolcrib.infra.sandbox.probe import Report
 
@@ -134,6 +134,7 @@ class Sandbox:
         proxy: Proxy | None = None,
         nested: bool = False,
         extra_seconds: float = 0.0,
+        hear: Hear | None = None,
     ) -> CompletedJob:
         """Run a job until it ends or `deadline` (time.monotonic) passes; no process of it is left when this returns.
 
@@ -141,7 +142,8 @@ class Sandbox:
         deadline. Output beyond a stream's limit is dropped; a result beyond its limit ends the job. `talk` answers on
         the channel of a job that has one, `proxy` accepts the connections of a job with network; both run until the job
         ends. A `nested` job was requested by a running one and shares its slot. With `extra_seconds` a job that has
-        begun may stay that much longer, for a caller that ends it earlier itself.
+        begun may stay that much longer, for a caller that ends it earlier itself. `hear` is called with what the job prints,
+        as far as it is kept.
         """
         job = await self._guard(job)
         if job.policy.network and proxy is None:
@@ -170,7 +172,7 @@ class Sandbox:
         place = contextlib.nullcontext() if nested else self._slots.take(until)
         async with place:
             with self._launchers.use(_OWN if interpreter is None else interpreter.program) as handle:
-                return await self._run(handle, _order_for(job), message, last, limits, talk, proxy)
+                return await self._run(handle, _order_for(job), message, last, limits, talk, proxy, hear)
 
     async def _guard(self, job: Job) -> Job:
         """Complete the policy with the protected files and hook folders that exist now."""
@@ -235,10 +237,11 @@ class Sandbox:
         limits: tuple[int, int, int],
         talk: Talk | None,
         proxy: Proxy | None,
+        hear: Hear | None = None,
     ) -> CompletedJob:
         began = time.monotonic()
         for _ in range(_ATTEMPTS):
-            attempt = Attempt(*limits)
+            attempt = Attempt(*limits, hear=hear)
             try:
                 await _order(handle, attempt, order, until)
                 await attempt.finish(message, until, talk=talk, proxy=proxy)

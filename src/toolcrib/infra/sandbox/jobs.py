@@ -130,7 +130,8 @@ class PythonFile:
     `argv` are command-line arguments for a file that parses its own. `imports` are modules to preload. `interpreter`
     belongs to the file's own environment; None means the one that runs Toolcrib. `project` is the second argument of an
     entry of the convention `params`; None means the file's own folder. `binding` finds the function of the convention
-    `object`. `files` and `stdin` are as in Program.
+    `object`. `files` and `stdin` are as in Program. What a function yields is sent over the channel at once if it `streams`,
+    and is its value as one text if it `joins_text`, else as a list.
     """
 
     path: Path
@@ -148,6 +149,8 @@ class PythonFile:
     files: Mapping[Path, bytes] = field(default_factory=dict)
     stdin: str | None = None
     binding: Mapping[str, object] = field(default_factory=dict)
+    streams: bool = False
+    joins_text: bool = False
 
 
 Job = Program | PythonFile
@@ -226,6 +229,8 @@ def _describe_file(job: PythonFile) -> dict[str, object]:
         "arguments": dict(job.arguments),
         "argv_words": list(job.argv),
         "project": str(job.project or path.parent),
+        "streams": job.streams,
+        "joins_text": job.joins_text,
     }
 
 

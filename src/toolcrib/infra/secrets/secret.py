@@ -12,6 +12,7 @@ import threading
 import traceback
 from typing import TYPE_CHECKING, NoReturn
 
+from toolcrib.infra.secrets.chunk_mask import Beginnings, ChunkMask
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
@@ -101,11 +102,12 @@ class Masking:
         self._values: dict[str, frozenset[str]] = {}
         self._spelled: tuple[str, ...] = ()
         self._patterns: tuple[_Pattern, _Pattern] | None = None
+        self._beginnings = Beginnings(())
         self._changing = threading.Lock()
         self._on_first: Callable[[], None] = lambda: None
 
     def __bool__(self) -> bool:
-        return bool(self._spellings())
+        return bool(self.spelled())
 
     def when_known(self, tell: Callable[[], None]) -> None:
         """Call this as soon as there is a value to mask, at once if there is one."""
@@ -131,11 +133,11 @@ class Masking:
 
     def is_in(self, text: str) -> bool:
         """Whether the text contains anything to mask."""
-        return bool(self._spellings()) and (self._finds(text) or self._is_meant(text))
+        return bool(self.spelled()) and (self._finds(text) or self._is_meant(text))
 
     def hide(self, text: str) -> str:
         """The text with every value masked; only the mask if a value is found behind escapes."""
-        spelled = self._spellings()
+        spelled = self.spelled()
         if not spelled:
             return text
         if self._finds(text):
@@ -145,7 +147,18 @@ class Masking:
 
     def hide_in(self, value: object) -> object:
         """A JSON value with every string masked, including the names of members."""
-        return self._hide_in(value) if self._spellings() else value
+        return self._hide_in(value) if self.spelled() else value
+
+    def beginnings(self) -> Beginnings:
+        """Finds what may be the beginning of a value."""
+        spelled = self.spelled()
+        if self._beginnings.spelled is not spelled:
+            self._beginnings = Beginnings(spelled)
+        return self._beginnings
+
+    def chunks(self) -> ChunkMask:
+        """Masks the chunks of one stream, also across their borders."""
+        return ChunkMask(self, MASK)
 
     def hide_error(self, error: ToolError) -> ToolError:
         """The same error, masked."""
@@ -177,7 +190,7 @@ class Masking:
             return [self._hide_in(item) for item in value]
         return value
 
-    def _spellings(self) -> tuple[str, ...]:
+    def spelled(self) -> tuple[str, ...]:
         """All spellings, after a look at what was stored meanwhile."""
         self.add(*self._stored())
         return self._spelled

@@ -425,6 +425,7 @@ class TerminalLink:
     """Shows progress in one line that is written over, and messages of the log in lines of their own; it asks no questions."""
 
     can_ask = False
+    takes_chunks = False
 
     def __init__(self) -> None:
         self._shows_progress = False
@@ -446,6 +447,9 @@ class TerminalLink:
     async def ask(self, question: Question) -> dict[str, object]:
         """Refuse: there is a person, but no form to ask it with."""
         raise cannot_ask(question.method)
+
+    async def chunk(self, value: object) -> None:
+        """Nothing: chunks are events of `--stream`."""
 
     def clear(self) -> None:
         """Remove the line of progress, so that the result stands alone."""

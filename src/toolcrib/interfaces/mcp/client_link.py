@@ -8,6 +8,8 @@ import threading
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol, cast
 
+import orjson
+
 from toolcrib.interfaces.mcp.messages import Code, ProtocolError, write_notification, write_request
 from toolcrib.lib.hidden_text import show_hidden, show_hidden_in
 from toolcrib.lib.schema import accepts
@@ -31,6 +33,8 @@ MAX_QUESTIONS = 16
 MAX_QUESTIONS_BY_CALLER = 32
 MAX_TOKEN_LETTERS = 256
 MAX_KEY_LETTERS = 128
+# More of a chunk is in the result.
+MAX_CHUNK_LETTERS = 2_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -72,7 +76,15 @@ class RequestLink:
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
         self._numbers = itertools.count(1)
+        # How many chunks were sent as figures of progress; none, once the tool gives figures of its own.
+        self._chunks = 0
+        self._has_figures = False
         self.attach(peer, request, outlet)
+
+    @property
+    def takes_chunks(self) -> bool:
+        """Whether the client wants to hear of progress, which is the only way to it before the result."""
+        return self._token is not None
 
     @property
     def can_ask(self) -> bool:
@@ -89,8 +101,22 @@ class RequestLink:
 
     def progress(self, progress: float, total: float | None, message: str) -> None:
         """Send a figure, if the client gave a token for it."""
-        if self._token is None:
+        self._has_figures = True
+        # Figures have to grow, and those of chunks may be further on.
+        if self._token is None or (self._chunks and progress <= self._chunks):
             return
+        self._send_figure(progress, total, message)
+
+    async def chunk(self, value: object) -> None:
+        """Send a chunk as the message of a figure: clients show it to their users, and never to a model as the result."""
+        if self._token is None or self._has_figures:
+            return
+        self._chunks += 1
+        text = value if isinstance(value, str) else orjson.dumps(value).decode()
+        self._send_figure(self._chunks, None, text[:MAX_CHUNK_LETTERS])
+        await asyncio.sleep(0)  # the loop writes it, before a tool that never waits yields the next one
+
+    def _send_figure(self, progress: float, total: float | None, message: str) -> None:
         params: Params = {"progressToken": self._token, "progress": progress}
         if total is not None:
             params["total"] = total

@@ -74,6 +74,8 @@ async def test_a_handler_is_told_who_calls_which_tool_it_is_and_how_the_session_
         "tool": {"id": "ignore_user", "version": "2.1.0", "idempotent": True},
         "session": {"isActive": True, "toolsVersion": "1.0.12345678", "state": {"offences": {"count": 2}}},
         "voice": False,
+        "streams": False,
+        "joinsText": False,
     }
 
 

@@ -7,6 +7,7 @@ const fs = require("node:fs");
 const path = require("node:path");
 const url = require("node:url");
 const { loadHandler } = require("./modules.cjs");
+const { chunk, endChunks } = require("./rye.cjs");
 
 const MAX_ITEMS = 100_000;
 const MAX_DEPTH = 100;
@@ -90,7 +91,7 @@ function plain(value, place, seen) {
   return Object.fromEntries(entries.map(([key, item]) => [key, plain(item, `${place}.${key}`, inner)]));
 }
 
-// A generator, async or not, becomes the list of what it yields.
+// A generator, async or not, becomes the list of what it yields; a client that reads along gets each item at once.
 async function collected(value) {
   if (value === null || typeof value !== "object" || typeof value.next !== "function") return value;
   const items = [];
@@ -98,8 +99,10 @@ async function collected(value) {
   for await (const item of value) {
     items.push(item);
     if (items.length > MAX_ITEMS) throw new Unwritable(`it yields more than ${MAX_ITEMS} values`);
+    if (order.streams) await chunk(item === undefined ? null : plain(item, `the result[${items.length - 1}]`, []));
   }
-  return items;
+  if (order.streams) await endChunks();
+  return order.joinsText && items.every((item) => typeof item === "string") ? items.join("") : items;
 }
 
 function bind() {

@@ -9,6 +9,7 @@ const { Socket } = require("node:net");
 const { loadHandler } = require("./modules.cjs");
 
 const MAX_VALUE_BYTES = 8_000_000;
+const MAX_ITEMS = 100_000;
 const MAX_PRINTED = 65_536;
 const MAX_PRINTED_BYTES = 131_072;
 const MAX_TEXT = 4_000;
@@ -28,6 +29,7 @@ const NativePromise = Promise;
 const NativeError = Error;
 const NativeTypeError = TypeError;
 const isArray = Array.isArray;
+const { asyncIterator, iterator } = Symbol;
 const unbound = Function.prototype.call.bind.bind(Function.prototype.call);
 const indexOf = unbound(String.prototype.indexOf);
 const startsWith = unbound(String.prototype.startsWith);
@@ -73,6 +75,8 @@ function begin({ call: id, args, context: facts }) {
   const call = { id, isOver: false, stdout: "", stderr: "" };
   current = call;
   const context = contextOf(call, facts);
+  call.streams = facts.streams === true;
+  call.joinsText = facts.joinsText === true;
   // One object for both ways of taking it: `execute({ args, context })` and `execute(context)` with the arguments inside.
   const given = { args, context, ...context };
   // The host is notified before the handler runs: a call that did not begin may be given to another process.
@@ -83,10 +87,50 @@ function begin({ call: id, args, context: facts }) {
 
 async function run(call, given) {
   try {
-    finish(call, valueOf(await execute(given)));
+    const answer = await execute(given);
+    finish(call, isGenerator(answer) ? await read(call, answer) : valueOf(answer));
   } catch (problem) {
     finish(call, `"thrown":${describe(problem)}`);
   }
+}
+
+function isGenerator(answer) {
+  if (typeof answer !== "object" || answer === null || typeof answer.next !== "function") return false;
+  return typeof answer[asyncIterator] === "function" || typeof answer[iterator] === "function";
+}
+
+// The response of a handler that yields is what it yields; a client that reads along gets each item at once.
+async function read(call, answer) {
+  let joined = call.joinsText ? "" : undefined;
+  let items = "";
+  let size = 0;
+  let count = 0;
+  try {
+    for (;;) {
+      const { done, value } = await answer.next();
+      if (done) break;
+      const json = toJson(await value);
+      if (json === undefined) return `"unsendable":${stringify(nameOf(value))}`;
+      size += byteLength(json);
+      count += 1;
+      if (size > MAX_VALUE_BYTES || count > MAX_ITEMS) return '"tooLong":true';
+      items += count === 1 ? json : `,${json}`;
+      joined = joined !== undefined && typeof value === "string" ? joined + value : undefined;
+      if (call.streams && !call.isOver) await sent(`{"call":${call.id},"do":"chunk","value":${json}}\n`);
+    }
+  } catch (problem) {
+    const reason = textOf(() => problem.message);
+    if (reason === HALF) return whyUnsendable(reason);
+    throw problem;
+  } finally {
+    if (typeof answer.return === "function") await answer.return();
+  }
+  return `"value":{"ok":true,"data":${joined === undefined ? `[${items}]` : toJson(joined)}}`;
+}
+
+// Written to the host: a handler that yields faster than the host reads waits.
+function sent(line) {
+  return new NativePromise((resolve) => send(channel, line, resolve));
 }
 
 function finish(call, answer) {

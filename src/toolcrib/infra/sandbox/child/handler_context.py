@@ -54,6 +54,10 @@ class HandlerSession:
         self._facts = facts
         self._line = _Line(channel)
 
+    def chunk(self, value: object) -> None:
+        """Hand the client what the handler yielded; blocks while the client is slower."""
+        self._line.tell({"do": "chunk", "value": value})
+
     def __enter__(self) -> Facts:
         facts, line = self._facts, self._line
         session = Facts({**facts["session"], "state": MappingProxyType(facts["session"]["state"])})

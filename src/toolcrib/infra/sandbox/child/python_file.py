@@ -19,6 +19,7 @@ import site
 import sys
 import threading
 import time
+import types
 
 from toolcrib.infra.channel import MAX_NAMES, is_harmless
 from toolcrib.infra.sandbox.child import framework_object, handler_context, script_channel
@@ -86,7 +87,7 @@ def rehearse() -> None:
     code = b"import os, sys\n\ndef main(**arguments):\n    return arguments\n"
     exec(compile(code, "rehearsal", "exec", dont_inherit=True), space)  # noqa: S102 - our own code
     json.loads(_to_text({"value": to_json(space["main"](text="rehearsal", number=1.5, items=[None, True]))}))
-    script_channel.make_module(None)
+    script_channel.make_module(script_channel.open_caller(None))
 
 
 def _end(exit_code: int) -> NoReturn:
@@ -113,7 +114,11 @@ def _prepare(job: dict[str, Any]) -> None:
     os.environ.update(job["environment"])
     if "TZ" in os.environ:
         time.tzset()
-    sys.modules["rye"] = script_channel.make_module(_channel(job) if job["convention"] not in _TALKERS else None)
+    caller = script_channel.open_caller(_channel(job) if job["convention"] not in _TALKERS else None)
+    sys.modules["rye"] = script_channel.make_module(caller)
+    if job["streams"] and job["convention"] not in _TALKERS:
+        job["chunk"], job["end_chunks"] = caller.chunk, caller.end_chunks
+        sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # it is a file, which the worker opened
     if job["convention"] == "handler":
         handler_context.offer_imports(job["cwd"])
     elif "python" in job:  # an environment of its own, which has no Toolcrib
@@ -163,8 +168,8 @@ def _call(job: dict[str, Any], code: bytes) -> object:
     if job["convention"] == "handler":
         return _converse(function, Source(module, code), job)
     if job["convention"] == "params":
-        return _settle(call_with_params(function, arguments, Source(module, code), job))
-    return _settle(call_by_name(function, arguments, Source(module, code), job))
+        return _settle(call_with_params(function, arguments, Source(module, code), job), job)
+    return _settle(call_by_name(function, arguments, Source(module, code), job), job)
 
 
 def _call_object(job: dict[str, Any], code: bytes) -> object:
@@ -176,7 +181,7 @@ def _call_object(job: dict[str, Any], code: bytes) -> object:
     job["loading"] = False
     source, given = Source(module, code), framework.given()
     if job["binding"].get("whole"):
-        return framework.result(_settle(call_with_params(function, arguments, source, job)))
+        return framework.result(_settle(call_with_params(function, arguments, source, job), job))
     try:
         fields = framework.fields(module, arguments)
     except ValueError as problem:
@@ -186,15 +191,21 @@ def _call_object(job: dict[str, Any], code: bytes) -> object:
         taken = {*signature.positional, *signature.keyword_only, *arguments}
         given |= {name: value for name, value in fields.items() if signature.keywords or name in taken}
         arguments = {}
-    return framework.result(_settle(call_by_name(function, arguments, source, job, given)))
+    return framework.result(_settle(call_by_name(function, arguments, source, job, given), job))
 
 
 def _converse(function: Callable[..., object], source: Source, job: dict[str, Any]) -> object:
     channel = _channel(job)
     if channel is None:
         raise LookupError(f"{job['entry']} needs a channel, and this call has none")
-    with handler_context.HandlerSession(job["arguments"]["context"], channel) as context:
-        return to_json(_settle(call_with_params(function, job["arguments"]["args"], source, job, context)))
+    session = handler_context.HandlerSession(job["arguments"]["context"], channel)
+    if job["streams"]:
+        job["chunk"] = session.chunk
+    with session as context:
+        answer = call_with_params(function, job["arguments"]["args"], source, job, context)
+        settled = to_json(_settle(answer, job))
+        # The response of a handler that yields is what it yields.
+        return {"ok": True, "data": settled} if _yields(answer) else settled
 
 
 def _fill(kind: Any, job: dict[str, Any]) -> None:
@@ -236,25 +247,58 @@ def _show(problem: BaseException, path: str, code: bytes) -> None:
     sys.excepthook(type(problem), problem.with_traceback(own), own)
 
 
-def _settle(value: Any) -> object:
-    """The value, awaited if necessary; the items of an async generator are collected."""
-    if not hasattr(value, "__await__") and not hasattr(type(value), "__anext__"):
+def _settle(value: Any, job: dict[str, Any]) -> object:
+    """The value, awaited if necessary; the items of a generator are collected, and sent to a client that reads along."""
+    if not hasattr(value, "__await__") and not _yields(value):
         return value
+    items = _Items(job)
+    if isinstance(value, types.GeneratorType):
+        for item in value:
+            items.add(item)
+        return items.finish()
     import asyncio
 
     async def wait() -> object:
-        return await value if hasattr(value, "__await__") else await _collect(value)
+        if hasattr(value, "__await__"):
+            return await value
+        async for item in value:
+            items.add(item)
+        return items.finish()
 
     return asyncio.run(wait())
 
 
-async def _collect(items: Any) -> list[object]:
-    collected: list[object] = []
-    async for item in items:
-        if len(collected) == MAX_ITEMS:
-            raise ConversionError(f"an async generator of more than {MAX_ITEMS:,} items; return fewer")
-        collected.append(item)
-    return collected
+def _yields(value: object) -> bool:
+    return isinstance(value, types.GeneratorType) or hasattr(type(value), "__anext__")
+
+
+class _Items:
+    """What a generator has yielded so far, as JSON."""
+
+    def __init__(self, job: dict[str, Any]) -> None:
+        self._made: list[object] = []
+        self._joins = job["joins_text"]
+        self._send = job.get("chunk")
+        self._end = job.get("end_chunks")
+
+    def add(self, item: object) -> None:
+        """Keep an item, and send it."""
+        if len(self._made) == MAX_ITEMS:
+            raise ConversionError(f"a generator of more than {MAX_ITEMS:,} items; return fewer")
+        try:
+            self._made.append(to_json(item))
+        except ConversionError as problem:
+            raise problem.at(len(self._made)) from None
+        if self._send is not None:
+            self._send(self._made[-1])
+
+    def finish(self) -> object:
+        """The list of the items; their text joined, where the tool promises a text and yielded nothing else."""
+        if self._end is not None:
+            self._end()
+        if self._joins and all(isinstance(item, str) for item in self._made):
+            return "".join(map(str, self._made))
+        return self._made
 
 
 def _to_text(document: object) -> str:

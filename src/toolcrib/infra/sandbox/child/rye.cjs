@@ -98,6 +98,16 @@ function tell(message) {
   });
 }
 
+// What a function yields; resolved when it is written, so that one that yields faster than the host reads waits.
+function chunk(value) {
+  if (!isConnected()) return undefined;
+  if (channel === undefined) open();
+  channel.ref();
+  return new Promise((resolve) => channel.write(JSON.stringify({ do: "chunk", value }) + "\n", resolve));
+}
+
+const endChunks = async () => (isConnected() ? settled({ do: "end_chunks" }) : undefined);
+
 function progress(figure, total = null, message = "") {
   tell({ do: "progress", progress: figure, total, message });
 }
@@ -117,3 +127,4 @@ async function sample(messages, { maxTokens = 1000, key = "", ...more } = {}) {
 }
 
 globalThis.rye = Object.freeze({ execute, progress, log, elicit, sample, roots, ToolError });
+module.exports = { chunk, endChunks };

@@ -45,10 +45,14 @@ class ToolError(Exception):
         self.details = details if isinstance(details, dict) else {}
 
 
-def make_module(channel: int | None) -> ModuleType:
-    """Create the module; without a channel messages are dropped, and calls and questions raise an error with the cure."""
+def open_caller(channel: int | None) -> Caller:
+    """Open the channel; without one messages are dropped, and calls and questions raise an error with the cure."""
+    return _Unconnected() if channel is None else _Connected(channel)
+
+
+def make_module(caller: Caller) -> ModuleType:
+    """Create the module."""
     module = type(sys)("rye", "Call other tools of the crib, and reach the client of the call.")
-    caller = _Unconnected() if channel is None else _Caller(channel)
     public: dict[str, object] = {"ToolError": ToolError, "progress": caller.progress, "log": caller.log}
     for name in ("execute", "elicit", "sample", "roots"):
         public[name] = getattr(caller, name)
@@ -74,11 +78,20 @@ def check_level(level: object) -> None:
         raise ToolError("VALIDATION", f"there is no level {str(level)[:40]!r}; use one of {', '.join(LEVELS)}")
 
 
-class _ReachesClient:
-    """What a script tells and asks the client of its call; `tell` and `ask` are those of the channel."""
+class Caller:
+    """What a script tells and asks the client of its call; `execute`, `tell` and `ask` are those of the channel."""
 
+    execute: Callable[..., object]
     tell: Callable[[dict[str, object]], None]
     ask: Callable[[dict[str, object]], object]
+
+    def chunk(self, value: object) -> None:
+        """Hand the client what the script yielded; blocks while the client is slower."""
+        self.tell({"do": "chunk", "value": value})
+
+    def end_chunks(self) -> None:
+        """Wait until the host has read every chunk."""
+        self.ask({"do": "end_chunks"})
 
     def progress(self, progress: float, total: float | None = None, message: str = "") -> None:
         """Say how far the call is; each figure should be greater than the last."""
@@ -102,7 +115,7 @@ class _ReachesClient:
         return self.ask({"do": "roots", "key": key})
 
 
-class _Unconnected(_ReachesClient):
+class _Unconnected(Caller):
     """A script without a channel: it may not call tools, and the client of its call cannot be reached."""
 
     def execute(self, tool: str, /, *_: object, **__: object) -> object:
@@ -123,7 +136,7 @@ class _Unconnected(_ReachesClient):
         raise ToolError("CAPABILITY_MISSING", reason, details={"clientCapability": name})
 
 
-class _Caller(_ReachesClient):
+class _Connected(Caller):
     """Calls from any thread over one channel: one waiting thread reads the answers for all of them."""
 
     def __init__(self, channel: int) -> None:

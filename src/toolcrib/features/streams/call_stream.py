@@ -1,0 +1,139 @@
+"""Make one call and yield what it tells while it runs; its Result is the last event."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import deque
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import orjson
+
+from toolcrib.features.streams.events import Chunk, LogMessage, Progress
+from toolcrib.model.call import cannot_ask
+from toolcrib.model.errors import Kind, ToolError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable, Coroutine
+
+    from toolcrib.features.streams.events import StreamEvent
+    from toolcrib.model.call import Call, Question
+    from toolcrib.model.result import Result
+
+    Perform = Callable[[Call], Coroutine[object, object, Result]]
+
+# What may wait for a reader: beyond it the tool waits, and messages that nobody waits for are dropped.
+MAX_WAITING = 64
+MAX_WAITING_BYTES = 256_000
+# How long the end of a tool that is cancelled is waited for; after that it ends by itself, at its deadline at the latest.
+END_SECONDS = 5.0
+
+
+class EventLink:
+    """The way to a reader in the same program: events wait for it in a queue of bounded size.
+
+    A tool that yields faster than the reader reads waits. Of progress only the latest figure waits.
+    """
+
+    can_ask = False
+    takes_chunks = True
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._thread = threading.get_ident()
+        self._waiting: deque[tuple[StreamEvent, int]] = deque()
+        self._bytes = self._chunks = 0
+        self._changed, self._taken = asyncio.Event(), asyncio.Event()
+        self._is_over = False
+
+    def progress(self, progress: float, total: float | None, message: str) -> None:
+        """Let the reader know how far the call is."""
+        self._here(self._tell, Progress(progress=progress, total=total, message=message))
+
+    def log(self, level: str, data: object, logger: str) -> None:
+        """Let the reader have a message of the log."""
+        self._here(self._tell, LogMessage(level=level, data=data, logger=logger))
+
+    async def ask(self, question: Question) -> dict[str, object]:
+        """Refuse: the reader only listens."""
+        raise cannot_ask(question.method)
+
+    async def chunk(self, value: object) -> None:
+        """Let the reader have a chunk, as soon as there is room for it."""
+        size = len(value) if isinstance(value, str) else len(orjson.dumps(value))
+        while not self._is_over and not self._has_room:
+            self._taken.clear()
+            await self._taken.wait()
+        if self._is_over:
+            # A thread of a call that was given up learns it here.
+            raise ToolError(Kind.CANCELLED, "the reader of the stream is gone", partial_side_effects=True)
+        self._chunks += 1
+        self._put(Chunk(number=self._chunks, value=value), size)
+
+    def take(self) -> StreamEvent | None:
+        """The next event; None if there is none."""
+        if not self._waiting:
+            return None
+        event, size = self._waiting.popleft()
+        self._bytes -= size
+        self._taken.set()
+        return event
+
+    async def wait(self) -> None:
+        """Wait until there may be an event, or the call is over."""
+        await self._changed.wait()
+        self._changed.clear()
+
+    def wake(self, _: object = None) -> None:
+        """Let the reader look again."""
+        self._changed.set()
+
+    def close(self) -> None:
+        """Take nothing more; a tool that waits for room is told so."""
+        self._is_over = True
+        self._taken.set()
+
+    @property
+    def _has_room(self) -> bool:
+        return len(self._waiting) < MAX_WAITING and self._bytes < MAX_WAITING_BYTES
+
+    def _here(self, do: Callable[[StreamEvent], None], event: StreamEvent) -> None:
+        """Do it in the thread of the reader: tools may tell something from any."""
+        if threading.get_ident() == self._thread:
+            do(event)
+        else:
+            self._loop.call_soon_threadsafe(do, event)
+
+    def _tell(self, event: StreamEvent) -> None:
+        """Queue what need not be heard: a later figure replaces one that still waits, and a message finds room or is dropped."""
+        if isinstance(event, Progress) and self._waiting and isinstance(self._waiting[-1][0], Progress):
+            self._waiting.pop()
+        elif (not self._has_room and not isinstance(event, Progress)) or len(self._waiting) >= 2 * MAX_WAITING:
+            return
+        self._put(event, 0)
+
+    def _put(self, event: StreamEvent, size: int) -> None:
+        self._waiting.append((event, size))
+        self._bytes += size
+        self._changed.set()
+
+
+async def stream_call(perform: Perform, call: Call) -> AsyncGenerator[StreamEvent, None]:
+    """Make the call: what it tells, and then its Result. A generator that is closed cancels the call."""
+    link = EventLink()
+    work = asyncio.ensure_future(perform(replace(call, client=link)))
+    work.add_done_callback(link.wake)
+    try:
+        while True:
+            while (event := link.take()) is not None:
+                yield event
+            if work.done():
+                break
+            await link.wait()
+        yield work.result()
+    finally:
+        link.close()
+        if not work.done():
+            work.cancel()
+            await asyncio.wait({work}, timeout=END_SECONDS)

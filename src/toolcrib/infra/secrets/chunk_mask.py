@@ -1,0 +1,237 @@
+"""Mask secrets in the chunks of a stream, also a secret that is split over several chunks.
+
+What might be the beginning of a secret is held back until the following chunk shows that it is none. Text is held back
+letter by letter; a chunk that is an object or a list is held back whole, and each of its texts is read on in the text at the
+same place of the next chunk.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    Path = tuple[object, ...]
+
+# An escape takes up to so many characters for one: `&#x0000a0;`.
+LONGEST_ESCAPE = 10
+HEAD = 4
+# So many chunks are held back at once; beyond it, what looks like the beginning of a secret is masked.
+MAX_HELD = 256
+
+_QUOTED = re.compile(r"%[0-7][0-9a-fA-F]|(?:%[89a-fA-F][0-9a-fA-F])+")
+_QUOTED_CUT = re.compile(r"%[0-9a-fA-F]?$")
+_ESCAPED = re.compile(
+    r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\x[0-9a-fA-F]{2}|\\[\"'/\\bfnrt]"
+)
+_ESCAPED_CUT = re.compile(r"\\(?:u[0-9a-fA-F]{0,3}|x[0-9a-fA-F]?)?$")
+_ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,7});")
+_ENTITY_CUT = re.compile(r"&(?:#?[xX]?[A-Za-z0-9]{0,8})?$")
+_BLANKS = re.compile(r"\s+")
+
+
+class Masks(Protocol):
+    """What `Masking` offers: it knows the secrets and masks them in values that are complete."""
+
+    def beginnings(self) -> Beginnings:
+        """Finds the beginnings of secrets."""
+
+    def hide(self, text: str) -> str:
+        """The text, masked."""
+
+    def hide_in(self, value: object) -> object:
+        """A JSON value, masked."""
+
+
+class ChunkMask:
+    """Masks the chunks of one stream: `feed` each, and `flush` behind the last."""
+
+    def __init__(self, masking: Masks, mask: str) -> None:
+        self._masking = masking
+        self._mask = mask
+        self._beginnings = masking.beginnings()
+        self._text = ""
+        self._values: list[object] = []
+
+    def feed(self, value: object) -> list[object]:
+        """Take the next chunk; returns the chunks that can be shown now."""
+        self._beginnings = self._masking.beginnings()
+        if isinstance(value, str):
+            shown = self._release_values()
+            self._text += value
+            held = self._held_from(self._text)
+            ready, self._text = self._text[:held], self._text[held:]
+            return [*shown, *([self._masking.hide(ready)] if ready else [])]
+        shown = self._release_text()
+        self._values.append(value)
+        texts = self._texts()
+        if not any(self._held_from(text) < len(text) for text in texts.values()):
+            return [*shown, *self._release_values()]
+        if len(self._values) < MAX_HELD:
+            return shown
+        return [*shown, *self._release_values(close=True)]
+
+    def flush(self) -> list[object]:
+        """What is still held back; the stream has ended, so it was no secret."""
+        return [*self._release_text(), *self._release_values()]
+
+    def _release_text(self) -> list[object]:
+        text, self._text = self._text, ""
+        return [self._masking.hide(text)] if text else []
+
+    def _release_values(self, *, close: bool = False) -> list[object]:
+        """The values that were held back; with `close` the beginning of a secret is masked too."""
+        values, texts = self._values, self._texts()
+        self._values = []
+        for path, text in texts.items():
+            whole = self._masking.hide(text)
+            parts = [part for value in values for part in _at(value, path)]
+            if close and self._held_from(text) < len(text):
+                whole = self._mask
+            elif len(parts) == 1 or whole == "".join(map(self._masking.hide, parts)):
+                continue
+            # A secret that is split over the chunks: what is left of the text stands in the first one.
+            values = _put(values, path, whole)
+        return [self._masking.hide_in(value) for value in values]
+
+    def _texts(self) -> dict[Path, str]:
+        """Every text in the values that are held back, read on from one to the next."""
+        texts: dict[Path, str] = {}
+        for value in self._values:
+            for path, text in _leaves(value):
+                texts[path] = texts.get(path, "") + text
+        return texts
+
+    def _held_from(self, text: str) -> int:
+        """Where the first thing begins that may be the beginning of a secret; the length of the text if nothing does."""
+        # A secret that is complete may reach into what is held back, so twice its length is looked at.
+        tail = text[-2 * LONGEST_ESCAPE * self._beginnings.longest :]
+        before = len(text) - len(tail)
+        found = list(_read(tail))
+        held = min(starts[self._beginnings.first(read)] for read, starts in found)
+        if held < len(tail):
+            for read, starts in found:
+                for first, last in self._beginnings.complete(read):
+                    if starts[first] < held < starts[last]:
+                        held = starts[first]
+        return before + held
+
+
+class Beginnings:
+    """Finds what is the beginning of one of many texts."""
+
+    def __init__(self, spelled: tuple[str, ...]) -> None:
+        self.spelled = spelled
+        self.longest = max(map(len, spelled), default=1)
+        self._sorted = sorted(spelled)
+        self._heads = {text[:length] for text in spelled for length in range(1, HEAD + 1)}
+
+    def first(self, text: str) -> int:
+        """The place from which on the text is the beginning of one, and not the whole; the length of the text if there is none."""
+        for place in range(max(0, len(text) - self.longest + 1), len(text)):
+            if text[place : place + HEAD] in self._heads:
+                rest = text[place:]
+                at = bisect_left(self._sorted, rest)
+                # One that is complete may be the beginning of a longer one, which follows it.
+                if any(known.startswith(rest) and known != rest for known in self._sorted[at : at + 2]):
+                    return place
+        return len(text)
+
+    def complete(self, text: str) -> Iterator[tuple[int, int]]:
+        """Where the text contains one, from and to."""
+        for known in self.spelled:
+            place = text.find(known)
+            while place >= 0:
+                yield place, place + len(known)
+                place = text.find(known, place + len(known))
+
+
+def _read(text: str) -> Iterator[tuple[str, list[int] | range]]:
+    """Every reading of a text, with the place in the text at which each of its letters begins, and at which it ends."""
+    yield text, range(len(text) + 1)
+    if "%" in text:
+        yield _decode(text, _QUOTED, _QUOTED_CUT, _unquote)
+    if "\\" in text:
+        yield _decode(text, _ESCAPED, _ESCAPED_CUT, _unescape)
+    if "&" in text:
+        yield _decode(text, _ENTITY, _ENTITY_CUT, _without_entity)
+    if "\n" in text or "\r" in text:
+        yield _decode(text, _BLANKS, _BLANKS, lambda _: "")
+
+
+def _decode(
+    text: str, escape: re.Pattern[str], cut: re.Pattern[str], decode: Callable[[str], str]
+) -> tuple[str, list[int]]:
+    """The text without its escapes; one that is cut off at the end is left out."""
+    unfinished = cut.search(text) if cut is not escape else None
+    end = len(text) if unfinished is None else unfinished.start()
+    letters: list[str] = []
+    starts: list[int] = []
+    place = 0
+    for found in escape.finditer(text, 0, end):
+        starts += range(place, found.start())
+        letters.append(text[place : found.start()])
+        decoded = decode(found[0])
+        starts += [found.start()] * len(decoded)
+        letters.append(decoded)
+        place = found.end()
+    starts += range(place, end)
+    letters.append(text[place:end])
+    return "".join(letters), [*starts, end]
+
+
+def _unquote(escape: str) -> str:
+    return bytes.fromhex(escape.replace("%", "")).decode("utf-8", "replace")
+
+
+def _unescape(escape: str) -> str:
+    import json
+
+    plain = escape.replace("\\x", "\\u00") if escape[1] == "x" else escape
+    return "'" if escape[1] == "'" else str(json.loads(f'"{plain}"'))
+
+
+def _without_entity(escape: str) -> str:
+    import html
+
+    return html.unescape(escape)
+
+
+def _leaves(value: object, path: Path = ()) -> Iterator[tuple[Path, str]]:
+    """Every text in a JSON value, with where it stands."""
+    if isinstance(value, str):
+        yield path, value
+    elif isinstance(value, dict):
+        for name, member in value.items():
+            yield from _leaves(member, (*path, name))
+    elif isinstance(value, list | tuple):
+        for number, item in enumerate(value):
+            yield from _leaves(item, (*path, number))
+
+
+def _at(value: object, path: Path) -> Iterator[str]:
+    return (text for place, text in _leaves(value) if place == path)
+
+
+def _put(values: list[object], path: Path, text: str) -> list[object]:
+    """The values with this text at the place, in the first that has one there, and nothing there in the others."""
+    made: list[object] = []
+    for value in values:
+        has_one = any(True for _ in _at(value, path))
+        made.append(_replaced(value, path, text) if has_one else value)
+        text = "" if has_one else text
+    return made
+
+
+def _replaced(value: object, path: Path, text: str) -> object:
+    if not path:
+        return text
+    first, rest = path[0], path[1:]
+    if isinstance(value, dict):
+        return {name: _replaced(part, rest, text) if name == first else part for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_replaced(part, rest, text) if number == first else part for number, part in enumerate(value)]
+    return value
