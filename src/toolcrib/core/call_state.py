@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
@@ -133,6 +134,16 @@ def make_context(
     )
 
 
+def json_size(value: object) -> int:
+    """How many bytes a JSON value takes; the standard library has integers beyond 64 bit."""
+    if isinstance(value, str):
+        return len(value)
+    try:
+        return len(orjson.dumps(value))
+    except TypeError:
+        return len(json.dumps(value, ensure_ascii=False))
+
+
 class PatientLink:
     """The way to the client of a call; the time that the client takes to answer does not count against the tool.
 
@@ -166,7 +177,7 @@ class PatientLink:
         """Hand the client a chunk; raises ToolError for one that is not JSON, and where there were too many."""
         case, name = self._case, self._case.call.name
         try:
-            self._chunk_bytes += len(orjson.dumps(value))
+            self._chunk_bytes += json_size(value)
         except (TypeError, ValueError, RecursionError) as problem:
             message = f"{name} yielded what is not JSON: {problem}"
             raise ToolError(Kind.OUTPUT_INVALID, message, partial_side_effects=True) from problem

@@ -9,8 +9,7 @@ import types
 from functools import partial
 from typing import TYPE_CHECKING
 
-import orjson
-
+from toolcrib.core.call_state import json_size
 from toolcrib.lib.json_values import MAX_ITEMS, ConversionError, joins_text, to_json
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Function, Registered
@@ -276,7 +275,7 @@ class _Items:
                 made = to_json(item)
             except ConversionError as problem:
                 raise problem.at(len(self._made)) from None
-            self._bytes += _size(made)
+            self._bytes += json_size(made)
             if self._bytes > MAX_BYTES:
                 raise ConversionError(f"a generator of more than {MAX_BYTES:,} bytes; return less")
         except ConversionError as problem:
@@ -299,12 +298,3 @@ async def _let_others_run() -> None:
 
     for _ in range(LOOP_TURNS):
         await asyncio.sleep(0)
-
-
-def _size(made: object) -> int:
-    if isinstance(made, str):
-        return len(made)
-    try:
-        return len(orjson.dumps(made))
-    except TypeError:  # a whole number that is longer than 64 bits, which the check of the output refuses
-        return 0

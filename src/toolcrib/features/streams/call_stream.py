@@ -8,8 +8,7 @@ from collections import deque
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import orjson
-
+from toolcrib.core.call_state import json_size
 from toolcrib.features.streams.events import Chunk, LogMessage, Progress
 from toolcrib.model.call import cannot_ask
 from toolcrib.model.errors import Kind, ToolError
@@ -61,7 +60,7 @@ class EventLink:
 
     async def chunk(self, value: object) -> None:
         """Let the reader have a chunk, as soon as there is room for it."""
-        size = len(value) if isinstance(value, str) else len(orjson.dumps(value))
+        size = json_size(value)
         while not self._is_over and not self._has_room:
             self._taken.clear()
             await self._taken.wait()

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import json
 import threading
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol, cast
-
-import orjson
 
 from toolcrib.interfaces.mcp.messages import Code, ProtocolError, write_notification, write_request
 from toolcrib.lib.hidden_text import show_hidden, show_hidden_in
@@ -112,7 +111,7 @@ class RequestLink:
         if self._token is None or self._has_figures:
             return
         self._chunks += 1
-        text = value if isinstance(value, str) else orjson.dumps(value).decode()
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         self._send_figure(self._chunks, None, text[:MAX_CHUNK_LETTERS])
         await asyncio.sleep(0)  # the loop writes it, before a tool that never waits yields the next one
 
