@@ -58,6 +58,19 @@ def fail(reason: str) -> str:
 
 
 @tool
+def manual() -> str:
+    """Explain itself.
+
+    # Before you start
+
+    - read **this** `first`
+
+    Then [your bank](https://elsewhere.example/x), <b onclick="document.title='owned'">press here</b>.
+    """
+    return "done"
+
+
+@tool
 async def linger(note: str = "") -> str:
     """Never end by itself."""
     await asyncio.Event().wait()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -197,3 +198,107 @@ def test_a_call_of_a_model_is_approved_by_a_person_who_sees_exactly_what_would_r
     expect(card).to_have_count(0)
     assert fresh.request.post("/crib/call", headers=headers, data=call).json()["value"] == "wiped cellar"
     fresh.close()
+
+
+def test_a_bundle_is_exported_as_a_file_and_imported_under_another_name_disabled(page, watch, tmp_path):
+    watch.expect("409")
+    page.goto("/ui/#/bundles")
+    with page.expect_download() as saved:
+        page.get_by_role("button", name="Export samples").click()
+    assert saved.value.suggested_filename == "samples.zip"
+    archive = tmp_path / "samples.zip"
+    saved.value.save_as(archive)
+    page.get_by_role("button", name="Import a bundle").click()
+    dialog = page.get_by_role("dialog")
+    dialog.locator("input[type=file]").set_input_files(archive)
+    dialog.get_by_role("button", name="Import a bundle").click()
+    expect(dialog.get_by_role("alert")).to_contain_text("nothing was imported")
+    dialog.get_by_label("Short name").fill("copies")
+    dialog.get_by_role("button", name="Import a bundle").click()
+    card = page.get_by_role("article").filter(has_text="copies")
+    expect(card.get_by_role("switch")).not_to_be_checked()
+
+
+def test_a_file_that_is_no_archive_is_refused_with_the_reason_and_stays_chosen(page, watch, tmp_path):
+    watch.expect("400")
+    forged = tmp_path / "forged.zip"
+    forged.write_bytes(b"PK\x03\x04 not really")
+    page.goto("/ui/#/bundles")
+    page.get_by_role("button", name="Import a bundle").click()
+    dialog = page.get_by_role("dialog")
+    dialog.locator("input[type=file]").set_input_files(forged)
+    dialog.get_by_role("button", name="Import a bundle").click()
+    expect(dialog.get_by_role("alert")).to_contain_text("does not end as a ZIP archive does")
+    expect(dialog).to_contain_text("forged.zip")
+
+
+def test_documentation_is_laid_out_and_its_markup_is_text(page):
+    page.goto("/ui/#/tools/manual")
+    page.get_by_role("tab", name="About").click()
+    panel = page.get_by_role("tabpanel")
+    expect(panel.get_by_role("heading", name="Before you start")).to_be_visible()
+    expect(panel.get_by_role("listitem").filter(has_text="read this first")).to_be_visible()
+    expect(panel.get_by_role("link", name="your bank")).to_have_attribute("href", "https://elsewhere.example/x")
+    expect(panel).to_contain_text("your bank (elsewhere.example)")
+    panel.get_by_text("press here").click()
+    expect(page).to_have_title("Toolcrib")
+
+
+def test_a_running_call_can_be_stopped_and_what_was_typed_stays(page, watch):
+    watch.expect("ERR_ABORTED")
+    page.goto("/ui/#/tools/linger")
+    page.get_by_label("note").fill("until I say so")
+    page.get_by_role("button", name="Run", exact=True).click()
+    page.get_by_role("button", name="Stop").click()
+    expect(result_of(page)).to_contain_text("You stopped the call")
+    expect(page.get_by_label("note")).to_have_value("until I say so")
+
+
+def test_a_list_that_could_not_be_read_is_read_again_at_a_click(page, watch):
+    watch.expect("ERR_FAILED")
+    page.route("**/tools/bundles?*", lambda route: route.abort(), times=4)
+    page.goto("/ui/#/bundles")
+    alert = page.get_by_role("alert")
+    expect(alert).to_contain_text("The server cannot be reached")
+    page.unroute("**/tools/bundles?*")
+    alert.get_by_role("button", name="Try again").click()
+    expect(page.get_by_role("article", name="Built-in tools")).to_be_visible()
+
+
+def test_two_versions_are_compared_line_by_line(page, server, tmp_path):
+    document = json.loads((server.project / "samples" / "roll-dice.json").read_text())
+    document |= {"version": "v2", "description": "Roll better dice"}
+    changed = tmp_path / "roll-dice.json"
+    changed.write_text(json.dumps(document))
+    server.crib("bundle", "put", "samples", str(changed))
+    page.goto("/ui/#/tools/samples%2Froll-dice%40v2")
+    page.get_by_role("tab", name="Versions").click()
+    panel = page.get_by_role("tabpanel")
+    expect(panel.get_by_label("Compare with")).to_have_value("samples/roll-dice@v1")
+    expect(panel.locator("[data-kind=added]").filter(has_text="Roll better dice")).to_be_visible()
+    expect(panel.locator("[data-kind=removed]").filter(has_text='"version": "v1"')).to_be_visible()
+
+
+@pytest.mark.parametrize("context", [{"scheme": "dark"}, {"scheme": "light"}], indirect=True, ids=["dark", "light"])
+def test_the_editor_has_the_colours_of_the_page(page):
+    page.goto("/ui/#/tools/shout")
+    page.get_by_text("JSON", exact=True).click()
+    page.get_by_role("textbox", name="Arguments").fill('{"text": "x"}')
+    behind, name = page.evaluate(
+        "() => [getComputedStyle(document.body).backgroundColor,"
+        " getComputedStyle([...document.querySelectorAll('.cm-line span')].find((span) => span.textContent === '\"text\"')).color]"
+    )
+    assert page.evaluate("() => getComputedStyle(document.querySelector('.editor')).backgroundColor") == behind
+    assert contrast(behind, name) >= 4.5
+
+
+def contrast(one: str, other: str) -> float:
+    """The contrast of two colours, as WCAG defines it."""
+    bright, dark = sorted((luminance(one), luminance(other)), reverse=True)
+    return (bright + 0.05) / (dark + 0.05)
+
+
+def luminance(colour: str) -> float:
+    parts = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
+    red, green, blue = (part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue

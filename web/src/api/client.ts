@@ -110,21 +110,32 @@ function notice(response: Response): void {
 
 // Change something by a path that only the page uses.
 export async function send<T>(method: "POST" | "DELETE", path: string, body?: unknown): Promise<T> {
+  const given = body === undefined ? {} : { headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
+  const answer = await answerOf(path, { method, ...given });
+  return (await answer.json().catch(() => null)) as T;
+}
+
+// Send a file as it is.
+export async function sendFile<T>(path: string, file: Blob): Promise<T> {
+  return (await answerOf(path, { method: "POST", headers: { "content-type": file.type }, body: file })).json() as Promise<T>;
+}
+
+// Read what is meant to be stored as a file.
+export async function readFile(path: string): Promise<Blob> {
+  return (await answerOf(path, { method: "GET" })).blob();
+}
+
+async function answerOf(path: string, wanted: { method: string; headers?: Record<string, string>; body?: BodyInit }): Promise<Response> {
   let answer: Response;
   try {
-    answer = await fetch(path, {
-      method,
-      credentials: "same-origin",
-      headers: { ...(body !== undefined && { "content-type": "application/json" }), ...(csrf && { "x-toolcrib-csrf": csrf }) },
-      body: body === undefined ? null : JSON.stringify(body),
-    });
+    const headers = { ...wanted.headers, ...(csrf && wanted.method !== "GET" && { "x-toolcrib-csrf": csrf }) };
+    answer = await fetch(path, { ...wanted, headers, credentials: "same-origin" });
   } catch {
     throw new Refusal({ detail: t("app.unreachable"), retryable: true });
   }
   notice(answer);
-  const said: unknown = await answer.json().catch(() => null);
-  if (!answer.ok) throw refusalOf(said, answer);
-  return said as T;
+  if (!answer.ok) throw refusalOf(await answer.json().catch(() => null), answer);
+  return answer;
 }
 
 // What a path says that only the page reads, and that the API's own document leaves out.

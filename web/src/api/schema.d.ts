@@ -602,6 +602,30 @@ export interface paths {
         patch: operations["switchBundle"];
         trace?: never;
     };
+    "/tools/bundles/{bundleID}/archive": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Export a bundle with its tools as a ZIP archive.
+         * @description It holds the documents and a list of their hashes, and no secrets. The same content gives the same bytes. Needs the scope `read`.
+         */
+        get: operations["exportBundle"];
+        put?: never;
+        /**
+         * Import the bundle of an archive under this id.
+         * @description With all its tools or not at all. It is disabled until it is enabled, and each tool keeps its own switch. An existing bundle is a conflict, unless it is deleted and empty. Needs the scope `manage`.
+         */
+        post: operations["importBundle"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/tools/bundles/{bundleID}/tools": {
         parameters: {
             query?: never;
@@ -1571,7 +1595,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["CallProblem"];
             };
         };
-        /** @description Unsupported Media Type. The body is not JSON, or its Content-Type does not say so. */
+        /** @description Unsupported Media Type. The body is not of the type that the operation takes, or its Content-Type does not say so. */
         Call415: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -1705,7 +1729,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description Unsupported Media Type. The body is not JSON, or its Content-Type does not say so. */
+        /** @description Unsupported Media Type. The body is not of the type that the operation takes, or its Content-Type does not say so. */
         Problem415: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -1775,6 +1799,8 @@ export interface components {
         bundleID: string;
         /** @description Only these bundles. Separated by commas, or repeated. */
         bundleIDs: string[];
+        /** @description Enable the bundle at once. */
+        enable: boolean;
         /** @description List what executes tools instead of the tools. */
         executors: boolean;
         /**
@@ -1824,6 +1850,8 @@ export interface components {
          * @example 5f0c1d2e3b4a59687786a5b4
          */
         sessionID: string;
+        /** @description Another slug than that of the archive. */
+        slug: string;
         /** @description Refuse what is only readable with warnings. */
         strict: boolean;
         /** @description Only tools that have all of these tags. Separated by commas, or repeated. */
@@ -1850,6 +1878,8 @@ export interface components {
     headers: {
         /** @description The methods of the path. */
         Allow: string;
+        /** @description The name to save it under. */
+        "Content-Disposition": string;
         /** @description Changes whenever the resource does. */
         ETag: string;
         /** @description The URL of the new resource. */
@@ -3387,6 +3417,111 @@ export interface operations {
             404: components["responses"]["Problem404"];
             409: components["responses"]["Problem409"];
             412: components["responses"]["Problem412"];
+            413: components["responses"]["Problem413"];
+            415: components["responses"]["Problem415"];
+            421: components["responses"]["Problem421"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    exportBundle: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Answer 304 if this is its current ETag. */
+                "If-None-Match"?: components["parameters"]["ifNoneMatch"];
+                /** @description The id of this request in responses, logs and the journal: up to 64 ASCII letters, digits, '.', '_' and '-'. Any other value is replaced by a generated id. */
+                "X-Request-Id"?: components["parameters"]["requestID"];
+            };
+            path: {
+                /**
+                 * @description The id of the bundle: a UUID of version 7.
+                 * @example 018faf50-b7b6-7a01-9a05-a22a6e0af101
+                 */
+                bundleID: components["parameters"]["bundleID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The archive. */
+            200: {
+                headers: {
+                    "Content-Disposition": components["headers"]["Content-Disposition"];
+                    ETag: components["headers"]["ETag"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/zip": string;
+                };
+            };
+            /** @description Not modified. */
+            304: {
+                headers: {
+                    ETag: components["headers"]["ETag"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            413: components["responses"]["Problem413"];
+            421: components["responses"]["Problem421"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    importBundle: {
+        parameters: {
+            query?: {
+                /** @description Enable the bundle at once. */
+                enable?: components["parameters"]["enable"];
+                /** @description Another slug than that of the archive. */
+                slug?: components["parameters"]["slug"];
+            };
+            header?: {
+                /** @description The id of this request in responses, logs and the journal: up to 64 ASCII letters, digits, '.', '_' and '-'. Any other value is replaced by a generated id. */
+                "X-Request-Id"?: components["parameters"]["requestID"];
+            };
+            path: {
+                /**
+                 * @description The id of the bundle: a UUID of version 7.
+                 * @example 018faf50-b7b6-7a01-9a05-a22a6e0af101
+                 */
+                bundleID: components["parameters"]["bundleID"];
+            };
+            cookie?: never;
+        };
+        /** @description The archive as it was exported; its size has a limit of its own. */
+        requestBody: {
+            content: {
+                "application/zip": string;
+            };
+        };
+        responses: {
+            /** @description The new bundle. */
+            201: {
+                headers: {
+                    ETag: components["headers"]["ETag"];
+                    Location: components["headers"]["Location"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Bundle"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            409: components["responses"]["Problem409"];
             413: components["responses"]["Problem413"];
             415: components["responses"]["Problem415"];
             421: components["responses"]["Problem421"];

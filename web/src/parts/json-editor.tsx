@@ -1,11 +1,27 @@
 // A JSON editor; its styles carry the nonce of the page.
 import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
 import { json } from "@codemirror/lang-json";
-import { bracketMatching, defaultHighlightStyle, indentOnInput, syntaxHighlighting } from "@codemirror/language";
+import { bracketMatching, HighlightStyle, indentOnInput, syntaxHighlighting } from "@codemirror/language";
 import { EditorState } from "@codemirror/state";
 import { EditorView, keymap, lineNumbers } from "@codemirror/view";
+import { tags } from "@lezer/highlight";
 import { useEffect, useRef } from "react";
 import { nonce } from "../nonce";
+
+// The colours are variables of page.css, which has them for both schemes.
+const COLOURS = HighlightStyle.define([
+  { tag: tags.propertyName, color: "var(--code-name)" },
+  { tag: tags.string, color: "var(--code-text)" },
+  { tag: [tags.number, tags.bool, tags.null], color: "var(--code-value)" },
+]);
+const THEME = EditorView.theme({
+  "&": { color: "var(--mantine-color-text)" },
+  ".cm-content": { caretColor: "var(--mantine-color-text)" },
+  ".cm-cursor": { borderLeftColor: "var(--mantine-color-text)" },
+  ".cm-gutters": { background: "transparent", color: "var(--mantine-color-dimmed)", borderRight: "1px solid var(--mantine-color-default-border)" },
+  "&.cm-focused .cm-selectionBackground, .cm-selectionBackground": { background: "var(--code-selected)" },
+  "&.cm-focused .cm-matchingBracket": { background: "var(--code-selected)", outline: "1px solid currentColor" },
+});
 
 export default function JsonEditor({ value, onChange, label }: { value: string; onChange: (value: string) => void; label: string }) {
   const place = useRef<HTMLDivElement>(null);
@@ -27,7 +43,8 @@ export default function JsonEditor({ value, onChange, label }: { value: string; 
           json(),
           indentOnInput(),
           bracketMatching(),
-          syntaxHighlighting(defaultHighlightStyle, { fallback: true }),
+          syntaxHighlighting(COLOURS),
+          THEME,
           EditorView.lineWrapping,
           EditorView.contentAttributes.of({ "aria-label": label }),
           EditorView.updateListener.of((update) => {

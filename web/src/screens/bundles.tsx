@@ -1,8 +1,8 @@
-// Bundles: switches, create, edit and delete. Of two people who edit at once nobody overwrites the other unseen.
-import { Badge, Button, Card, Group, Stack, Switch, Text, Textarea, TextInput, Title } from "@mantine/core";
+// Bundles: switches, create, edit, delete, export and import. Of two people who edit at once neither overwrites the other unseen.
+import { Badge, Button, Card, FileInput, Group, Stack, Switch, Text, Textarea, TextInput, Title } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
-import { api, Refusal, refusalOf, type Schemas, take } from "../api/client";
+import { api, readFile, Refusal, refusalOf, type Schemas, sendFile, take } from "../api/client";
 import { t } from "../messages";
 import { Dialog } from "../parts/dialog";
 import { DiffView } from "../parts/diff-view";
@@ -14,6 +14,7 @@ const EMPTY: Draft = { slug: "", displayName: "", description: "", isEnabled: tr
 
 export default function Bundles() {
   const [edited, edit] = useState<Bundle | "new" | null>(null);
+  const [isImporting, importOne] = useState(false);
   const found = useQuery({
     queryKey: ["bundles"],
     queryFn: ({ signal }) => take(api.GET("/tools/bundles", { params: { query: { includeDisabled: true, pageSize: 256 } }, signal })),
@@ -23,11 +24,15 @@ export default function Bundles() {
     <Stack gap="sm">
       <Group justify="space-between">
         <Title order={2}>{t("nav.bundles")}</Title>
-        <Button onClick={() => edit("new")}>{t("bundles.new")}</Button>
+        <Group gap="xs">
+          <Button variant="default" onClick={() => importOne(true)}>{t("bundles.import")}</Button>
+          <Button onClick={() => edit("new")}>{t("bundles.new")}</Button>
+        </Group>
       </Group>
       {found.error && <Failure message={found.error.message} retry={() => void found.refetch()} />}
       {found.isSuccess && bundles.length === 0 && <Text role="status">{t("bundles.none")}</Text>}
       {bundles.map((bundle) => <One key={bundle.bundleID} bundle={bundle} edit={() => edit(bundle)} />)}
+      {isImporting && <Importer close={() => importOne(false)} />}
       {edited && <Editor bundle={edited === "new" ? null : edited} close={() => edit(null)} />}
     </Stack>
   );
@@ -46,6 +51,9 @@ function One({ bundle, edit }: { bundle: Bundle; edit: () => void }) {
     onSettled: () => ask(false),
     onSuccess: () => queries.invalidateQueries(),
   });
+  const save = useMutation({
+    mutationFn: async () => offerFile(await readFile(archiveOf(bundle.bundleID)), `${bundle.slug}.zip`),
+  });
   return (
     <Card withBorder component="article" aria-label={bundle.displayName}>
       <Group justify="space-between" wrap="nowrap" align="start">
@@ -63,10 +71,12 @@ function One({ bundle, edit }: { bundle: Bundle; edit: () => void }) {
       {bundle.source === "store" && (
         <Group mt="xs">
           <Button size="compact-sm" variant="default" onClick={edit}>{t("bundles.edit", { name: bundle.displayName })}</Button>
+          <Button size="compact-sm" variant="default" loading={save.isPending} onClick={() => save.mutate()}>{t("bundles.export", { name: bundle.displayName })}</Button>
           <Button size="compact-sm" variant="default" onClick={() => ask(true)}>{t("bundles.delete.named", { name: bundle.displayName })}</Button>
         </Group>
       )}
       {turn.error && <Failure message={turn.error.message} />}
+      {save.error && <Failure message={save.error.message} />}
       {remove.error && <Failure message={remove.error.message} />}
       <Dialog opened={isAsking} onClose={() => ask(false)} title={t("bundles.delete")}>
         <Text className="wrap">{t("bundles.delete.sure", { name: bundle.displayName })}</Text>
@@ -76,6 +86,52 @@ function One({ bundle, edit }: { bundle: Bundle; edit: () => void }) {
         </Group>
       </Dialog>
     </Card>
+  );
+}
+
+function archiveOf(bundleID: string): string {
+  return `/tools/bundles/${bundleID}/archive`;
+}
+
+// Have the browser store a file, as if a link to it had been clicked.
+function offerFile(file: Blob, name: string): void {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(file);
+  link.download = name;
+  link.click();
+  URL.revokeObjectURL(link.href);
+}
+
+// An archive becomes a bundle of its own, disabled until somebody has looked at it.
+function Importer({ close }: { close: () => void }) {
+  const queries = useQueryClient();
+  const [bundleID] = useState(() => newId());
+  const [file, choose] = useState<File | null>(null);
+  const [slug, setSlug] = useState("");
+  const send = useMutation({
+    mutationFn: (archive: File) => {
+      const query = slug.trim() ? `?${new URLSearchParams({ slug: slug.trim() })}` : "";
+      return sendFile(`${archiveOf(bundleID)}${query}`, new Blob([archive], { type: "application/zip" }));
+    },
+    onSuccess: () => {
+      void queries.invalidateQueries();
+      close();
+    },
+  });
+  return (
+    <Dialog opened onClose={close} title={t("bundles.import")}>
+      <form onSubmit={(event) => { event.preventDefault(); if (file) send.mutate(file); }}>
+        <Stack gap="sm">
+          <FileInput label={t("bundles.archive")} description={t("bundles.archive.help")} accept=".zip,application/zip" required value={file} onChange={choose} data-autofocus />
+          <TextInput label={t("bundles.slug")} description={t("bundles.import.slug")} value={slug} onChange={(event) => setSlug(event.currentTarget.value)} />
+          {send.error && <Failure message={send.error.message} />}
+          <Group>
+            <Button type="submit" disabled={!file} loading={send.isPending}>{t("bundles.import")}</Button>
+            <Button variant="default" onClick={close}>{t("bundles.cancel")}</Button>
+          </Group>
+        </Stack>
+      </form>
+    </Dialog>
   );
 }
 

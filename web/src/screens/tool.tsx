@@ -3,7 +3,7 @@ import { Alert, Anchor, Badge, Button, Code, CopyButton, Group, NativeSelect, Se
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { lazy, Suspense, useEffect, useRef, useState } from "react";
 import { Link, useParams } from "wouter";
-import { api, type CallResult, read, Refusal, refusalOf, send, take, type Tool } from "../api/client";
+import { api, type CallResult, read, Refusal, refusalOf, send, take, type Tool, type ToolRow } from "../api/client";
 import { t } from "../messages";
 import { Dialog } from "../parts/dialog";
 import { DiffView } from "../parts/diff-view";
@@ -18,12 +18,29 @@ import { ToolSwitch } from "./tools";
 
 const SchemaForm = lazy(() => import("../parts/schema-form"));
 const JsonEditor = lazy(() => import("../parts/json-editor"));
+const Markdown = lazy(() => import("../parts/markdown"));
 
 async function readTool(address: string, signal: AbortSignal): Promise<Tool> {
   const page = await take(api.GET("/crib/tools", { params: { query: { name: address, includeDisabled: true } }, signal }));
   const tool = page.tools[0] as unknown as Tool | undefined;
   if (!tool) throw new Refusal({ detail: t("tool.missing", { name: address }) });
   return tool;
+}
+
+const MAX_VERSIONS = 100;
+
+// The addresses of other tools that go by this name: of other bundles, and stored versions of the same bundle.
+function useOthers(tool: Tool | undefined): string[] {
+  const stored = useQuery({
+    queryKey: ["tools", "versions", tool?.bundle, tool?.name],
+    queryFn: ({ signal }) => read<{ tools: ToolRow[] }>("/ui/tools", { q: tool?.name, bundle: tool?.bundle, size: MAX_VERSIONS }, signal),
+    enabled: tool !== undefined,
+  });
+  if (!tool) return [];
+  const versions = (stored.data?.tools ?? []).filter((row) => row.name === tool.name && row.bundle === tool.bundle);
+  const others = new Set([...versions.map((row) => row.address), ...tool.sameName]);
+  others.delete(tool.address);
+  return [...others];
 }
 
 export default function ToolScreen() {
@@ -34,6 +51,7 @@ export default function ToolScreen() {
   const [values, setValues] = useState<Arguments>({});
   const [given, give] = useState(0);
   const found = useQuery({ queryKey: ["tools", "one", address], queryFn: ({ signal }) => readTool(address, signal) });
+  const others = useOthers(found.data);
   if (found.error && !found.data) {
     return (
       <Stack gap="sm">
@@ -61,14 +79,14 @@ export default function ToolScreen() {
           <Tabs.Tab value="schema">{t("tool.tab.schema")}</Tabs.Tab>
           <Tabs.Tab value="copy">{t("tool.tab.copy")}</Tabs.Tab>
           {features.has("history") && <Tabs.Tab value="history">{t("tool.tab.history")}</Tabs.Tab>}
-          {tool.sameName.length > 0 && <Tabs.Tab value="versions">{t("tool.tab.versions")}</Tabs.Tab>}
+          {others.length > 0 && <Tabs.Tab value="versions">{t("tool.tab.versions")}</Tabs.Tab>}
         </Tabs.List>
         <Tabs.Panel value="try" pt="md" keepMounted><Tester tool={tool} values={values} setValues={setValues} given={given} /></Tabs.Panel>
         <Tabs.Panel value="about" pt="md"><About tool={tool} /></Tabs.Panel>
         <Tabs.Panel value="schema" pt="md"><Schemas tool={tool} /></Tabs.Panel>
         <Tabs.Panel value="copy" pt="md"><Snippets tool={tool} values={values} /></Tabs.Panel>
         <Tabs.Panel value="history" pt="md"><History tool={tool} use={(before) => { setValues(before); give(given + 1); setTab("try"); }} /></Tabs.Panel>
-        <Tabs.Panel value="versions" pt="md"><Versions tool={tool} /></Tabs.Panel>
+        <Tabs.Panel value="versions" pt="md">{others.length > 0 && <Versions tool={tool} others={others} />}</Tabs.Panel>
       </Tabs>
     </Stack>
   );
@@ -279,14 +297,14 @@ function History({ tool, use }: { tool: Tool; use: (values: Arguments) => void }
 }
 
 // This version beside another tool of the same name, line by line.
-function Versions({ tool }: { tool: Tool }) {
-  const [address, choose] = useState(tool.sameName[0] ?? "");
+function Versions({ tool, others }: { tool: Tool; others: string[] }) {
+  const [address, choose] = useState(others[0] ?? "");
   const other = useQuery({ queryKey: ["tools", "one", address], queryFn: ({ signal }) => readTool(address, signal), enabled: Boolean(address) });
   const before = other.data && comparable(other.data);
   const after = comparable(tool);
   return (
     <Stack gap="sm">
-      <NativeSelect label={t("tool.versions.other")} data={tool.sameName} value={address} onChange={(event) => choose(event.currentTarget.value)} />
+      <NativeSelect label={t("tool.versions.other")} data={others} value={address} onChange={(event) => choose(event.currentTarget.value)} />
       {other.error && <Failure message={other.error.message} retry={() => void other.refetch()} />}
       {before === after && <Text role="status">{t("tool.versions.same")}</Text>}
       {before && before !== after && <DiffView before={before} after={after} names={[address, tool.address]} />}
@@ -333,7 +351,7 @@ function About({ tool }: { tool: Tool }) {
           {tool.warnings.map((line) => <Text key={line} className="wrap">{line}</Text>)}
         </Alert>
       )}
-      {tool.documentation && (<><Title order={3}>{t("tool.documentation")}</Title><Value value={tool.documentation} /></>)}
+      {tool.documentation && (<><Title order={3}>{t("tool.documentation")}</Title><Suspense fallback={<Text>{t("app.loading")}</Text>}><Markdown text={tool.documentation} /></Suspense></>)}
       {tool.examples.length > 0 && (<><Title order={3}>{t("tool.examples")}</Title><Value value={tool.examples} /></>)}
     </Stack>
   );
