@@ -5,33 +5,29 @@ Every launcher of the sandbox imports this, so it imports nothing before a hint 
 
 from __future__ import annotations
 
-import enum
-import sys
 import types
-from _collections_abc import (  # what collections.abc offers; this module is always loaded
-    Collection,
-    Generator,
-    Iterable,
-    Iterator,
-    Mapping,
-    MutableMapping,
-    MutableSequence,
-    MutableSet,
-    Sequence,
-    Set,
-)
 
-from toolcrib.lib.json_values import SHOWN, ConversionError, enum_value, to_json
+from toolcrib.lib.class_values import (
+    CHECKS,
+    NOT_THERE,
+    array_hints,
+    check_dict,
+    check_list,
+    choose_by,
+    limits_of,
+    maker_of,
+    object_hints,
+)
+from toolcrib.lib.json_values import SHOWN, ConversionError, to_json
 
 TYPE_CHECKING = False  # importing typing would take a fifth of the launcher's start
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import Any
 
     Revive = Callable[[Any], object]
 
 MAX_HINTS = 2_000
-MAX_CHOICES = 20
 CURE = "use a plain type, a dataclass, a TypedDict, an Enum or a pydantic model"
 # What a class may raise that refuses its fields.
 REFUSALS = (ValueError, TypeError, KeyError, OverflowError, ArithmeticError)
@@ -71,7 +67,7 @@ class HintConverter:
         if self._count > MAX_HINTS:
             raise UnreadableHintError(f"unfolds to more than {MAX_HINTS:,} types; make it smaller")
         if hint is None or type(hint) is type:
-            check = _CHECKS.get(hint)
+            check = CHECKS.get(hint)
             if check is not None:
                 return check if self._checks else None
         if isinstance(hint, str):
@@ -99,7 +95,7 @@ class HintConverter:
         if origin is typing.Literal:
             pairs = [(to_json(member), member) for member in arguments]
             is_plain = all(written is wanted for written, wanted in pairs)
-            return None if is_plain and not self._checks else _choose(pairs)
+            return None if is_plain and not self._checks else choose_by(pairs)
         if origin in (typing.Required, typing.NotRequired, typing.Final) or str(origin).endswith(".ReadOnly"):
             return self.read(arguments[0])
         return self._class(origin, arguments)
@@ -117,7 +113,7 @@ class HintConverter:
 
     def _annotated(self, inner: object, *notes: object) -> Revive | None:
         make = self.read(inner)
-        limits = [limit for note in notes for limit in _limits(note)] if self._checks else []
+        limits = [limit for note in notes for limit in limits_of(note)] if self._checks else []
         if not limits:
             return make
 
@@ -161,9 +157,9 @@ class HintConverter:
     def _class(self, kind: Any, arguments: tuple[Any, ...]) -> Revive | None:
         if kind is tuple:
             return self._tuple(arguments)
-        if (arrays := _arrays()).get(kind, _NOT_THERE) is not _NOT_THERE:
+        if (arrays := array_hints()).get(kind, NOT_THERE) is not NOT_THERE:
             return self._array(arrays[kind], self.read(arguments[0]) if arguments else None)
-        if (objects := _objects()).get(kind, _NOT_THERE) is not _NOT_THERE:
+        if (objects := object_hints()).get(kind, NOT_THERE) is not NOT_THERE:
             return self._mapping(objects[kind], arguments)
         return self._own_class(kind)
 
@@ -171,7 +167,7 @@ class HintConverter:
         if (outer := self._opened.get(kind)) is not None:
             # A class that contains itself: how it is made is known by the time it is needed.
             return lambda value: value if outer[0] is None else outer[0](value)
-        if (make := _maker(kind)) is not None:
+        if (make := maker_of(kind)) is not None:
             return make
         opened: list[Revive | None] = [None]
         self._opened[kind] = opened
@@ -183,10 +179,10 @@ class HintConverter:
 
     def _array(self, make: Callable[[Any], object] | None, item: Revive | None) -> Revive | None:
         if make is None and item is None:
-            return _check_list if self._checks else None
+            return check_list if self._checks else None
 
         def revive(value: object) -> object:
-            items = _each(_check_list(value), item)
+            items = _each(check_list(value), item)
             return items if make is None else make(items)
 
         return revive
@@ -194,11 +190,11 @@ class HintConverter:
     def _tuple(self, arguments: tuple[Any, ...]) -> Revive:
         if not arguments or arguments[-1] is Ellipsis:
             item = self.read(arguments[0]) if arguments else None
-            return lambda value: tuple(_each(_check_list(value), item))
+            return lambda value: tuple(_each(check_list(value), item))
         makers = [] if arguments == ((),) else [self.read(argument) for argument in arguments]
 
         def revive(value: object) -> object:
-            given = _check_list(value)
+            given = check_list(value)
             if len(given) != len(makers):
                 raise ConversionError(f"has {len(given)} items and needs {len(makers)}")
             return tuple(
@@ -211,11 +207,11 @@ class HintConverter:
         of_keys = self._key(arguments[0]) if arguments else None
         of_values = self.read(arguments[1]) if len(arguments) > 1 else None
         if of_keys is None and of_values is None and make is None:
-            return _check_dict if self._checks else None
+            return check_dict if self._checks else None
 
         def revive(value: object) -> object:
             made: dict[object, object] = {}
-            for name, inner in _check_dict(value).items():
+            for name, inner in check_dict(value).items():
                 made[_convert(of_keys, name, name)] = _convert(of_values, inner, name)
             return made if make is None else make(made)
 
@@ -302,7 +298,7 @@ def or_none(make: Revive | None) -> Revive | None:
 
 
 def _fields(value: object, makers: Mapping[str, Revive | None], kind: type) -> dict[str, object]:
-    given = _check_dict(value)
+    given = check_dict(value)
     if unknown := [name for name in given if name not in makers]:
         raise ConversionError(f"{kind.__name__} has no field {', '.join(unknown)[:SHOWN]}; it has {', '.join(makers)}")
     return {name: _convert(makers[name], inner, name) for name, inner in given.items()}
@@ -337,268 +333,3 @@ def _convert(make: Revive | None, value: object, step: str | int) -> object:
 
 def _each(items: list[object], make: Revive | None) -> list[object]:
     return items if make is None else [_convert(make, item, place) for place, item in enumerate(items)]
-
-
-# Plain JSON, checked.
-
-
-def _expect(name: str, *kinds: type) -> Revive:
-    def check(value: object) -> object:
-        if type(value) in kinds:
-            return value
-        raise ConversionError(f"{value!r:.{SHOWN}} is not {name}")
-
-    return check
-
-
-def _check_int(value: object) -> int:
-    if type(value) is int or (type(value) is float and value.is_integer()):  # JSON knows one kind of number
-        return int(value)
-    raise ConversionError(f"{value!r:.{SHOWN}} is not an integer")
-
-
-def _check_list(value: object) -> list[object]:
-    if isinstance(value, list):
-        return value
-    raise ConversionError(f"{value!r:.{SHOWN}} is not a list")
-
-
-def _check_dict(value: object) -> dict[str, object]:
-    if isinstance(value, dict):
-        return value
-    raise ConversionError(f"{value!r:.{SHOWN}} is not an object")
-
-
-_CHECKS: dict[object, Revive] = {
-    str: _expect("text", str),
-    int: _check_int,
-    float: _expect("a number", float, int),
-    bool: _expect("true or false", bool),
-    type(None): _expect("null", type(None)),
-    None: _expect("null", type(None)),
-    list: _check_list,
-    dict: _check_dict,
-}
-
-_LIMITS: dict[str, tuple[str, Callable[[Any, Any], bool]]] = {
-    "ge": ("at least {}", lambda value, bound: value >= bound),
-    "gt": ("more than {}", lambda value, bound: value > bound),
-    "le": ("at most {}", lambda value, bound: value <= bound),
-    "lt": ("less than {}", lambda value, bound: value < bound),
-    "multiple_of": ("a multiple of {}", lambda value, bound: value % bound == 0),
-    "min_length": ("{} or longer", lambda value, bound: len(value) >= bound),
-    "max_length": ("{} or shorter", lambda value, bound: len(value) <= bound),
-}
-
-
-def _limits(note: Any) -> list[tuple[Callable[[Any], bool], str]]:
-    """What a note of Annotated demands: pydantic's Field and annotated_types have these attributes."""
-    found: list[tuple[Callable[[Any], bool], str]] = []
-    for name, (text, is_kept) in _LIMITS.items():
-        bound = getattr(note, name, None)
-        if isinstance(bound, (int, float)):
-            found.append((_limit(is_kept, bound), text.format(bound)))
-    for part in getattr(note, "metadata", None) or ():
-        found += _limits(part)
-    return found
-
-
-def _limit(is_kept: Callable[[Any, Any], bool], bound: float) -> Callable[[Any], bool]:
-    def judge(value: object) -> bool:
-        try:
-            return is_kept(value, bound)
-        except TypeError:  # another member of a union, which the bound does not speak of
-            return True
-
-    return judge
-
-
-# Classes that JSON has no value for.
-
-_NOT_THERE = object()
-_ARRAYS: dict[object, Callable[[Any], object] | None] = {
-    **dict.fromkeys((list, Sequence, MutableSequence, Collection, Iterable)),
-    **dict.fromkeys((Iterator, Generator), iter),
-    **dict.fromkeys((set, Set, MutableSet), set),
-    frozenset: frozenset,
-}
-_OBJECTS: dict[object, Callable[[Any], object] | None] = dict.fromkeys((dict, Mapping, MutableMapping))
-
-
-def _arrays() -> dict[object, Callable[[Any], object] | None]:
-    """The hints that a JSON array satisfies, each with what makes its own kind of collection of a list."""
-    collections = sys.modules.get("collections")
-    return _ARRAYS if collections is None else {**_ARRAYS, collections.deque: collections.deque}
-
-
-def _objects() -> dict[object, Callable[[Any], object] | None]:
-    """The hints that a JSON object satisfies, each with what makes its own kind of mapping of a dict."""
-    collections: Any = sys.modules.get("collections")
-    if collections is None:
-        return _OBJECTS
-    return {**_OBJECTS, collections.OrderedDict: None, collections.Counter: collections.Counter}
-
-
-def _maker(kind: Any) -> Revive | None:
-    """What makes an object of a class that is no record from its JSON; None for any other class."""
-    for home, names in _MAKERS.items():
-        module = sys.modules.get(home)
-        for name, make in names.items() if module is not None else ():
-            if kind is getattr(module, name):
-                return make
-    if issubclass(kind, enum.Enum):
-        return _enum_maker(kind)
-    if issubclass(kind, bytes):
-        return _revive_bytes
-    return _model_maker(kind) or _science_maker(kind)
-
-
-def _model_maker(kind: Any) -> Revive | None:
-    """What makes a model of pydantic, or another of its types such as HttpUrl; pydantic is not ours and is never imported."""
-    for method in ("model_validate", "parse_obj"):  # of version 2, and of version 1
-        if hasattr(kind, method):
-            return getattr(kind, method)  # type: ignore[no-any-return]  # pydantic is not known here
-    pydantic: Any = sys.modules.get("pydantic")
-    if pydantic is None or kind.__module__.partition(".")[0] not in {"pydantic", "pydantic_core"}:
-        return None
-    return pydantic.TypeAdapter(kind).validate_python  # type: ignore[no-any-return]  # pydantic is not known here
-
-
-def _science_maker(kind: Any) -> Revive | None:
-    for home, names in (("numpy", ("ndarray",)), ("pandas", ("DataFrame", "Series"))):
-        module: Any = sys.modules.get(home)
-        if module is not None and kind in [getattr(module, name) for name in names]:
-            return module.asarray if home == "numpy" else kind  # type: ignore[no-any-return]  # numpy is not ours
-    numpy: Any = sys.modules.get("numpy")
-    return kind if numpy is not None and issubclass(kind, numpy.generic) else None
-
-
-def _enum_maker(kind: type[enum.Enum]) -> Revive:
-    choose = _choose([(enum_value(member), member) for member in kind])
-
-    def revive(value: object) -> object:
-        try:
-            return choose(value)
-        except ConversionError:
-            # Values that only running code can tell are offered by name.
-            if isinstance(value, str) and value in kind.__members__:
-                return kind[value]
-            raise
-
-    return revive
-
-
-def _choose(pairs: list[tuple[object, object]]) -> Revive:
-    """Choose among values by the JSON of each."""
-
-    def revive(value: object) -> object:
-        for written, wanted in pairs:
-            if written == value and (type(written) is bool) == (type(value) is bool):
-                return wanted
-        names = ", ".join(repr(written) for written, _ in pairs[:MAX_CHOICES])
-        raise ConversionError(f"{value!r:.{SHOWN}} is none of {names}")
-
-    return revive
-
-
-def _said(value: object, what: str, kinds: tuple[type, ...] = (str,)) -> str:
-    """The text of a value that is written as text, or as one of the other kinds."""
-    if type(value) in kinds:
-        return str(value)
-    raise ConversionError(f"{value!r:.{SHOWN}} is not {what}")
-
-
-def _revive_datetime(value: object) -> object:
-    import datetime as dt
-
-    text = _said(value, "a date and time").upper()
-    if len(text) <= len("2026-01-31"):
-        raise ConversionError(f"{value!r} is a date without a time; write 2026-01-31T00:00:00")
-    return dt.datetime.fromisoformat(text)
-
-
-def _revive_date(value: object) -> object:
-    import datetime as dt
-
-    return dt.date.fromisoformat(_said(value, "a date"))
-
-
-def _revive_time(value: object) -> object:
-    import datetime as dt
-
-    return dt.time.fromisoformat(_said(value, "a time of day"))
-
-
-def _revive_duration(value: object) -> object:
-    import datetime as dt
-
-    return dt.timedelta(seconds=float(_said(value, "a number of seconds", (int, float))))
-
-
-def _revive_decimal(value: object) -> object:
-    import decimal
-
-    text = _said(value, "a decimal number", (str, int, float))
-    try:
-        made = decimal.Decimal(text)
-    except decimal.InvalidOperation:
-        raise ConversionError(f"{value!r:.{SHOWN}} is not a decimal number") from None
-    if not made.is_finite():
-        raise ConversionError(f"{value!r:.{SHOWN}} is not a finite number")
-    return made
-
-
-def _revive_uuid(value: object) -> object:
-    import uuid
-
-    return uuid.UUID(_said(value, "a UUID"))
-
-
-def _revive_bytes(value: object) -> bytes:
-    import base64
-
-    try:
-        return base64.b64decode(_said(value, "base64"), validate=True)
-    except ValueError as problem:
-        raise ConversionError(f"is not base64: {problem}") from None
-
-
-def _path_maker(name: str) -> Revive:
-    def revive(value: object) -> object:
-        import pathlib
-
-        return getattr(pathlib, name)(_said(value, "a path"))
-
-    return revive
-
-
-def _address_maker(name: str) -> Revive:
-    def revive(value: object) -> object:
-        import ipaddress
-
-        return getattr(ipaddress, name)(_said(value, "an address"))
-
-    return revive
-
-
-_MAKERS: dict[str, dict[str, Revive]] = {
-    "datetime": {
-        "datetime": _revive_datetime,
-        "date": _revive_date,
-        "time": _revive_time,
-        "timedelta": _revive_duration,
-    },
-    "decimal": {"Decimal": _revive_decimal},
-    "uuid": {"UUID": _revive_uuid},
-    "pathlib": {
-        "Path": _path_maker("Path"),
-        "PosixPath": _path_maker("Path"),
-        "PurePath": _path_maker("PurePath"),
-        "PurePosixPath": _path_maker("PurePosixPath"),
-    },
-    "os": {"PathLike": _path_maker("Path")},
-    "ipaddress": {
-        name: _address_maker(name)
-        for name in ("IPv4Address", "IPv6Address", "IPv4Network", "IPv6Network", "IPv4Interface", "IPv6Interface")
-    },
-}

@@ -6,7 +6,8 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from toolcrib.lib.javascript_source import NAME, NUMBER, STRING, JavaScript, NotLiteralError
+from toolcrib.lib.javascript_source import JavaScript
+from toolcrib.lib.javascript_tokens import NAME, NUMBER, STRING, NotLiteralError
 from toolcrib.model.errors import ToolError
 
 if TYPE_CHECKING:

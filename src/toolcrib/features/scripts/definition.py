@@ -7,9 +7,10 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from toolcrib.features.scripts.fields import read_forms, read_identity, read_options
+from toolcrib.features.scripts.fields import read_forms, read_identity
 from toolcrib.features.scripts.http_config import read_config
 from toolcrib.features.scripts.metadata import Report
+from toolcrib.features.scripts.optional_fields import read_options
 from toolcrib.features.scripts.program_interface import Use, decide_use, read_program
 from toolcrib.features.scripts.python_code import PROGRAM, choose_entry, demanded_names, does_nothing, missing_names
 from toolcrib.features.scripts.schemas import checked
@@ -25,8 +26,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from toolcrib.features.scripts.fields import Form, Identity, Options
+    from toolcrib.features.scripts.fields import Form, Identity
     from toolcrib.features.scripts.metadata import Metadata
+    from toolcrib.features.scripts.optional_fields import Options
     from toolcrib.features.scripts.python_code import Entry
     from toolcrib.lib.positions import Steps
     from toolcrib.lib.python_source import AnyFunction

@@ -17,7 +17,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from toolcrib.lib.documents import check_plain, decode, read_json, read_toml
-from toolcrib.lib.javascript_source import JavaScript, NotLiteralError
+from toolcrib.lib.javascript_source import JavaScript
+from toolcrib.lib.javascript_tokens import NotLiteralError
 from toolcrib.lib.names import near_misses
 from toolcrib.lib.positions import Lines, json_lines, spell, toml_lines
 from toolcrib.lib.yaml import read_yaml
