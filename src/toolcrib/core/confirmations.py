@@ -42,7 +42,7 @@ class Confirmations:
     def issue(self, tool: Tool, arguments: dict[str, object], call: Call) -> tuple[str, int]:
         """A token for exactly this call, and when it expires."""
         expiry = int(self._clock() + self._seconds)
-        return self._seal.write([expiry, os.urandom(NONCE_BYTES).hex(), digest_of(tool, arguments, call)]), expiry
+        return self._seal.write([expiry, os.urandom(NONCE_BYTES).hex(), _digest(tool, arguments, call)]), expiry
 
     def problem_with(self, token: str, tool: Tool, arguments: dict[str, object], call: Call) -> str:
         """Why the token does not confirm this call; empty if it does. Nothing is used up."""
@@ -50,7 +50,7 @@ class Confirmations:
         if found is None:
             return "the confirmation is not one of ours"
         expiry, nonce, digest = found
-        if digest != digest_of(tool, arguments, call):
+        if digest != _digest(tool, arguments, call):
             return "the confirmation was given for another tool, other arguments or another caller"
         if expiry < self._clock():
             return "the confirmation has expired"
@@ -71,17 +71,19 @@ class Confirmations:
         return None
 
 
-def digest_of(tool: Tool, arguments: dict[str, object], call: Call) -> str:
-    """What a token is bound to."""
-    # Imported here, as the library takes longer than most calls of a tool.
-    import hashlib
-
-    bound = [
+def bound_to(tool: Tool, arguments: dict[str, object], call: Call) -> bytes:
+    """What a confirmation or an approval holds for: each part with its length in front, so that no two calls read alike."""
+    parts = [
         tool.address.encode(),
         tool.content_hash.encode(),
         orjson.dumps(arguments, option=orjson.OPT_SORT_KEYS),
         call.caller.encode("utf-8", "surrogatepass"),
     ]
-    # Each part with its length in front: no two different calls can read alike.
-    framed = b"".join(len(part).to_bytes(8, "big") + part for part in bound)
-    return hashlib.sha256(framed).hexdigest()
+    return b"".join(len(part).to_bytes(8, "big") + part for part in parts)
+
+
+def _digest(tool: Tool, arguments: dict[str, object], call: Call) -> str:
+    # Imported here, as the library takes longer than most calls of a tool.
+    import hashlib
+
+    return hashlib.sha256(bound_to(tool, arguments, call)).hexdigest()

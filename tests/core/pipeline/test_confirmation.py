@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolcrib import Call, Crib, Kind, tool, tool_of
-from toolcrib.core.confirmations import Confirmations, digest_of
+from toolcrib.core.confirmations import Confirmations, bound_to
 from toolcrib.infra.storage import MemoryStore
 
 
@@ -223,7 +223,7 @@ def test_used_confirmations_are_forgotten_when_they_would_have_expired():
 def test_the_parts_that_a_token_is_bound_to_cannot_flow_into_each_other():
     one = SimpleNamespace(address="tools/ab", content_hash="c")
     two = SimpleNamespace(address="tools/a", content_hash="bc")
-    assert digest_of(one, {}, CALL) != digest_of(two, {}, CALL)
+    assert bound_to(one, {}, CALL) != bound_to(two, {}, CALL)
 
 
 def test_a_confirmation_is_for_one_tool_of_several_that_read_alike():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Protocol
 
-from toolcrib.features.activity.summary import sum_up
+from toolcrib.features.activity.statistics import sum_up
 from toolcrib.model.call import Scope
 from toolcrib.toolkit.http import answer_json
 from toolcrib.toolkit.http.contract import Reply, whole

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from toolcrib.core.confirmations import bound_to
 from toolcrib.core.sources import current_view
 from toolcrib.lib.redaction import HIDDEN, hide_secrets
 from toolcrib.model.approval import Approval, State
@@ -297,15 +298,7 @@ class Approvals:
             raise ToolError(Kind.LIMIT_EXCEEDED, message, retryable=True)
 
     def _digest(self, tool: Tool, arguments: dict[str, object], call: Call) -> str:
-        bound = [
-            tool.address.encode(),
-            tool.content_hash.encode(),
-            orjson.dumps(arguments, option=orjson.OPT_SORT_KEYS),
-            call.caller.encode("utf-8", "surrogatepass"),
-        ]
-        # Each part with its length in front: no two different calls can read alike.
-        framed = b"".join(len(part).to_bytes(8, "big") + part for part in bound)
-        return hmac.new(self._key(), b"approval" + framed, hashlib.sha256).hexdigest()
+        return hmac.new(self._key(), b"approval" + bound_to(tool, arguments, call), hashlib.sha256).hexdigest()
 
     def _sweep(self) -> None:
         """Remove what expired a day ago; an id begins with the moment at which it expires."""

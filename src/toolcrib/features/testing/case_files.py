@@ -1,4 +1,4 @@
-"""Find and read the cases of a tool: examples of its documents, and files of cases in JSON or YAML.
+"""Find, read and record the cases of a tool: examples of its documents, and files of cases in JSON or YAML.
 
 Files are read strictly, because an unknown key may be a misspelled expectation. An example that cannot
 be run becomes a case that fails.
@@ -7,13 +7,16 @@ be run becomes a case that fails.
 from __future__ import annotations
 
 import os
+import threading
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, cast
 
+import orjson
+
 from toolcrib.features.folders.documentation import Absent, doc_examples, failure_modes
 from toolcrib.features.testing.cases import FAILS, SENDING, Case, FakeContext
-from toolcrib.infra.files import read_small
+from toolcrib.infra.files import durable, make_folder, read_small
 from toolcrib.lib.documents import MAX_DEFINITION_BYTES, check_plain, decode, read_json
 from toolcrib.lib.names import did_you_mean
 from toolcrib.lib.positions import Lines
@@ -320,3 +323,28 @@ def _files(tool: Tool, root: Path | None) -> Iterator[Path]:
             # Anything there is meant as a file of cases.
             if os.path.lexists(file):
                 yield file
+
+
+# Two cases at one moment must not overwrite each other.
+_WRITING = threading.Lock()
+
+
+def record_case(tool: Tool, root: Path | None, case: Mapping[str, object]) -> str:
+    """Add a case to the file `tests/cases/SLUG.json`; returns where it stands.
+
+    Raises ToolError for a case that could not be run, and for a name that is taken.
+    """
+    if root is None:
+        raise ToolError(Kind.CONFLICT, "there is no project to write a case into; make one with: crib init")
+    file = root.joinpath(*IN_A_PROJECT, f"{tool.slug}{JSON_ENDING}")
+    with _WRITING:
+        before = read_small(file, MAX_DEFINITION_BYTES)
+        cases = [] if before is None else orjson.loads(before) if before.strip() else []
+        document = orjson.dumps([*cases, dict(case)], option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+        if len(document) > MAX_DEFINITION_BYTES:
+            message = f"{file.name}: larger than {MAX_DEFINITION_BYTES} bytes with this case; record a smaller one"
+            raise ToolError(Kind.LIMIT_EXCEEDED, message)
+        read_cases(document, str(file.relative_to(root)))
+        make_folder(file.parent)
+        durable.replace(file, document)
+    return str(file.relative_to(root))

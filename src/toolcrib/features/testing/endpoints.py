@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from toolcrib.features.testing.recorder import record_case
+from toolcrib.features.testing.case_files import record_case
 from toolcrib.model.call import Scope
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.toolkit.http import answer_json, read_body, text_of
