@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from toolcrib.lib.lazy import load
+from toolcrib.lib import load
 
 if TYPE_CHECKING:
     from toolcrib.core.rules import AuthRule, RuleEngine

@@ -6,7 +6,7 @@ import gc
 import sys
 from typing import TYPE_CHECKING
 
-from toolcrib.lib.lazy import load
+from toolcrib.lib import load
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -13,7 +14,7 @@ from toolcrib import Crib, SettingsError
 from toolcrib.core.plugins import CLOSING, FEATURES, Plugins
 from toolcrib.core.resources import Resources
 from toolcrib.infra.settings import load_settings
-from toolcrib.lib.lazy import load
+from toolcrib.lib import load
 
 SOURCE = Path(toolcrib.__file__).parent
 EXAMPLE = SOURCE.parents[1] / "examples/plugin"
@@ -92,7 +93,12 @@ class TestTheTable:
 
     def test_only_the_registry_and_the_entries_load_parts_by_a_text(self):
         texts = {file.relative_to(SOURCE).as_posix(): file.read_text() for file in SOURCE.rglob("*.py")}
-        users = [name for name, text in texts.items() if "toolcrib.lib.lazy import" in text]
+        users = [
+            name
+            for name, text in texts.items()
+            if re.search(r"from toolcrib\.lib import [^\n]*\bload\b|lib\.load\(", text)
+        ]
+        assert set(LOADERS) <= set(users)
         assert [name for name in users if not name.startswith(LOADERS)] == []
 
     def test_to_ask_for_one_part_loads_only_the_features_that_provide_it(self):

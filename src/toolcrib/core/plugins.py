@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from toolcrib.lib.lazy import load
+from toolcrib.lib import load
 from toolcrib.model.errors import Kind, SettingsError, ToolError
 
 if TYPE_CHECKING:

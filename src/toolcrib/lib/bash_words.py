@@ -153,8 +153,8 @@ def with_places(body: str, usage: list[Parameter], summary: str) -> CommandLine:
         text = f"nothing names {', '.join(unnamed)}; write a comment `# Usage: … {usage_line}` with better names"
         warnings.append((places[highest].line if highest in places else 1, text))
     if rest:
-        spread = next((one.name for one in named if one.takes == SPREAD and one.name), REST)
-        parameters.append(spread(spread, required=_least(body) > highest))
+        name_of_rest = next((one.name for one in named if one.takes == SPREAD and one.name), REST)
+        parameters.append(spread(name_of_rest, required=_least(body) > highest))
     return finish(body, parameters, summary, PLAIN, warnings)
 
 

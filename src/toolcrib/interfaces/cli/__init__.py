@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from toolcrib.lib.lazy import load
+from toolcrib.lib import load
 from toolcrib.model.call import LOG_LEVELS, Call, cannot_ask
 from toolcrib.model.errors import Kind, SettingsError, ToolError
 from toolcrib.toolkit.cli import (
