@@ -33,6 +33,12 @@ class HttpToolsSettings(Table, name="http_tools"):
         opens=False,
         summary="how often an HTTP tool may retry a request, even if it allows more itself",
     )
+    max_pages: int = setting(
+        default=100,
+        read=read_positive,
+        opens=False,
+        summary="how many pages of an answer an HTTP tool reads, even if it allows more itself",
+    )
     max_sent_bytes: int = setting(
         default=1_000_000, read=read_positive, opens=False, summary="how large a request of an HTTP tool may be"
     )
@@ -60,6 +66,7 @@ def _runner_parts(resources: Resources) -> dict[str, object]:
         "variable": resources.variable,
         "environment": resources.environment,
         "max_retries": http_tools.max_retries,
+        "max_pages": http_tools.max_pages,
         "max_sent_bytes": http_tools.max_sent_bytes,
         "max_response_bytes": http_tools.max_response_bytes,
     }

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from toolcrib.features.http_tools.address import compile_address
 from toolcrib.features.http_tools.extraction import compile_extract, is_json_path
+from toolcrib.features.http_tools.pages import compile_pagination
 from toolcrib.features.http_tools.request_template import compile_mapping, compile_method, read_body
 from toolcrib.features.http_tools.signer import compile_auth
 from toolcrib.features.http_tools.slot_values import PLATFORM
@@ -74,6 +75,9 @@ def _check_call(call: HttpCall, http: Http, read: Read) -> Iterator[str]:
     yield from _refusals("body", lambda: read_body(call, http.spelling))
     yield from _check_extract(call)
     yield from _refusals("auth", lambda: compile_auth(call.auth, read))
+    yield from _refusals("pagination", lambda: compile_pagination(call.pagination))
+    if call.pagination and call.encoding is Encoding.TEXT:
+        yield "pagination: pages are read as JSON, and the answer is read as text; read it as json"
 
 
 def _refusals(part: str, check: Callable[[], object]) -> Iterator[str]:

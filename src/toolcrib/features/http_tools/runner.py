@@ -2,50 +2,37 @@
 
 from __future__ import annotations
 
-import time
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from toolcrib.features.http_tools import HttpToolsSettings
-from toolcrib.features.http_tools.extraction import compile_extract
 from toolcrib.features.http_tools.request_check import check_http
-from toolcrib.features.http_tools.request_template import compile_call
-from toolcrib.features.http_tools.response import Repeating, explain_status, nothing, read_value
-from toolcrib.features.http_tools.signer import compile_auth
+from toolcrib.features.http_tools.request_step import Step, Way
 from toolcrib.features.http_tools.slot_values import UNKNOWN, Names, Values
-from toolcrib.features.http_tools.slots import Source, no_value, reader_of
-from toolcrib.infra.egress import Request, read_media_type
+from toolcrib.features.http_tools.slots import Source
 from toolcrib.infra.secrets.grants import Grants, granted_value
 from toolcrib.infra.secrets.secret import VariableMasking
 from toolcrib.lib.http_syntax import parse_hosts
-from toolcrib.lib.templates import ABSENT
 from toolcrib.model.errors import Kind, SettingsError, ToolError
 from toolcrib.model.result import Outcome
-from toolcrib.model.tool import ErrorMode, Http, Spelling
+from toolcrib.model.tool import Http, Spelling
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Container, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from toolcrib.core.resources import Resources
-    from toolcrib.features.http_tools.response import Value
+    from toolcrib.features.http_tools.request_step import Report
     from toolcrib.features.http_tools.slot_values import SecretSource
-    from toolcrib.infra.egress import Response
     from toolcrib.infra.egress.client import Egress
     from toolcrib.lib.http_syntax import HostList
     from toolcrib.model.call import Call, Context
-    from toolcrib.model.tool import HttpCall, Tool
+    from toolcrib.model.tool import Tool
 
-SUCCESS = range(200, 300)
-UNAUTHORISED = 401
-# A larger response is parsed in a thread: that takes longer than the hand-over.
-AT_ONCE_BYTES = 65_536
-# Errors that `errorMode: empty` does not hide: the request was invalid or not allowed.
-REFUSALS = frozenset({Kind.VALIDATION, Kind.HOST_NOT_ALLOWED})
 MAX_RETRIES = 4
 MAX_SENT_BYTES = 1_000_000
 MAX_RESPONSE_BYTES = 5_000_000
+MAX_PAGES = 100
 
 
 class HttpRunner:
@@ -70,6 +57,7 @@ class HttpRunner:
         max_retries: int = MAX_RETRIES,
         max_sent_bytes: int = MAX_SENT_BYTES,
         max_response_bytes: int = MAX_RESPONSE_BYTES,
+        max_pages: int = MAX_PAGES,
         sleep: Callable[[float], Awaitable[None]] | None = None,
     ) -> None:
         self._secrets = secrets
@@ -82,6 +70,7 @@ class HttpRunner:
             max_sent_bytes=max_sent_bytes,
             max_response_bytes=max_response_bytes,
             max_retries=max_retries,
+            max_pages=max_pages,
             sleep=_sleep if sleep is None else sleep,
         )
 
@@ -176,8 +165,9 @@ class BoundHttp:
                 retryable=error.retryable,
                 partial_side_effects=True,
                 details=error.details,
+                value=error.value,
             )
-        return Outcome(error=error, meta=self._tell(reports))
+        return Outcome(value=error.value, error=error, meta=self._tell(reports))
 
     def _tell(self, reports: list[Report]) -> dict[str, object]:
         """The facts of the last request, and those of each where there may be several."""
@@ -186,196 +176,6 @@ class BoundHttp:
             return facts[-1] if facts else {}
         named = zip(self._steps, facts, strict=False)
         return {**facts[-1], "calls": [{"name": step.call.name, **fact} for step, fact in named]}
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Way:
-    """How requests are sent: egress, size limits and retry limit."""
-
-    egress: Callable[[], Egress]
-    max_sent_bytes: int
-    max_response_bytes: int
-    max_retries: int
-    sleep: Callable[[float], Awaitable[None]]
-
-
-class Report:
-    """The result of a sent request; `answer` is for later requests, `value` for the caller."""
-
-    def __init__(self, origin: str) -> None:
-        self.origin = origin
-        self.attempts = 0
-        self.response: Response | None = None
-        self.started = time.monotonic()
-        self.answer: object = None
-        self.value: object = None
-        self.error: ToolError | None = None
-        self.stands_in = False
-
-    def to_json(self, masking: VariableMasking) -> dict[str, object]:
-        """The facts, without secrets."""
-        facts: dict[str, object] = {"origin": masking.hide(self.origin), "attempts": self.attempts}
-        if self.response is not None:
-            facts["status"] = self.response.status
-            facts["contentType"] = masking.hide(read_media_type(self.response.headers.get("content-type", "")))
-        if self.stands_in and self.error is not None:
-            facts["failure"] = {"type": str(self.error.kind), "message": self.error.message}
-        return facts
-
-
-class Step:
-    """A compiled request; `names` resolves its slots."""
-
-    def __init__(
-        self,
-        call: HttpCall,
-        way: Way,
-        masking: VariableMasking,
-        names: Names,
-        *,
-        hosts: HostList | None,
-        spelling: Spelling,
-        place: str,
-    ) -> None:
-        self.call = call
-        self.template = compile_call(call, spelling, place).settle(names.settle)
-        self._way = way
-        self._hosts = hosts
-        self._masking = masking
-        self._signer = compile_auth(call.auth, reader_of(spelling))
-        self._extract = compile_extract(call.extract) if call.extract else None
-        self._success: Container[int] = call.success or SUCCESS
-        self._repeating = Repeating(call.method, call.retry, way.max_retries)
-        self._secret_headers = self.template.headers_with(names.may_be_secret)
-
-    def check(self, values: Values) -> None:
-        """Refuse what can be checked without sending: names, values, headers, host, address and size."""
-        self._way.egress().check(self.write(values).url, self._hosts)
-        for slot in () if self._signer is None else self._signer.slots:
-            if values(slot) is ABSENT:
-                raise no_value(slot)
-
-    def write(self, values: Values) -> Request:
-        """The request with every slot filled; refuses one that is too large."""
-        written = self.template.write(values)
-        request = Request(
-            url=written.url,
-            method=written.method,
-            headers=written.headers,
-            body=written.body,
-            secret_headers=self._secret_headers,
-        )
-        size, limit = request.size + len(written.url.target), self._way.max_sent_bytes
-        if size > limit:
-            message = f"the request has {size} bytes, and the limit is {limit}; send less"
-            raise ToolError(Kind.LIMIT_EXCEEDED, message, details={"size": size, "limit": limit})
-        return request
-
-    async def perform(self, request: Request, values: Values, context: Context) -> Report:
-        """Send the request until it succeeds, may not be retried, or the time is over."""
-        way, report = self._way, Report(request.url.origin)
-        deadline = min(report.started + self.call.timeout_ms / 1000, context.deadline)
-        while True:
-            report.attempts += 1
-            report.response = None
-            try:
-                response = report.response = await self._send(request, values, deadline)
-                if response.status not in self._success:
-                    raise explain_status(request, response, self._masking.hide)
-                report.answer, report.value = await self._read(request, response, deadline)
-                return report
-            except ToolError as error:
-                left = deadline - time.monotonic()
-                pause = self._repeating.pause_after(report.attempts, error, mode=context.mode, left=left)
-                if pause is None:
-                    return self._give_up(report, error, context)
-            await way.sleep(pause)
-
-    async def _send(self, request: Request, values: Values, deadline: float) -> Response:
-        """One attempt: sign the request and send it, once more with new credentials if those were refused."""
-        signer = self._signer
-        if signer is None:
-            return await self._fetch(request, deadline)
-        async with _until(deadline, request):
-            signed = await signer.sign(request, values)
-        response = await self._fetch(signed, deadline)
-        if response.status != UNAUTHORISED or response.status in self._success:
-            return response
-        async with _until(deadline, request):
-            if not await signer.renew(signed, response, values):
-                return response
-            signed = await signer.sign(request, values)
-        return await self._fetch(signed, deadline)
-
-    async def _fetch(self, request: Request, deadline: float) -> Response:
-        return await self._way.egress().fetch(
-            request,
-            hosts=self._hosts,
-            max_bytes=self._way.max_response_bytes,
-            timeout=max(0.0, deadline - time.monotonic()),
-            max_sent_bytes=self._way.max_sent_bytes,
-        )
-
-    async def _read(self, request: Request, response: Response, deadline: float) -> Value:
-        read = partial(
-            read_value, response, self.call.encoding, self._extract, self._way.max_response_bytes, self._masking
-        )
-        try:
-            if len(response.body) <= AT_ONCE_BYTES:
-                return read()
-            return await _in_thread(read, deadline)
-        except ToolError as error:
-            raise ToolError(
-                error.kind,
-                error.message,
-                retryable=error.retryable,
-                partial_side_effects=request.has_effects,
-                details={"origin": response.url.origin, "status": response.status, **error.details},
-            ) from None
-
-    def _give_up(self, report: Report, error: ToolError, context: Context) -> Report:
-        if error.kind is Kind.TIMEOUT:
-            error = _late(error, report.origin, min(self.call.timeout_ms, round(context.seconds * 1000)))
-        report.error = self._masking.hide_error(error)
-        if self.call.error_mode is ErrorMode.EMPTY and error.kind not in REFUSALS:
-            report.stands_in = True
-            report.answer = report.value = nothing(self.call.encoding)
-        return report
-
-
-@asynccontextmanager
-async def _until(deadline: float, request: Request) -> AsyncIterator[None]:
-    """End at the deadline what is done for a request before it is sent."""
-    import asyncio
-
-    try:
-        async with asyncio.timeout(max(0.0, deadline - time.monotonic())):
-            yield
-    except TimeoutError:
-        message = f"{request.url.origin}: the request could not be signed in time"
-        raise ToolError(Kind.TIMEOUT, message, retryable=True) from None
-
-
-async def _in_thread(read: Callable[[], Value], deadline: float) -> Value:
-    """Parse in a thread; on a timeout the thread finishes by itself, bounded by the size of the response."""
-    import asyncio
-
-    try:
-        async with asyncio.timeout(max(0.0, deadline - time.monotonic())):
-            return await asyncio.to_thread(read)
-    except TimeoutError:
-        raise ToolError(Kind.TIMEOUT, "the answer could not be read in time") from None
-
-
-def _late(error: ToolError, origin: str, limit: int) -> ToolError:
-    """The timeout error, with the limit that was set instead of the time left for the last attempt."""
-    return ToolError(
-        Kind.TIMEOUT,
-        f"{origin}: no complete response within {limit} ms",
-        retryable=True,
-        partial_side_effects=error.partial_side_effects,
-        details={"origin": origin, "timeoutMs": limit},
-    )
 
 
 async def _sleep(seconds: float) -> None:

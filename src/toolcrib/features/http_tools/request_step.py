@@ -1,0 +1,319 @@
+"""Send one request of a tool: sign it, retry it, read its answer, and ask for further pages."""
+
+from __future__ import annotations
+
+import time
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from toolcrib.features.http_tools.extraction import compile_extract
+from toolcrib.features.http_tools.pages import Pager, compile_pagination
+from toolcrib.features.http_tools.request_template import compile_call
+from toolcrib.features.http_tools.response import Repeating, Value, explain_status, nothing, read_value
+from toolcrib.features.http_tools.signer import compile_auth
+from toolcrib.features.http_tools.slots import no_value, reader_of
+from toolcrib.infra.egress import Request, read_media_type
+from toolcrib.lib.templates import ABSENT
+from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.tool import Encoding, ErrorMode
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Container
+
+    from toolcrib.features.http_tools.extraction import Extract
+    from toolcrib.features.http_tools.pages import Pagination
+    from toolcrib.features.http_tools.slot_values import Names, Values
+    from toolcrib.infra.egress import Response
+    from toolcrib.infra.egress.client import Egress
+    from toolcrib.infra.secrets.secret import VariableMasking
+    from toolcrib.lib.http_syntax import HostList
+    from toolcrib.model.call import Context
+    from toolcrib.model.tool import HttpCall, Spelling
+
+SUCCESS = range(200, 300)
+UNAUTHORISED = 401
+# A larger response is parsed in a thread: that takes longer than the hand-over.
+AT_ONCE_BYTES = 65_536
+# Errors that `errorMode: empty` does not hide: the request was invalid or not allowed.
+REFUSALS = frozenset({Kind.VALIDATION, Kind.HOST_NOT_ALLOWED})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Way:
+    """How requests are sent: egress, and limits on sizes, retries and pages."""
+
+    egress: Callable[[], Egress]
+    max_sent_bytes: int
+    max_response_bytes: int
+    max_retries: int
+    max_pages: int
+    sleep: Callable[[float], Awaitable[None]]
+
+
+class Report:
+    """The result of a sent request; `answer` is for later requests, `value` for the caller."""
+
+    def __init__(self, origin: str) -> None:
+        self.origin = origin
+        self.attempts = 0
+        self.pages = 0
+        self.response: Response | None = None
+        self.started = time.monotonic()
+        self.answer: object = None
+        self.value: object = None
+        self.error: ToolError | None = None
+        self.stands_in = False
+
+    def to_json(self, masking: VariableMasking) -> dict[str, object]:
+        """The facts, without secrets."""
+        facts: dict[str, object] = {"origin": masking.hide(self.origin), "attempts": self.attempts}
+        if self.response is not None:
+            facts["status"] = self.response.status
+            facts["contentType"] = masking.hide(read_media_type(self.response.headers.get("content-type", "")))
+        if self.pages:
+            facts["pages"] = self.pages
+        if self.stands_in and self.error is not None:
+            facts["failure"] = {"type": str(self.error.kind), "message": self.error.message}
+        return facts
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sending:
+    """One request on its way: the values of its slots, the call it belongs to, and until when it may take."""
+
+    values: Values
+    context: Context
+    deadline: float
+    report: Report
+
+
+class Page(NamedTuple):
+    """The items of a page: raw for later requests, and masked for the caller."""
+
+    raw: list[object]
+    shown: list[object]
+
+
+class Step:
+    """A compiled request; `names` resolves its slots."""
+
+    def __init__(
+        self,
+        call: HttpCall,
+        way: Way,
+        masking: VariableMasking,
+        names: Names,
+        *,
+        hosts: HostList | None,
+        spelling: Spelling,
+        place: str,
+    ) -> None:
+        self.call = call
+        self.template = compile_call(call, spelling, place).settle(names.settle)
+        self._way = way
+        self._hosts = hosts
+        self._masking = masking
+        self._signer = compile_auth(call.auth, reader_of(spelling))
+        self._pagination = compile_pagination(call.pagination)
+        self._extract = compile_extract(call.extract) if call.extract else None
+        self._success: Container[int] = call.success or SUCCESS
+        self._repeating = Repeating(call.method, call.retry, way.max_retries)
+        self._secret_headers = self.template.headers_with(names.may_be_secret)
+
+    def check(self, values: Values) -> Request:
+        """The request; refuses what can be checked without sending: names, values, headers, host, address and size."""
+        request = self.write(values)
+        self._way.egress().check(request.url, self._hosts)
+        for slot in () if self._signer is None else self._signer.slots:
+            if values(slot) is ABSENT:
+                raise no_value(slot)
+        return request
+
+    def write(self, values: Values) -> Request:
+        """The request with every slot filled; refuses one that is too large."""
+        written = self.template.write(values)
+        request = Request(
+            url=written.url,
+            method=written.method,
+            headers=written.headers,
+            body=written.body,
+            secret_headers=self._secret_headers,
+        )
+        size, limit = request.size + len(written.url.target), self._way.max_sent_bytes
+        if size > limit:
+            message = f"the request has {size} bytes, and the limit is {limit}; send less"
+            raise ToolError(Kind.LIMIT_EXCEEDED, message, details={"size": size, "limit": limit})
+        return request
+
+    async def perform(self, request: Request, values: Values, context: Context) -> Report:
+        """Send the request and read its answer, with all of its pages; what goes wrong is in the report."""
+        report = Report(request.url.origin)
+        deadline = min(report.started + self.call.timeout_ms / 1000, context.deadline)
+        sending = Sending(values=values, context=context, deadline=deadline, report=report)
+        try:
+            if self._pagination is None:
+                response = await self._exchange(request, sending, self._way.max_response_bytes)
+                value = await self._read(request, response, deadline, self.call.encoding, self._extract)
+            else:
+                value = await self._collect(self._pagination, request, sending)
+            report.answer, report.value = value
+        except ToolError as error:
+            self._give_up(report, error, context)
+        return report
+
+    async def pages(self, pagination: Pagination, request: Request, sending: Sending) -> AsyncIterator[Page]:
+        """The items of one page after the other, as they come; raises ToolError where there are too many."""
+        pager, report, left = Pager(pagination, request), sending.report, self._way.max_response_bytes
+        following: Request | None = pager.first()
+        while following is not None:
+            if report.pages == min(pagination.pages, self._way.max_pages):
+                self._refuse_more(pagination, report)
+                return
+            response = await self._exchange(following, sending, left)
+            left -= len(response.body)
+            report.pages += 1
+            page = await self._read(following, response, sending.deadline, Encoding.JSON, None)
+            items = pagination.items_of(page.raw, is_first=report.pages == 1)
+            yield Page(items, items if page.shown is page.raw else [self._masking.hide_in(item) for item in items])
+            following = pager.following(response, page.raw, len(items))
+
+    async def _collect(self, pagination: Pagination, request: Request, sending: Sending) -> Value:
+        """The items of all pages as one answer; an error has those that came before it as its partial value."""
+        raw: list[object] = []
+        shown: list[object] = []
+        try:
+            async for page in self.pages(pagination, request, sending):
+                raw += page.raw
+                shown += page.shown
+            if self._extract is None:
+                return Value(raw, shown)
+            return Value(self._extract(raw), self._masking.hide_in(self._extract(shown)))
+        except ToolError as error:
+            raise _with_value(error, shown or None) from None
+
+    def _refuse_more(self, pagination: Pagination, report: Report) -> None:
+        """Refuse to read on at the limit, unless the author says that so many pages are enough."""
+        if pagination.truncate and report.pages == pagination.pages:
+            return
+        message = f"{report.origin}: there are more than {report.pages} pages, which is the limit; ask for less at once"
+        raise ToolError(Kind.LIMIT_EXCEEDED, message, details={"origin": report.origin, "pages": report.pages})
+
+    async def _exchange(self, request: Request, sending: Sending, max_bytes: int) -> Response:
+        """Send the request until it succeeds; raises ToolError where it may not be retried, or the time is over."""
+        report = sending.report
+        attempt = 0
+        while True:
+            attempt += 1
+            report.attempts += 1
+            report.response = None
+            try:
+                response = report.response = await self._send(request, sending, max_bytes)
+                if response.status in self._success:
+                    return response
+                raise explain_status(request, response, self._masking.hide)
+            except ToolError as error:
+                left = sending.deadline - time.monotonic()
+                pause = self._repeating.pause_after(attempt, error, mode=sending.context.mode, left=left)
+                if pause is None:
+                    raise
+            await self._way.sleep(pause)
+
+    async def _send(self, request: Request, sending: Sending, max_bytes: int) -> Response:
+        """One attempt: sign the request and send it, once more with new credentials if those were refused."""
+        signer = self._signer
+        if signer is None:
+            return await self._fetch(request, sending.deadline, max_bytes)
+        async with _until(sending.deadline, request):
+            signed = await signer.sign(request, sending.values)
+        response = await self._fetch(signed, sending.deadline, max_bytes)
+        if response.status != UNAUTHORISED or response.status in self._success:
+            return response
+        async with _until(sending.deadline, request):
+            if not await signer.renew(signed, response, sending.values):
+                return response
+            signed = await signer.sign(request, sending.values)
+        return await self._fetch(signed, sending.deadline, max_bytes)
+
+    async def _fetch(self, request: Request, deadline: float, max_bytes: int) -> Response:
+        return await self._way.egress().fetch(
+            request,
+            hosts=self._hosts,
+            max_bytes=max_bytes,
+            timeout=max(0.0, deadline - time.monotonic()),
+            max_sent_bytes=self._way.max_sent_bytes,
+        )
+
+    async def _read(
+        self, request: Request, response: Response, deadline: float, encoding: Encoding, extract: Extract | None
+    ) -> Value:
+        read = partial(read_value, response, encoding, extract, self._way.max_response_bytes, self._masking)
+        try:
+            if len(response.body) <= AT_ONCE_BYTES:
+                return read()
+            return await _in_thread(read, deadline)
+        except ToolError as error:
+            raise ToolError(
+                error.kind,
+                error.message,
+                retryable=error.retryable,
+                partial_side_effects=request.has_effects,
+                details={"origin": response.url.origin, "status": response.status, **error.details},
+            ) from None
+
+    def _give_up(self, report: Report, error: ToolError, context: Context) -> None:
+        if error.kind is Kind.TIMEOUT:
+            error = _late(error, report.origin, min(self.call.timeout_ms, round(context.seconds * 1000)))
+        report.error = self._masking.hide_error(error)
+        if self.call.error_mode is ErrorMode.EMPTY and error.kind not in REFUSALS:
+            report.stands_in = True
+            report.answer = report.value = nothing(self.call.encoding)
+
+
+def _with_value(error: ToolError, value: object) -> ToolError:
+    """The error beside what was there before it."""
+    return ToolError(
+        error.kind,
+        error.message,
+        retryable=error.retryable,
+        partial_side_effects=error.partial_side_effects,
+        details=error.details,
+        value=value,
+    )
+
+
+@asynccontextmanager
+async def _until(deadline: float, request: Request) -> AsyncIterator[None]:
+    """End at the deadline what is done for a request before it is sent."""
+    import asyncio
+
+    try:
+        async with asyncio.timeout(max(0.0, deadline - time.monotonic())):
+            yield
+    except TimeoutError:
+        message = f"{request.url.origin}: the request could not be signed in time"
+        raise ToolError(Kind.TIMEOUT, message, retryable=True) from None
+
+
+async def _in_thread(read: Callable[[], Value], deadline: float) -> Value:
+    """Parse in a thread; on a timeout the thread finishes by itself, bounded by the size of the response."""
+    import asyncio
+
+    try:
+        async with asyncio.timeout(max(0.0, deadline - time.monotonic())):
+            return await asyncio.to_thread(read)
+    except TimeoutError:
+        raise ToolError(Kind.TIMEOUT, "the answer could not be read in time") from None
+
+
+def _late(error: ToolError, origin: str, limit: int) -> ToolError:
+    """The timeout error, with the limit that was set instead of the time left for the last attempt."""
+    return ToolError(
+        Kind.TIMEOUT,
+        f"{origin}: no complete response within {limit} ms",
+        retryable=True,
+        partial_side_effects=error.partial_side_effects,
+        details={"origin": origin, "timeoutMs": limit},
+        value=error.value,
+    )
