@@ -63,6 +63,7 @@ class Case:
         "id",
         "outcome",
         "plan",
+        "prepared",
         "ran",
         "started",
         "step",
@@ -92,6 +93,8 @@ class Case:
         self.chunks = 0
         # How often the tool was tried, what its runner said besides the value, and who ends it when its time is up.
         self.attempts = 1
+        # What its runner made ready while it checked the call.
+        self.prepared: object = None
         self.outcome: Outcome | None = None
         self.watch: Watch | None = None
 
@@ -131,6 +134,7 @@ def make_context(
         audit=partial(_audit, record, case, plan),
         room=room,
         client=link,
+        prepared=case.prepared,
     )
 
 

@@ -217,7 +217,7 @@ class Prepare:
     def judge(self, case: Case, plan: Plan) -> Verdict:
         """Deny what the runner refuses."""
         try:
-            plan.bound.check(case.arguments, case.call)
+            case.prepared = plan.bound.check(case.arguments, case.call)
         except ToolError as refusal:
             return Verdict(
                 decision=Decision.DENY,

@@ -40,6 +40,8 @@ PLANS_KEPT = 50_000
 LOOK_UP = "look-up"
 VOICE = "voice"
 NOTHING = Outcome()
+# A longer wait that a server asks for is left to the next call.
+MAX_WAIT_SECONDS = 60.0
 
 
 class Find(Protocol):
@@ -317,6 +319,11 @@ class Pipeline:
         pause = plan.retry.delay_after(case.attempts)
         if plan.retry.jitter:
             pause = random.uniform(0, pause)  # noqa: S311 - spreads callers out, keeps no secret
+        asked = error.details.get("retryAfter")
+        if isinstance(asked, int | float):
+            if asked > MAX_WAIT_SECONDS:
+                return None  # left to the next call
+            pause = max(pause, asked)
         return pause if monotonic() + pause < deadline else None
 
     def _find_plan(self, case: Case) -> Plan | Verdict:

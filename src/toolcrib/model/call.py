@@ -274,7 +274,8 @@ class Context(ReachesClient):
     """What a running tool may use; `progress`, `log`, `elicit`, `sample` and `roots` reach the client of the call.
 
     `deadline` is a reading of `time.monotonic`, `seconds` the time limit it came from. `room` is how many seconds later the
-    answer may still arrive: some behind a limit of the tool's own, none behind a deadline of its caller.
+    answer may still arrive: some behind a limit of the tool's own, none behind a deadline of its caller. `prepared` is what
+    the runner made ready when it checked the call.
     """
 
     tool: Tool
@@ -288,6 +289,7 @@ class Context(ReachesClient):
     audit: Audit
     room: float = 0.0
     client: ToolLink | None = None
+    prepared: object = field(default=None, repr=False)
 
     @property
     def send_chunk(self) -> Callable[[object], Awaitable[None]] | None:

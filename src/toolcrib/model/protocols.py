@@ -126,10 +126,10 @@ class Bound(Protocol):
     def function(self) -> Callable[..., Any] | None:
         """What to call with the arguments, where that is all there is to do; None where `run` does more."""
 
-    def check(self, arguments: dict[str, object], call: Call) -> None:
+    def check(self, arguments: dict[str, object], call: Call) -> object:
         """Refuse, by raising ToolError, what can be seen to fail before anything runs; changes nothing.
 
-        Only asked where `checks` is true.
+        Only asked where `checks` is true. What it returns is `prepared` in the Context that `run` is given.
         """
 
     def run(self, arguments: dict[str, object], context: Context | None) -> object:

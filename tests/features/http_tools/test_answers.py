@@ -8,6 +8,7 @@ import time
 import pytest
 
 from toolcrib import Kind, ToolError
+from toolcrib.features.http_tools.response import REASONS
 from toolcrib.model.tool import Encoding, ErrorMode, HttpCall
 
 TEXT = {"encoding": Encoding.TEXT}
@@ -93,7 +94,8 @@ async def test_only_the_named_statuses_succeed(bench, serve, answer, status, suc
     assert (outcome.error is None) is ok
     assert outcome.meta["status"] == int(status[:3])
     if not ok:
-        assert outcome.error.message == f"http://{site.endpoint}: the server answered GET with status {status[:3]}"
+        told = f"http://{site.endpoint}: the server answered GET with status {status[:3]}"
+        assert outcome.error.message.startswith(told)
     assert len(site.requests) == 1
 
 
@@ -113,6 +115,31 @@ async def test_a_status_says_what_kind_of_failure_it_is(bench, serve, answer, st
     outcome = await bench.run(bench.tool(site.url()))
     assert outcome.error.kind is kind
     assert outcome.error.details["body"] == "because"
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type", "said"),
+    [
+        ({"error": {"code": 7, "message": "no city s3cret-value"}}, "application/json", None),
+        (b"line one\r\n\tline \x1b[31mtwo\x00", "text/plain", "line one line [31mtwo"),
+        (b"<html><h1>Bad</h1></html>", "text/html", ""),
+        (b"\x89PNG", "image/png", ""),
+        (b"", "text/plain", ""),
+        (b"x" * 9_000, "text/plain", "x" * 500 + "…"),
+    ],
+)
+async def test_what_the_server_says_of_an_error_is_in_its_message(
+    bench, serve, answer, secrets_of, body, content_type, said
+):
+    bench.secrets = secrets_of(KEY="s3cret-value")
+    site = await serve(answer(body, "422 Odd", content_type=content_type))
+    outcome = await bench.run(bench.tool(HttpCall(url=site.url(), headers={"X-Key": "${KEY}"})))
+    said = '{"error": {"code": 7, "message": "no city ***"}}' if said is None else said
+    reason = REASONS[422]
+    assert outcome.error.message == f"http://{site.endpoint}: the server answered GET with status 422 {reason}" + (
+        f": {said}" if said else ""
+    )
+    assert len(outcome.error.details.get("body", "")) <= 2_000
 
 
 @pytest.mark.spec("S1-31", "S1-36")

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from toolcrib import Call, Context, Kind, Tool, ToolError
 from toolcrib.features.http_tools.request_template import compile_call
+from toolcrib.features.http_tools.response import REASONS
 from toolcrib.features.http_tools.runner import HttpRunner
 from toolcrib.features.scripts.chain import Order, resolve
 from toolcrib.features.scripts.host_drivers import HttpDriver
@@ -478,14 +479,15 @@ class TestAnswer:
         server.answers(b"no such user", status=f"{status} No")
         error = await refuse(call(order_for({"url": f"{server.origin}/", "method": "POST"})))
         assert (error.kind, error.retryable, error.partial_side_effects) == (kind, again, True)
-        assert error.message == f"{server.origin}: the server answered POST with status {status}"
+        told = f"{status} {REASONS.get(status, '')}".strip()
+        assert error.message == f"{server.origin}: the server answered POST with status {told}: no such user"
         assert error.details == {"origin": server.origin, "status": status, "body": "no such user"}
 
     async def test_of_a_long_failure_the_head_is_told_and_of_a_binary_one_nothing(self, call, server):
         server.answers(b"a" * 5_000, status="500 No")
         server.answers(b"\0" * 5_000, "image/png", status="500 No")
         details = [(await refuse(call(order_for({"url": f"{server.origin}/"})))).details for _ in range(2)]
-        assert details[0]["body"] == "a" * 500
+        assert details[0]["body"] == "a" * 2_000
         assert "body" not in details[1]
 
     @pytest.mark.parametrize(("header", "low", "high"), [("120", 120, 120), ("Wed, 21 Oct 2015 07:28:00 GMT", 0, 0)])

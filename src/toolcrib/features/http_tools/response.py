@@ -6,6 +6,7 @@ import math
 import random
 import re
 import time
+from http import HTTPStatus
 from typing import TYPE_CHECKING, NamedTuple
 
 import orjson
@@ -24,7 +25,11 @@ if TYPE_CHECKING:
     from toolcrib.infra.secrets.secret import VariableMasking
     from toolcrib.model.tool import RetryPolicy
 
-HEAD_LETTERS = 500
+# How much of the body of an error is in its details, and how much in its message.
+BODY_LETTERS = 2_000
+SAID_LETTERS = 500
+MARKUP = frozenset({"text/html", "application/xhtml+xml", "text/css", "text/javascript"})
+REASONS = {status.value: status.phrase for status in HTTPStatus}
 SERVER_ERRORS = range(500, 600)
 REQUEST_TIMEOUT = 408
 TOO_MANY_REQUESTS = 429
@@ -80,14 +85,16 @@ def explain_status(request: Request, response: Response, hide: Callable[[str], s
     status, origin = response.status, response.url.origin
     again = status in {REQUEST_TIMEOUT, TOO_MANY_REQUESTS} or status in SERVER_ERRORS
     details: dict[str, object] = {"origin": origin, "status": status}
-    if head := _head(response, hide):
-        details["body"] = head
+    told = f"{status} {REASONS.get(status, '')}".strip()
+    if body := _body(response, hide):
+        details["body"] = body[:BODY_LETTERS]
+        told += _excerpt(response, body)
     wait = _retry_after(response.headers.get("retry-after", ""))
     if wait is not None:
         details[RETRY_AFTER] = wait
     return ToolError(
         _kind_of(status, again=again),
-        f"{origin}: the server answered {request.method} with status {status}",
+        f"{origin}: the server answered {request.method} with status {told}",
         retryable=again,
         partial_side_effects=request.has_effects,
         details=details,
@@ -215,10 +222,19 @@ def _kind_of(status: int, *, again: bool) -> Kind:
     return Kind.TRANSIENT if again else Kind.PERMANENT
 
 
-def _head(response: Response, hide: Callable[[str], str]) -> str:
-    """The beginning of the response body; masked before it is cut, so that no part of a secret is left."""
+def _body(response: Response, hide: Callable[[str], str]) -> str:
+    """The response body; masked before it is cut, so that no part of a secret is left."""
     text = (text_of(response) if response.body else "") or ""
-    return hide(text)[:HEAD_LETTERS]
+    return hide(text)
+
+
+def _excerpt(response: Response, body: str) -> str:
+    """What the server says of an error, on one line, for the model to read; pages for browsers say nothing to it."""
+    if read_media_type(response.headers.get("content-type", "")) in MARKUP:
+        return ""
+    line = "".join(letter if letter.isprintable() else " " for letter in body[:BODY_LETTERS])
+    said = " ".join(line.split())
+    return f": {said[:SAID_LETTERS]}{'…' if len(said) > SAID_LETTERS else ''}" if said else ""
 
 
 def _retry_after(header: str) -> float | None:

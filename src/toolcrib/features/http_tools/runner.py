@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from toolcrib.features.http_tools import HttpToolsSettings
 from toolcrib.features.http_tools.request_check import check_http
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from toolcrib.core.resources import Resources
     from toolcrib.features.http_tools.request_step import Report
     from toolcrib.features.http_tools.slot_values import SecretSource
+    from toolcrib.infra.egress import Request
     from toolcrib.infra.egress.client import Egress
     from toolcrib.lib.http_syntax import HostList
     from toolcrib.model.call import Call, Context
@@ -33,6 +34,8 @@ MAX_RETRIES = 4
 MAX_SENT_BYTES = 1_000_000
 MAX_RESPONSE_BYTES = 5_000_000
 MAX_PAGES = 100
+# Names whose value is another one when the call runs than when it was judged.
+LATER = frozenset({"request_id", "now"})
 
 
 class HttpRunner:
@@ -101,6 +104,13 @@ class HttpRunner:
         """Nothing to do: the egress is closed by its owner."""
 
 
+class Prepared(NamedTuple):
+    """The first request of a call, as it was judged."""
+
+    bound: BoundHttp
+    request: Request
+
+
 class BoundHttp:
     """A tool prepared for calls: everything that does not depend on the arguments."""
 
@@ -120,17 +130,24 @@ class BoundHttp:
         self._contested = names.declared.intersection(
             slot.name for step in self._steps for slot in step.template.slots if slot.source is Source.ANY
         )
+        self._is_the_same_later = LATER.isdisjoint(slot.name for slot in self._steps[0].template.slots)
 
-    def check(self, arguments: dict[str, object], call: Call) -> None:
-        """Refuse what can be checked without sending; values of later responses are only checked to be used."""
+    def check(self, arguments: dict[str, object], call: Call) -> Prepared | None:
+        """Refuse what can be checked without sending; values of later responses are only checked to be used.
+
+        Gives the first request that was judged, so that it is the one that is sent.
+        """
         values = self._values(arguments, call.id, call.caller)
         try:
             self._names.refuse_secrets(self._contested)
-            for step in self._steps:
+            first = self._steps[0].check(values)
+            values.keep(self._steps[0].call.name, UNKNOWN)
+            for step in self._steps[1:]:
                 step.check(values)
                 values.keep(step.call.name, UNKNOWN)
         except ToolError as refusal:
             raise self._masking.hide_error(refusal) from None
+        return Prepared(self, first) if self._is_the_same_later else None
 
     async def run(self, arguments: dict[str, object], context: Context | None) -> Outcome:
         """Send the requests in sequence; the value is that of the last."""
@@ -139,9 +156,12 @@ class BoundHttp:
         values = self._values(arguments, context.call_id, context.caller)
         reports: list[Report] = []
         has_effects = False
+        prepared = context.prepared
+        first = prepared.request if isinstance(prepared, Prepared) and prepared.bound is self else None
         for step in self._steps:
             try:
-                request = step.write(values)
+                request = step.write(values) if first is None else first
+                first = None
             except ToolError as refusal:
                 return self._fail(self._masking.hide_error(refusal), reports, has_effects=has_effects)
             report = await step.perform(request, values, context)

@@ -113,8 +113,11 @@ class Order:
 class Driver(Protocol):
     """Does the work of one primitive."""
 
-    def check(self, order: Order, call: Call) -> None:
-        """Raise ToolError for what is known to fail before anything runs; changes nothing."""
+    def check(self, order: Order, call: Call) -> object:
+        """Raise ToolError for what is known to fail before anything runs; changes nothing.
+
+        What it returns is `prepared` in the Context that `run` is given.
+        """
 
     async def run(self, order: Order, context: Context) -> Outcome:
         """Run it once. A failure is raised, or stands in the outcome beside the output."""
@@ -144,10 +147,10 @@ class BoundChain:
         self._variable = variable
         self._version = version
 
-    def check(self, arguments: dict[str, object], call: Call) -> None:
+    def check(self, arguments: dict[str, object], call: Call) -> object:
         """Refuse a tool without an executor, a library or sink, and what the driver refuses."""
         order = self._order(arguments, call.id, call.caller)
-        self._driver(order.chain.primitive).check(order, call)
+        return self._driver(order.chain.primitive).check(order, call)
 
     async def run(self, arguments: dict[str, object], context: Context | None) -> Outcome:
         """Run the tool by the driver of its primitive."""

@@ -36,10 +36,10 @@ class HttpDriver:
         self._runner = runner
         self._bound: WeakKeyDictionary[Tool, tuple[tuple[Tool, ...], BoundHttp]] = WeakKeyDictionary()
 
-    def check(self, order: Order, call: Call) -> None:
+    def check(self, order: Order, call: Call) -> object:
         """Refuse what can be seen without sending: capability, slots, names, variables, URL, headers and host."""
         _check_network_capability(order)
-        self._bind(order).check(dict(order.arguments), call)
+        return self._bind(order).check(dict(order.arguments), call)
 
     async def run(self, order: Order, context: Context) -> Outcome:
         """Send the requests and read the answers."""
