@@ -387,6 +387,9 @@ class View(Protocol):
     def shows(self, tool: Tool) -> bool:
         """Whether the tool may be seen and called."""
 
+    def shows_published(self, name: str, bundle: str, tags: Iterable[str], modes: Collection[str] | None) -> bool:
+        """Whether what is published under this name beside tools may be seen and read."""
+
     def mode_of(self, asked: str | None) -> str | None:
         """The mode of a call that asks for one or for none; raises ToolError for one that is not this caller's."""
 

@@ -13,6 +13,7 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypedDict
 
+from toolcrib.lib.icons import ICONS, read_icons
 from toolcrib.lib.schema_structure import any_of, is_json
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import MODES, Behaviour, Limits, SideEffects
@@ -366,6 +367,7 @@ class Declared(TypedDict):
     """The fields of a Tool that only its author can declare."""
 
     version: str
+    display_name: str
     behaviour: Behaviour | None
     side_effects: SideEffects | None
     idempotent: bool
@@ -375,6 +377,7 @@ class Declared(TypedDict):
     tags: tuple[str, ...]
     limits: Limits
     cost: Cost | None
+    metadata: dict[str, object]
 
 
 def read_options(options: Mapping[str, Any]) -> Declared:
@@ -383,6 +386,7 @@ def read_options(options: Mapping[str, Any]) -> Declared:
     behaviour, effects = options.get("behaviour"), options.get("side_effects")
     return {
         "version": options.get("version", "1.0.0"),
+        "display_name": _title(options.get("title", "")),
         "behaviour": None if behaviour is None else Behaviour(behaviour),
         "side_effects": None if effects is None else SideEffects(effects),
         "idempotent": options.get("idempotent", False),
@@ -392,7 +396,21 @@ def read_options(options: Mapping[str, Any]) -> Declared:
         "tags": tuple(_words("tags", options.get("tags", ()))),
         "limits": _limits(options),
         "cost": options.get("cost"),
+        "metadata": _icons(options.get(ICONS)),
     }
+
+
+def _title(title: object) -> str:
+    if isinstance(title, str):
+        return title.strip()
+    raise ToolError(Kind.VALIDATION, f"title {title!r:.40}: write a text")
+
+
+def _icons(given: object) -> dict[str, object]:
+    icons, problems = read_icons(given)
+    for at, problem in problems:
+        raise ToolError(Kind.VALIDATION, f"{'.'.join(map(str, at))}: {problem}")
+    return {ICONS: icons} if icons else {}
 
 
 def _limits(options: Mapping[str, Any]) -> Limits:

@@ -171,7 +171,7 @@ def test_a_wrong_declaration_is_refused_with_function_file_and_cure(options, wor
 
 
 def test_an_option_that_does_not_exist_is_refused_at_once():
-    with pytest.raises(TypeError, match="does not take timeout_ms; it takes name, description, "):
+    with pytest.raises(TypeError, match="does not take timeout_ms; it takes name, title, description, "):
         tool(timeout_ms=5)  # type: ignore[call-overload]
 
 

@@ -533,7 +533,7 @@ class TestWhatTheDecoratorDeclares:
         [
             ("confirm=ASK", "weather.py:2: @tool(confirm=…): is not a literal, and nothing of the file is run"),
             ("confirm='no'", "@tool(confirm='no'): write True or False"),
-            ("bundle='other'", "bundle is no option of a file; it has name, description"),
+            ("bundle='other'", "bundle is no option of a file; it has name, title, description"),
             ("'pay'", "takes its options by name; write @tool(name=…)"),
             ("**more", "takes its options by name"),
             ("timeout=-1", "timeout_ms must be greater than 0"),

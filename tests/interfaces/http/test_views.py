@@ -10,7 +10,8 @@ import re
 
 import pytest
 
-from toolcrib import tool
+from toolcrib import PromptArgument, prompt, resource, tool
+from toolcrib.core.sources import seen_through
 from toolcrib.features.access.view import ToolView, both, make_view, read_view
 from toolcrib.interfaces.http.app import make_app
 from toolcrib.interfaces.http.routes import registered_tables
@@ -25,7 +26,7 @@ META = "io.modelcontextprotocol/"
 SCOPES = ("read", "invoke", "approve")
 LIMITS = {
     "bundles": {"bundles": ["public"]},
-    "tools": {"tools": ["public/echo", "public/both", "near", "asks", "open_file"]},
+    "tools": {"tools": ["public/echo", "public/both", "near", "asks", "open_file", "open-note", "host/open_prompt"]},
     "tags": {"tags": ["shown"]},
 }
 
@@ -46,6 +47,36 @@ def asks(text: str = "") -> str:
 def classified(text: str = "") -> str:
     """What only few may know of: classified."""
     return text
+
+
+@resource("open://{what}", name="open_note", tags=["shown"], what=["everything"])
+def open_note(context, what: str) -> str:
+    """What everybody may read."""
+    return what
+
+
+@prompt(PromptArgument(name="tone", choices=("dry", "warm")), name="open_prompt", tags=["shown"])
+def open_prompt(context, tone: str = "dry") -> str:
+    """What everybody may ask."""
+    return tone
+
+
+@resource("hush://classified")
+def classified_note(context) -> str:
+    """A classified note."""
+    return "classified"
+
+
+@resource("hush://{what}/note", name="classified_notes", what=["classified"])
+def classified_notes(context, what: str) -> str:
+    """Many classified notes."""
+    return "classified"
+
+
+@prompt(PromptArgument(name="tone", choices=("classified",)), name="hush")
+def hush(context, tone: str = "") -> str:
+    """A classified prompt."""
+    return "classified"
 
 
 FILE = '''"""{0} file."""
@@ -113,6 +144,8 @@ class TwoWorlds:
             folder = world.root / "tools"
             folder.mkdir()
             (folder / "open_file.py").write_text(FILE.format("Open", "open_file"))
+            for published in (open_note, open_prompt):
+                world.crib.publications.add(published)
             asked = await world.crib.call(Call(name="asks", caller="somebody", consent=Consent.PERSON))
             self.secrets[name] = {
                 "APPROVAL": "f" * 32,
@@ -126,6 +159,8 @@ class TwoWorlds:
         await world.with_tool("classified-echo", bundle_id=SECRET, description="A classified echo.")
         await world.with_tool("both", bundle_id=SECRET, description="A classified twin.")
         (world.root / "tools" / "classified_file.py").write_text(FILE.format("Classified", "classified_file"))
+        for published in (classified_note, classified_notes, hush):
+            world.crib.publications.add(published)
         (world.root / "tools" / "broken_classified.py").write_text("def classified_broken(")
         asked = await world.crib.call(Call(name="classified", caller="somebody", consent=Consent.PERSON))
         filed = world.crib.requests.new(wish("classified_wish"))
@@ -249,16 +284,23 @@ def mcp_params() -> dict[str, list[dict]]:
         ],
         "resources/list": [{}],
         "resources/templates/list": [{}],
-        "resources/read": [{"uri": f"crib://tools/{name}/document"} for name in NAMES],
+        "resources/read": [
+            *({"uri": f"crib://tools/{name}/document"} for name in NAMES),
+            *({"uri": uri} for uri in ("hush://classified", "hush://x/note", "open://everything")),
+        ],
         "resources/subscribe": [{"uri": "crib://tools/classified/document"}],
         "resources/unsubscribe": [{"uri": "crib://tools/classified/document"}],
         "prompts/list": [{}],
-        "prompts/get": [{"name": "tools-text"}, {"name": "tools-voice"}],
+        "prompts/get": [{"name": name} for name in ("tools-text", "tools-voice", "hush", "open_prompt")],
         "completion/complete": [
-            {
-                "ref": {"type": "ref/resource", "uri": "crib://tools/{tool}/document"},
-                "argument": {"name": "tool", "value": value},
-            }
+            {"ref": reference, "argument": {"name": name, "value": value}}
+            for reference, name in (
+                ({"type": "ref/resource", "uri": "crib://tools/{tool}/document"}, "tool"),
+                ({"type": "ref/resource", "uri": "hush://{what}/note"}, "what"),
+                ({"type": "ref/resource", "uri": "open://{what}"}, "what"),
+                ({"type": "ref/prompt", "name": "hush"}, "tone"),
+                ({"type": "ref/prompt", "name": "open_prompt"}, "tone"),
+            )
             for value in ("", "c")
         ],
         "logging/setLevel": [{"level": "info"}],
@@ -439,3 +481,40 @@ def test_limits_are_stored_as_they_were_given():
         tools=frozenset({"near", "a/*"}), bundles=frozenset({"b-c"}), tags=frozenset({"t"}), mode="text"
     )
     assert read_view(view.to_json()) == view
+
+
+async def test_resources_and_prompts_are_limited_like_tools(make_world):
+    spoken = prompt(name="spoken", modes={"voice"})(lambda _: "spoken")
+    filed = resource("files://all", name="files", bundle="archive")(lambda _: "files")
+    crib = make_world(near).crib
+    for published in (open_note, open_prompt, classified_note, hush, spoken, filed):
+        crib.publications.add(published)
+
+    def seen(**limits) -> list[str]:
+        with seen_through(make_view(**limits)):
+            found = [*crib.publications.resources(), *crib.publications.prompts()]
+            assert all(crib.publications.find_prompt(each.name) for each in crib.publications.prompts())
+            return sorted(each.name for each in found)
+
+    everything = ["classified_note", "files", "hush", "open_note", "open_prompt", "spoken"]
+    assert seen() == everything
+    assert seen(tags=["shown"]) == ["open_note", "open_prompt"]
+    assert seen(tools=["near"]) == []
+    assert seen(tools=["open-note", "archive/*"]) == ["files", "open_note"]
+    assert seen(bundles=["archive"]) == ["files"]
+    assert seen(mode="text") == [name for name in everything if name != "spoken"]
+    assert seen(bundles=["host"], tags=["shown"], mode="voice") == ["open_note", "open_prompt"]
+
+
+def test_a_mode_that_there_is_not_is_refused():
+    with pytest.raises(ToolError, match="the modes are text and voice"):
+        prompt(name="x", modes={"loud"})(lambda _: "")
+
+
+async def test_a_caller_with_a_mode_is_offered_the_prompt_of_that_mode(make_world):
+    world = make_world(near, mcp={"mode": "voice"})
+    meta = {"_meta": {f"{META}protocolVersion": "2026-07-28", f"{META}clientCapabilities": {}}}
+    body = {"jsonrpc": "2.0", "id": 1, "method": "prompts/list", "params": meta}
+    headers = {"mcp-protocol-version": "2026-07-28", "mcp-method": "prompts/list"}
+    listed = (await world.client.post("/mcp", body, headers=headers)).json["result"]["prompts"]
+    assert [each["name"] for each in listed] == ["tools-voice"]

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+import re
 from dataclasses import replace
 
 import pytest
+from tests.interfaces.mcp import formats
 from tests.interfaces.mcp.conftest import OLD
 
-from toolcrib import Intent, tool
+from toolcrib import Crib, Intent, ToolError, tool
 from toolcrib.features.functions.definition import tool_of
 from toolcrib.interfaces.mcp import tool_list
 from toolcrib.model.result import Outcome
@@ -31,6 +35,57 @@ async def test_title_annotations_and_icons_are_listed_and_an_icon_that_no_client
     assert (listed["title"], listed["icons"]) == ("Look up", [icon])
     assert listed["annotations"]["readOnlyHint"] is True
     assert listed["annotations"]["idempotentHint"] is True
+
+
+ICON = {"src": "https://tools.example/add.png", "mimeType": "image/png", "sizes": ["48x48"], "theme": "dark"}
+
+
+async def test_a_tool_of_every_format_gives_its_title_and_icons(client_of, tmp_path, monkeypatch):
+    options = f'@tool(title="Sum", icons=[{ICON!r}])'
+    files = {
+        "host_of_formats.py": ("@tool", options),
+        f"tools/{formats.PLAIN}.py": ("def ", f"from toolcrib import tool\n\n\n{options}\ndef "),
+        f".ai/tools/numbers/{formats.SCRIPT}.py": (
+            "__category__",
+            f'__metadata__ = {{"title": "Sum", "icons": [{ICON!r}]}}\n__category__',
+        ),
+        "tools/add-folder/schema.json": (
+            '"category"',
+            f'"displayName": "Sum", "icons": {json.dumps([ICON])}, "category"',
+        ),
+    }
+    for path, (before, after) in files.items():
+        monkeypatch.setitem(formats.FILES, path, formats.FILES[path].replace(before, after, 1))
+    monkeypatch.setattr(formats, "DOCUMENT", {**formats.DOCUMENT, "displayName": "Sum", "icons": [ICON]})
+    monkeypatch.syspath_prepend(tmp_path)
+    await asyncio.to_thread(formats.write_project, tmp_path)
+    client = client_of(crib=Crib(tmp_path))
+    listed = (await client.ask("tools/list")).result["tools"]
+    assert {each["name"] for each in listed} == set(formats.NAMES)
+    assert [(each.get("title"), each.get("icons")) for each in listed] == [("Sum", [ICON])] * len(formats.NAMES)
+
+
+WRONG = [
+    ("x", "must be a list"),
+    (["x"], "must be an object"),
+    ([{"src": "file:///etc/passwd"}], "begins with https:// or data:image/"),
+    ([{"src": "https://a.example/ b"}], "no spaces"),
+    ([{"src": "https://a.example", "href": "x"}], "has no 'href'"),
+    ([{"src": "https://a.example", "sizes": "48x48"}], "sizes: must be a list"),
+    ([{"src": "https://a.example", "theme": "blue"}], "theme: must be light or dark"),
+    ([{"src": "https://a.example", "mimeType": 5}], "mimeType: must be a text"),
+    ([{"src": "https://a.example"}] * 9, "only 8 are shown"),
+]
+
+
+@pytest.mark.parametrize(("icons", "problem"), WRONG)
+def test_an_icon_that_no_client_can_show_is_refused_in_code_and_warned_of_in_files(icons, problem, tmp_path):
+    with pytest.raises(ToolError, match=re.escape(problem)):
+        tool_of(tool(icons=icons)(lambda: None))
+    with Crib(tmp_path) as crib:
+        crib.bundles.put_bundle(formats.BUNDLE, {"slug": "sums", "displayName": "Sums", "isEnabled": True})
+        stored = crib.bundles.put_tool(formats.BUNDLE, "add", "v1", {**formats.DOCUMENT, "icons": icons})
+        assert any(problem in warning and "icons" in warning for warning in stored.warnings), stored.warnings
 
 
 async def test_every_tool_is_listed_once_over_the_pages_in_one_order(client_of, monkeypatch):

@@ -153,3 +153,26 @@ async def test_a_limited_client_hears_only_of_changes_of_tools_that_it_sees(clie
         assert stream.is_quiet
         client.crib.add(tool(name="third")(lambda: "third"))
         assert (await stream.next())["method"] == "notifications/tools/list_changed"
+
+
+async def test_a_limited_client_hears_only_of_resources_and_prompts_that_it_sees(client_of, tmp_path):
+    client = client_of(first, project=tmp_path)
+    publications = client.crib.publications
+    publications.add(note)
+    publications.add(resource("notes://two", name="two")(lambda _: "two"))
+    view = make_view(tools=["first", "two", "loud"])
+    limited = McpClient(client.app, token=client.crib.tokens.create("agent", ("read",), view=view)[1])
+    wanted = {"promptsListChanged": True, "resourceSubscriptions": ["notes://one", "notes://two"]}
+    async with listening(client, "all", **wanted) as everything, listening(limited, **wanted) as stream:
+        await everything.next()
+        await stream.next()
+        publications.add(prompt(name="quiet")(lambda _: "quiet"))
+        await everything.next()
+        publications.tell_changed("notes://one")
+        await everything.next()
+        assert stream.is_quiet
+        publications.add(prompt(name="loud")(lambda _: "loud"))
+        assert (await stream.next())["method"] == "notifications/prompts/list_changed"
+        publications.tell_changed("notes://two")
+        assert (await stream.next())["params"]["uri"] == "notes://two"
+    assert stream.is_quiet

@@ -1,4 +1,4 @@
-"""The one filter for all interfaces: which tools a limited caller sees and may call."""
+"""The one filter for all interfaces: which tools, resources and prompts a limited caller sees and may use."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import MODES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from toolcrib.infra.settings import Table
     from toolcrib.model.tool import Tool
@@ -37,15 +37,29 @@ class ToolView:
 
     def shows(self, tool: Tool) -> bool:
         """Whether the tool may be seen and called."""
-        if self.bundles is not None and slug_of(tool.bundle or HOST) not in self.bundles:
-            return False
         if self.tools is not None and self.tools.isdisjoint(spellings(tool)):
             return False
-        if self.tags is not None and self.tags.isdisjoint(tag.casefold() for tag in tool.tags):
-            return False
-        if self.mode is not None and tool.modes is not None and self.mode not in tool.modes:
+        if not self._holds_for(tool.bundle, tool.tags, tool.modes):
             return False
         return self.within is None or self.within.shows(tool)
+
+    def shows_published(self, name: str, bundle: str, tags: Iterable[str], modes: Collection[str] | None) -> bool:
+        """Whether a resource or a prompt may be seen and read; the words of `tools` name it as they name a tool."""
+        if self.tools is not None:
+            slug, place = slug_of(name), slug_of(bundle or HOST)
+            if self.tools.isdisjoint((slug, f"{place}/{slug}", f"{place}/*")):
+                return False
+        if not self._holds_for(bundle, tags, modes):
+            return False
+        return self.within is None or self.within.shows_published(name, bundle, tags, modes)
+
+    def _holds_for(self, bundle: str, tags: Iterable[str], modes: Collection[str] | None) -> bool:
+        """Whether the limits other than names hold."""
+        if self.bundles is not None and slug_of(bundle or HOST) not in self.bundles:
+            return False
+        if self.tags is not None and self.tags.isdisjoint(tag.casefold() for tag in tags):
+            return False
+        return self.mode is None or modes is None or self.mode in modes
 
     def mode_of(self, asked: str | None) -> str | None:
         """The mode of a call; raises ToolError for one that asks for another."""

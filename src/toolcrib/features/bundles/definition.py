@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from toolcrib.features.bundles.fields import read_implementation
 from toolcrib.lib.document_fields import show
 from toolcrib.lib.document_format import SCHEMA_VERSION, remark_on
+from toolcrib.lib.icons import ICONS, read_icons
 from toolcrib.lib.names import is_uuid7
 from toolcrib.lib.schema_problems import schema_problems
 from toolcrib.model.bundle import Owner
@@ -42,7 +43,7 @@ REQUIRED = {
     "impl": '{"urlTemplate": "https://…"}',
 }
 IDENTITY = ("schemaVersion", "bundleID", "toolID", "slug", "version")
-OPTIONAL = ("description", "isBuiltIn", "tags", "preProcessors")
+OPTIONAL = ("description", "isBuiltIn", "tags", "preProcessors", ICONS)
 KNOWN = frozenset({*REQUIRED, *IDENTITY, *OPTIONAL, *COMPUTED})
 MAX_DISPLAY_NAME = 256
 MAX_TAGS = 50
@@ -226,12 +227,15 @@ def _tags(document: Fields) -> tuple[str, ...]:
 
 
 def _metadata(document: Fields) -> dict[str, object]:
-    """Keys that are stored with the tool but not used."""
-    steps = document.items("preProcessors")
-    if not steps:
-        return {}
-    document.warn("preProcessors", "are stored but not executed; prepare the arguments before the call")
-    return {"preProcessors": steps}
+    """The icons, and keys that are stored with the tool but not used."""
+    icons, problems = read_icons(document.values.get(ICONS))
+    for at, problem in problems:
+        document.report.warn((*document.at, *at), f"{problem}; it is not shown")
+    found: dict[str, object] = {ICONS: icons} if icons else {}
+    if steps := document.items("preProcessors"):
+        document.warn("preProcessors", "are stored but not executed; prepare the arguments before the call")
+        found["preProcessors"] = steps
+    return found
 
 
 def _methods(run: Registered | Http) -> frozenset[str]:

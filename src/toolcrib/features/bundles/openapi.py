@@ -79,6 +79,10 @@ TOOL_BODY: dict[str, object] = {
             "uniqueItems": True,
             "items": {**TEXT, "pattern": "^[a-zA-Z_][a-zA-Z0-9_-]{0,63}$"},
         },
+        # One that cannot be shown is warned of and left out.
+        "icons": {
+            "description": "A list of pictures for MCP clients: src (https or data:image/), mimeType, sizes, theme."
+        },
         "preProcessors": {"type": "array", "maxItems": 100, "description": "Stored, but not executed."},
         "bundleID": {**TEXT, "pattern": UUID7, "description": "As in the path, or absent."},
         "slug": {**TEXT, "pattern": SLUG, "description": "As in the path, or absent."},

@@ -11,6 +11,7 @@ from toolcrib.features.folders.report import Report
 from toolcrib.features.folders.schema_file import NOTHING_DECLARED, read_declaration, read_fields
 from toolcrib.infra.files.tool_folder import DOCUMENTATION, HANDLERS, SCHEMA, SUMMARY, spell_name, spell_root
 from toolcrib.lib.documents import decode
+from toolcrib.lib.icons import ICONS
 from toolcrib.lib.positions import SHOWN
 from toolcrib.lib.schema import compile_schema, fill_defaults
 from toolcrib.lib.schema_problems import explain_problems
@@ -110,6 +111,7 @@ def build_tool(
         summary=summary,
         documentation=documentation,
         examples=examples,
+        metadata={ICONS: list(declared.options.icons)} if declared.options.icons else {},
         origin=Origin(place=str(root / folder / SCHEMA)),
         warnings=report.warnings,
     )

@@ -26,6 +26,7 @@ from toolcrib.infra.files.durable import show
 from toolcrib.lib.documents import read_json
 from toolcrib.lib.export_schemas import Provider
 from toolcrib.lib.export_schemas.definitions import export_tool
+from toolcrib.lib.icons import ICONS
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Handler
 
@@ -230,6 +231,7 @@ def _options(tool: Tool) -> dict[str, object]:
         "timeoutMs": tool.limits.timeout_ms,
         "tags": list(tool.tags) or None,
         "displayName": tool.display_name or None,
+        ICONS: tool.metadata.get(ICONS),
     }
     return {name: value for name, value in found.items() if value is not None}
 

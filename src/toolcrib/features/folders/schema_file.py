@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 from toolcrib.features.folders.report import SchemaFile
 from toolcrib.lib.documents import decode, read_json
 from toolcrib.lib.http_syntax import parse_hosts
+from toolcrib.lib.icons import ICONS, read_icons
 from toolcrib.lib.names import is_capability, near_misses
 from toolcrib.lib.positions import SHOWN, line_of_fault, show, spell
 from toolcrib.lib.schema import compile_schema
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from enum import StrEnum
 
     from toolcrib.features.folders.report import Report
+    from toolcrib.lib.icons import Icon
     from toolcrib.lib.positions import Steps
     from toolcrib.lib.schema_structure import Place
 
@@ -45,7 +47,7 @@ OLDER = frozenset({"id", "dependencies", "additionalItems", "$recursiveRef", "$r
 CURRENT = "2020-12"
 MAX_REASONS = 3
 MAX_GUESSES = 20
-OPTIONAL = ("requires", "hosts", "outputSchema", "timeoutMs", "tags", "displayName")
+OPTIONAL = ("requires", "hosts", "outputSchema", "timeoutMs", "tags", "displayName", ICONS)
 MAX_TIMEOUT_MS = 7 * 24 * 3600 * 1000
 VERSION = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+")
 # Each required field, with what could stand there.
@@ -75,6 +77,7 @@ class Options:
     timeout_ms: int | None = None
     tags: tuple[str, ...] = ()
     display_name: str = ""
+    icons: tuple[Icon, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -144,6 +147,7 @@ def read_options(file: SchemaFile) -> Options:
         timeout_ms=_timeout(file),
         tags=_texts(file, "tags"),
         display_name=_display_name(file),
+        icons=_icons(file),
     )
 
 
@@ -319,6 +323,13 @@ def _display_name(file: SchemaFile) -> str:
         return value.strip()
     file.refuse(("displayName",), f"displayName: {show(value)} is no name; write it in quotes, or remove it")
     return ""
+
+
+def _icons(file: SchemaFile) -> tuple[Icon, ...]:
+    icons, problems = read_icons(file.fields.get(ICONS))
+    for at, problem in problems:
+        file.warn(at, f"{spell(at)}: {problem}; it is not shown")
+    return tuple(icons)
 
 
 def _warn_of_strangers(file: SchemaFile) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypedDict, TypeVar, Unpack, overload
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from toolcrib.model.tool import Behaviour, Cost, RetryPolicy, SideEffects
 
@@ -23,6 +23,7 @@ class Options(TypedDict, total=False):
     """The options of `@tool(…)`; those left out are read from the function. `timeout` is in seconds."""
 
     name: str
+    title: str
     description: str
     version: str
     bundle: str
@@ -41,6 +42,7 @@ class Options(TypedDict, total=False):
     cost: Cost | None
     parameters: dict[str, object] | None
     output_schema: dict[str, object] | None
+    icons: Iterable[Mapping[str, object]]
 
 
 @overload

@@ -9,10 +9,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import unquote
 
+from toolcrib.core.sources import HOST, current_view
 from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.tool import MODES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from toolcrib.core.resources import Resources
 
@@ -31,7 +33,7 @@ class PublishedResource:
     """A resource, or with slots such as `{id}` in its `uri` a template of many.
 
     `read` is called with a context and the words of the slots, may be async, and gives text, bytes, or a list of them.
-    `choices` are words for the completion of a slot.
+    `choices` are words for the completion of a slot. A caller that is limited to bundles, tags or a mode sees what has them.
     """
 
     uri: str
@@ -40,9 +42,13 @@ class PublishedResource:
     title: str = ""
     description: str = ""
     mime_type: str = ""
+    bundle: str = HOST
+    tags: tuple[str, ...] = ()
+    modes: frozenset[str] | None = None
     choices: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        _check_modes(f"resource {self.uri[:80]!r}", self.modes)
         if len(self.uri) > MAX_URI or not _URI.fullmatch(_SLOT.sub("x", self.uri)):
             raise ToolError(Kind.VALIDATION, f"resource {self.uri[:80]!r}: write a URI such as 'notes://today'")
 
@@ -73,16 +79,21 @@ class PromptArgument:
 class PublishedPrompt:
     """A prompt. `render` is called with a context and the arguments, may be async, and gives a text or a list of messages.
 
-    A message is a text of the user, a block of content such as an image, or `{"role": …, "content": …}`.
+    A message is a text of the user, a block of content such as an image, or `{"role": …, "content": …}`. A caller that is limited to
+    bundles, tags or a mode sees what has them.
     """
 
     name: str
     render: Callable[..., object]
     title: str = ""
     description: str = ""
+    bundle: str = HOST
+    tags: tuple[str, ...] = ()
+    modes: frozenset[str] | None = None
     arguments: tuple[PromptArgument, ...] = ()
 
     def __post_init__(self) -> None:
+        _check_modes(f"prompt {self.name[:80]!r}", self.modes)
         if not _NAME.fullmatch(self.name):
             raise ToolError(
                 Kind.VALIDATION, f"prompt {self.name[:80]!r}: write 1 to 128 letters, digits, '_', '-' or '.'"
@@ -93,11 +104,21 @@ Published = PublishedResource | PublishedPrompt
 
 
 def resource(
-    uri: str, *, name: str = "", title: str = "", description: str = "", mime_type: str = "", **choices: Sequence[str]
+    uri: str,
+    *,
+    name: str = "",
+    title: str = "",
+    description: str = "",
+    mime_type: str = "",
+    bundle: str = HOST,
+    tags: Iterable[str] = (),
+    modes: Iterable[str] | None = None,
+    **choices: Sequence[str],
 ) -> Callable[[F], F]:
     """Publish a function as a resource: `@resource("notes://{day}", day=["today", "yesterday"])`.
 
-    The function is called with a context and the words of the slots. It stays the function it was.
+    The function is called with a context and the words of the slots. It stays the function it was. Other keywords are words for
+    the completion of the slots of that name.
     """
 
     def mark(function: F) -> F:
@@ -108,6 +129,9 @@ def resource(
             title=title,
             description=description or _summary(function),
             mime_type=mime_type,
+            bundle=bundle,
+            tags=tuple(tags),
+            modes=None if modes is None else frozenset(modes),
             choices=choices,
         )
         setattr(function, MARK, made)
@@ -117,7 +141,13 @@ def resource(
 
 
 def prompt(
-    *arguments: PromptArgument | str, name: str = "", title: str = "", description: str = ""
+    *arguments: PromptArgument | str,
+    name: str = "",
+    title: str = "",
+    description: str = "",
+    bundle: str = HOST,
+    tags: Iterable[str] = (),
+    modes: Iterable[str] | None = None,
 ) -> Callable[[F], F]:
     """Publish a function as a prompt: `@prompt("topic", PromptArgument(name="tone", choices=("dry", "warm")))`.
 
@@ -134,6 +164,9 @@ def prompt(
             render=function,
             title=title,
             description=description or _summary(function),
+            bundle=bundle,
+            tags=tuple(tags),
+            modes=None if modes is None else frozenset(modes),
             arguments=listed,
         )
         setattr(function, MARK, made)
@@ -148,6 +181,19 @@ def published_of(value: object) -> Published | None:
     return found if isinstance(found, Published) else None
 
 
+def _check_modes(place: str, modes: frozenset[str] | None) -> None:
+    if modes is not None and not modes <= MODES:
+        raise ToolError(Kind.VALIDATION, f"{place}: the modes are {' and '.join(sorted(MODES))}")
+
+
+def _is_seen(published: Published) -> bool:
+    """Whether the current caller sees it."""
+    view = current_view()
+    if view is None:
+        return True
+    return view.shows_published(published.name, published.bundle, published.tags, published.modes)
+
+
 def _name_of(function: Callable[..., object]) -> str:
     return str(getattr(function, "__name__", "resource"))
 
@@ -159,7 +205,8 @@ def _summary(function: Callable[..., object]) -> str:
 class Publications:
     """What is published, by URI and by name. `generation` changes with every addition and removal.
 
-    Threads may share it. A listener hears the URI of each resource whose content has changed.
+    What the current caller may not see is not found. Threads may share it. A listener hears the URI of each resource whose content
+    has changed.
     """
 
     def __init__(self, resources: Resources) -> None:
@@ -196,16 +243,16 @@ class Publications:
 
     def resources(self) -> list[PublishedResource]:
         """Every resource and template, in the order of their URIs."""
-        return [self._resources[uri] for uri in sorted(self._resources)]
+        return [found for _, found in sorted(self._resources.items()) if _is_seen(found)]
 
     def prompts(self) -> list[PublishedPrompt]:
         """Every prompt, in the order of their names."""
-        return [self._prompts[name] for name in sorted(self._prompts)]
+        return [found for _, found in sorted(self._prompts.items()) if _is_seen(found)]
 
     def find_resource(self, uri: str) -> tuple[PublishedResource, dict[str, str]] | None:
         """The resource of a URI, and the words of its slots."""
         found = self._resources.get(uri)
-        if found is not None and not found.slots:
+        if found is not None and not found.slots and _is_seen(found):
             return found, {}
         for template in self.resources():
             words = template.match(uri) if template.slots else None
@@ -215,7 +262,8 @@ class Publications:
 
     def find_prompt(self, name: str) -> PublishedPrompt | None:
         """The prompt of that name."""
-        return self._prompts.get(name)
+        found = self._prompts.get(name)
+        return found if found is not None and _is_seen(found) else None
 
     def listen(self, hear: Callable[[str], None]) -> Callable[[], None]:
         """Hear of changed resources, in the thread that tells of them; the function that is returned ends it."""

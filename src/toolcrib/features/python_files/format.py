@@ -45,6 +45,7 @@ DECORATORS = frozenset({"toolcrib.tool", "toolcrib.features.functions.decorators
 OPTIONS = (
     *(
         "name",
+        "title",
         "description",
         "version",
         "requires",
@@ -56,6 +57,7 @@ OPTIONS = (
         "tags",
     ),
     *("timeout", "thread", "latency_budget_ms", "calls_per_minute", "retry", "cost", "parameters", "output_schema"),
+    "icons",
 )
 KINDS: dict[str, type] = {
     **dict.fromkeys(("confirm", "idempotent", "thread"), bool),

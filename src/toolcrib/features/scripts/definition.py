@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 SNAKE_CASE = re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)*")
 SAYS_HOW = re.compile(r"\b[\w-]+\.(?:py|js|mjs|cjs|sh|bash)\b", re.IGNORECASE)
 SAYS_ERRORS = re.compile(r"\b(?:errors?|exceptions?|fails?|failures?|raises?|refuses?|invalid)\b", re.IGNORECASE)
+MAX_TITLE = 200
 BOUNDLESS = ("string", "integer", "float", "number")
 CONSTRAINTS = frozenset(
     {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength", "pattern"}
@@ -361,6 +362,7 @@ def _tool(report: Report, identity: Identity, options: Options, call: _Call) -> 
         output_schema=call.outputs,
         run=run,
         version=identity.version,
+        display_name=_title(options),
         category=identity.category,
         source_type=identity.tool_type,
         idempotent=options.limits.retry is not None or _is_repeatable(options, call),
@@ -374,6 +376,11 @@ def _tool(report: Report, identity: Identity, options: Options, call: _Call) -> 
         deprecated=options.metadata.get("deprecated") is True,
         origin=Origin(place=str(metadata.path), line=metadata.line_of(form.at)),
     )
+
+
+def _title(options: Options) -> str:
+    title = options.metadata.get("title")
+    return title.strip()[:MAX_TITLE] if isinstance(title, str) else ""
 
 
 def _is_repeatable(options: Options, call: _Call) -> bool:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from toolcrib.features.scripts.metadata import name_type, warn_of_strangers
 from toolcrib.lib.http_syntax import parse_hosts
+from toolcrib.lib.icons import ICONS, read_icons
 from toolcrib.lib.names import is_capability
 from toolcrib.lib.positions import SHOWN
 from toolcrib.model.errors import ToolError
@@ -251,6 +252,8 @@ def _metadata(report: Report) -> Mapping[str, object]:
     for name in SWITCHES:
         if not isinstance(written.get(name, False), bool):
             report.refuse(("metadata", name), f"must be true or false, not {name_type(written[name])}")
+    for at, problem in read_icons(written.get(ICONS))[1]:
+        report.warn(("metadata", *at), f"{problem}; it is not shown")
     return written
 
 

@@ -8,6 +8,7 @@ import re
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
+from toolcrib.core.sources import call_mode
 from toolcrib.features.publications.definitions import PromptArgument, PublishedPrompt, PublishedResource
 from toolcrib.interfaces.mcp.messages import Code, ProtocolError
 from toolcrib.interfaces.mcp.tool_results import RESULT_URI, TEXT_TYPE, read_block
@@ -100,10 +101,6 @@ class ServedPublications:
             }
         return shown
 
-    def is_known(self, uri: str) -> bool:
-        """Whether a resource can be subscribed to: published ones can change."""
-        return self._crib.publications.find_resource(uri) is not None
-
     def _documented(self) -> list[str]:
         return sorted({tool.name for tool in self._crib.offered() if tool.documentation})
 
@@ -134,8 +131,11 @@ class ServedPublications:
     def _prompts(self) -> list[PublishedPrompt]:
         published = self._crib.publications.prompts()
         names = {prompt.name for prompt in published}
+        # A caller whose calls are all made in one mode has no use for another.
+        only = call_mode(None)
+        modes = sorted(MODES) if only is None else [only]
         return sorted(
-            [*published, *(prompt for prompt in map(self._mode_prompt, sorted(MODES)) if prompt.name not in names)],
+            [*published, *(prompt for prompt in map(self._mode_prompt, modes) if prompt.name not in names)],
             key=lambda prompt: prompt.name,
         )
 

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections import Counter, OrderedDict
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from toolcrib.core.sources import call_mode
@@ -19,6 +19,7 @@ from toolcrib.interfaces.mcp.client_link import (
 )
 from toolcrib.interfaces.mcp.confirmation import ask_for_approval, is_unconfirmed, wait_for_approval
 from toolcrib.interfaces.mcp.conversations import Conversations
+from toolcrib.interfaces.mcp.cures import address, for_client
 from toolcrib.interfaces.mcp.messages import Code, ProtocolError
 from toolcrib.interfaces.mcp.parked import ParkedRequests
 from toolcrib.interfaces.mcp.publications import ServedPublications
@@ -187,7 +188,8 @@ class McpServer:
             else:
                 result = await handler(request, peer, outlet)
         except ToolError as problem:
-            raise ProtocolError(Code.INTERNAL, problem.message, data={"type": str(problem.kind)}) from problem
+            message = address(problem.message, is_searched=await self.tools.is_large())
+            raise ProtocolError(Code.INTERNAL, message, data={"type": str(problem.kind)}) from problem
         except (ProtocolError, asyncio.CancelledError):
             raise
         except Exception as problem:
@@ -253,14 +255,14 @@ class McpServer:
             if "requestState" in request.params:
                 raise ProtocolError(Code.INVALID_PARAMS, "requestState: this tool asked nothing")
             result = await self._perform(self._make(name, arguments, peer, served), served)
-            return to_wire(result, served, peer.wire)
+            return to_wire(result if result.error is None else await self._for_client(result), served, peer.wire)
 
         async def work(link: ClientLink) -> Params:
             # A tool that reaches no client takes the quick way, also where its client may be asked for approval.
             client = link if served.may_ask else None
             result = await self._perform(self._make(name, arguments, peer, served, client), served, link)
             _refuse_undeclared(result, link, peer)
-            return to_wire(result, served, peer.wire)
+            return to_wire(await self._for_client(result), served, peer.wire)
 
         return await self._converse(request, peer, outlet, work)
 
@@ -295,8 +297,14 @@ class McpServer:
             if not isinstance(given, dict):
                 raise ToolError(Kind.VALIDATION, "arguments: must be an object")
         except ToolError as problem:
-            return to_wire(Result(error=problem, refused=True), None, peer.wire)
+            return to_wire(await self._for_client(Result(error=problem, refused=True)), None, peer.wire)
         return await self._call(self.tools.find(inner), inner, given, request, peer, outlet)
+
+    async def _for_client(self, result: Result) -> Result:
+        """The result, with an error that says what a client can do about it."""
+        if result.error is None:
+            return result
+        return replace(result, error=for_client(result.error, is_searched=await self.tools.is_large()))
 
     async def _perform(self, call: Call, served: ServedTool | None, link: ClientLink | None = None) -> Result:
         result = await self._admitted(call)

@@ -29,11 +29,14 @@ MAX_LISTENERS_BY_CALLER = 16
 MAX_RESOURCES = 100
 MAX_URI_LETTERS = 2_000
 # What a client may ask to hear, and the notification that it hears.
+TOOLS, PROMPTS, RESOURCES = "toolsListChanged", "promptsListChanged", "resourcesListChanged"
 LISTS = {
-    "toolsListChanged": "notifications/tools/list_changed",
-    "promptsListChanged": "notifications/prompts/list_changed",
-    "resourcesListChanged": "notifications/resources/list_changed",
+    TOOLS: "notifications/tools/list_changed",
+    PROMPTS: "notifications/prompts/list_changed",
+    RESOURCES: "notifications/resources/list_changed",
 }
+# What a client with a view sees in each list.
+Visible = dict[str, object]
 UPDATED = "notifications/resources/updated"
 ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 
@@ -49,8 +52,7 @@ class Listener:
         self.uris = uris
         # What the client sees; a change of other tools is none to it.
         self.view = current_view()
-        self.visible: object = None
-        self.has_news = True
+        self.visible: Visible | None = None
         self._outlet = outlet
         self._meta: Params = {} if subscription is None else {"_meta": {SUBSCRIPTION_KEY: subscription}}
 
@@ -139,40 +141,49 @@ class Changes:
             except Exception:
                 logger.exception("the catalogue could not be looked at for changes")
                 continue
-            if now != tools:
-                await asyncio.to_thread(self._look_for_limited)
-                self._tell_lists("toolsListChanged", "resourcesListChanged")
-            elif published_now != published:
-                self._tell_lists("resourcesListChanged")
+            changed = {TOOLS, RESOURCES} if now != tools else set()
             if published_now != published:
-                self._tell_lists("promptsListChanged")
+                changed |= {RESOURCES, PROMPTS}
+            if changed:
+                news = await asyncio.to_thread(self._look_for_limited)
+                self._tell_lists(changed, news)
             tools, published = now, published_now
 
     def _look(self) -> tuple[object, int]:
         return self._crib.generation, self._crib.publications.generation
 
-    def _look_for_limited(self) -> None:
-        """Find out which of the clients that see only some tools see others than before."""
-        known: dict[View, object] = {}
+    def _look_for_limited(self) -> dict[Listener, set[str]]:
+        """The lists that have changed for each client that sees only some of them."""
+        known: dict[View, Visible] = {}
+        news: dict[Listener, set[str]] = {}
         for listener in tuple(self._listeners):
             if listener.view is not None:
                 if listener.view not in known:
                     known[listener.view] = self._visible(listener.view)
-                listener.has_news = listener.visible != known[listener.view]
-                listener.visible = known[listener.view]
+                before, listener.visible = listener.visible, known[listener.view]
+                if before is not None:
+                    news[listener] = {name for name in before if before[name] != listener.visible[name]}
+        return news
 
-    def _visible(self, view: View) -> object:
+    def _visible(self, view: View) -> Visible:
         with seen_through(view):
-            return sorted((tool.name, tool.content_hash) for tool in self._crib.offered())
+            tools = sorted((tool.name, tool.content_hash) for tool in self._crib.offered())
+            published = self._crib.publications
+            return {TOOLS: tools, RESOURCES: (tools, published.resources()), PROMPTS: published.prompts()}
 
-    def _tell_lists(self, *names: str) -> None:
+    def _tell_lists(self, changed: set[str], news: dict[Listener, set[str]]) -> None:
         for listener in tuple(self._listeners):
-            for name in names if listener.has_news or "toolsListChanged" not in names else ():
-                listener.tell_list(name)
+            for name in LISTS:
+                # One that began to listen meanwhile has seen the change.
+                if name in (changed if listener.view is None else news.get(listener, ())):
+                    listener.tell_list(name)
 
     def _tell_resource(self, uri: str) -> None:
         for listener in tuple(self._listeners):
-            listener.tell_resource(uri)
+            with seen_through(listener.view):
+                is_seen = listener.view is None or self._crib.publications.find_resource(uri) is not None
+            if is_seen:
+                listener.tell_resource(uri)
 
 
 def read_filter(params: Params) -> tuple[frozenset[str], set[str]]:

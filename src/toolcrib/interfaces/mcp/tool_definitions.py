@@ -9,6 +9,7 @@ from toolcrib.interfaces.mcp.header_values import header_rules
 from toolcrib.lib.export_schemas import Provider
 from toolcrib.lib.export_schemas.definitions import export_tool
 from toolcrib.lib.export_schemas.phrases import copy
+from toolcrib.lib.icons import ICONS, read_icons
 from toolcrib.model.tool import Function, Http
 
 if TYPE_CHECKING:
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
 # A tool whose output schema says so returns blocks of content, such as images, instead of a value.
 CONTENT_KEYWORD = "x-mcp-content"
 RESULT = "result"
-MAX_ICONS = 8
-MAX_ICON_LETTERS = 100_000
-ICON_KEYS = ("src", "mimeType", "sizes", "theme")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -74,8 +72,8 @@ def serve_tool(tool: Tool) -> ServedTool:
     """Find out what the protocol needs to know of a tool; raises ToolError for one that cannot be offered."""
     export = export_tool(tool, Provider.MCP)
     base = {key: value for key, value in export.definition.items() if key != "outputSchema"}
-    if icons := list(_icons(tool.metadata.get("icons"))):
-        base["icons"] = icons
+    if icons := read_icons(tool.metadata.get(ICONS))[0]:
+        base[ICONS] = icons
     return ServedTool(
         tool=tool,
         name=export.name,
@@ -113,15 +111,3 @@ def _takes_context(tool: Tool) -> bool:
     if isinstance(run, Function):
         return run.takes_whole or run.context_parameter is not None or run.yields
     return not isinstance(run, Http)
-
-
-def _icons(given: object) -> Iterator[Params]:
-    """The icons that an author gave, as far as a client can show them; nothing is loaded for it."""
-    for icon in given[:MAX_ICONS] if isinstance(given, list | tuple) else ():
-        source = icon.get("src") if isinstance(icon, dict) else None
-        if (
-            isinstance(source, str)
-            and source.startswith(("https://", "data:image/"))
-            and len(source) <= MAX_ICON_LETTERS
-        ):
-            yield {key: icon[key] for key in ICON_KEYS if key in icon}
