@@ -11,11 +11,7 @@ import pytest
 # A file is read by three modules and a table beside its format, and its result is written by the one that writes every result.
 # Icons are read wherever options of `@tool` are.
 # What registers the files of other frameworks is asked for every folder; their reader, and that of programs, is loaded for such a file alone.
-<<<<<<< HEAD
-MOST_MODULES = {"file tool": 59, "host function": 57}
-=======
-MOST_MODULES = {"file tool": 61, "host function": 58}
->>>>>>> 77907c2 (What a limited caller may not see of resources and prompts does not exist for it, tools of every format have titles and icons, and errors tell MCP clients what a model can do)
+MOST_MODULES = {"file tool": 60, "host function": 58}
 COUNT = """
 import sys
 from toolcrib.__main__ import main

@@ -314,11 +314,13 @@ def leave(watch: Watch | None, problem: BaseException, name: str, started: float
     if watch is None:
         return problem
     watch.watched.discard(watch)
-    if not watch.cancelled:
-        return problem
-    is_ours = watch.task.cancelling() - watch.cancelled <= watch.cancelled_before
-    stopped = stop(watch, name, started)
-    return stopped if is_ours or not is_cancellation(problem) else problem
+    if watch.cancelled:
+        is_ours = watch.task.cancelling() - watch.cancelled <= watch.cancelled_before
+        stopped = stop(watch, name, started)
+        problem = stopped if is_ours or not is_cancellation(problem) else problem
+    # A cancelled task keeps the failure, whose frames hold the watch: that would be a cycle.
+    del watch.task
+    return problem
 
 
 def stop(watch: Watch, name: str, started: float) -> ToolError:

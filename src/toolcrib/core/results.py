@@ -273,7 +273,11 @@ class Answers:
         error = classify(problem, name)
         if must_pass(problem):
             self.answer(error, case)
-            raise problem
+            try:
+                raise problem
+            finally:
+                # Its traceback holds this frame: together they would keep all that the call had until the collector runs.
+                del problem
         if error.kind is Kind.INTERNAL and not isinstance(problem, ToolError):
             logger.error("call %s: %s failed unexpectedly", case.id, name, exc_info=self._mask.raised(problem))
         return self.answer(error, case)

@@ -2,10 +2,12 @@
 
 import asyncio
 import contextlib
+import gc
 import logging
 import signal
 import threading
 import time
+import weakref
 
 import pytest
 
@@ -102,6 +104,47 @@ async def test_the_callers_own_timeout_is_not_mistaken_for_ours(crib_of):
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.02):
             await crib.call("forever")
+
+
+class Held:
+    """Something large."""
+
+
+HELD: list[weakref.ref[Held]] = []
+
+
+@tool
+async def hold() -> None:
+    """Wait for ever, with something large in hand."""
+    large = Held()
+    HELD.append(weakref.ref(large))
+    await asyncio.Event().wait()
+
+
+@tool
+async def hold_with_context(context: Context) -> None:
+    """Wait for ever, with something large in hand."""
+    await hold()
+
+
+@pytest.mark.parametrize("name", ["hold", "hold_with_context"])
+async def test_what_a_cancelled_call_held_is_freed_with_it_and_not_by_the_collector(crib_of, name):
+    crib = crib_of(hold, hold_with_context)
+    HELD.clear()
+    gc.disable()
+    try:
+        task = asyncio.create_task(crib.call(name))
+        for _ in range(100):
+            await asyncio.sleep(0)
+        assert len(HELD) == 1
+        task.cancel()
+        await asyncio.wait({task})
+        assert task.cancelled()
+        del task
+        await asyncio.sleep(0)
+        assert HELD[0]() is None
+    finally:
+        gc.enable()
 
 
 async def test_a_call_made_while_its_task_is_being_cancelled_still_has_a_deadline(crib_of):

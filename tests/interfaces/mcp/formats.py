@@ -1,4 +1,4 @@
-"""A project with one tool of every format; each gives the same result.
+"""A project with one tool of every format, each of which gives the same result, and one tool whose result is too large to be given at once.
 
 `python formats.py FOLDER` writes the project and prints the names of its tools.
 """
@@ -15,6 +15,8 @@ ARGUMENTS = {"first": 20, "second": 22}
 RESULT = {"sum": 42}
 BUNDLE = "01a1e380-0000-7000-8000-000000000042"
 HOST, PLAIN, SCRIPT, FOLDER, STORED = NAMES = ("add_host", "add_plain", "add_script", "add_folder", "add-stored")
+
+LARGE, LARGE_LETTERS = "large_host", 5_000
 
 PARAMETERS = {
     "type": "object",
@@ -35,17 +37,31 @@ FUNCTION = '''def {name}(first: int, second: int) -> dict[str, int]:
     return {{"sum": first + second}}
 '''
 FILES = {
-    "toolcrib.toml": '[modules]\ntools = ["host_of_formats"]\n\n[builtins]\nenabled = false\n',
-    "host_of_formats.py": f"""from toolcrib import registered, tool
+    "toolcrib.toml": """[modules]
+tools = ["host_of_formats"]
+
+[builtins]
+enabled = false
+
+[calls]
+result_bytes = 2000
+""",
+    "host_of_formats.py": f'''from toolcrib import registered, tool
 
 
 @tool
 {FUNCTION.format(name=HOST)}
 
+@tool
+def {LARGE}(first: int, second: int) -> dict[str, str]:
+    """Give a long text."""
+    return {{"text": "x" * {LARGE_LETTERS}}}
+
+
 @registered("formats.add")
 def add(context, arguments):
     return {{"sum": arguments["first"] + arguments["second"]}}
-""",
+''',
     f"tools/{PLAIN}.py": FUNCTION.format(name=PLAIN),
     f".ai/tools/numbers/{SCRIPT}.py": f"""__version__ = "1.0.0"
 __tool_type__ = "python"
@@ -135,4 +151,4 @@ def write_project(project: Path) -> None:
 
 if __name__ == "__main__":
     write_project(Path(sys.argv[1]))
-    print(json.dumps(NAMES))
+    print(json.dumps([*NAMES, LARGE]))

@@ -43,7 +43,8 @@ ICON = {"src": "https://tools.example/add.png", "mimeType": "image/png", "sizes"
 async def test_a_tool_of_every_format_gives_its_title_and_icons(client_of, tmp_path, monkeypatch):
     options = f'@tool(title="Sum", icons=[{ICON!r}])'
     files = {
-        "host_of_formats.py": ("@tool", options),
+        "toolcrib.toml": ("host_of_formats", "host_of_icons"),
+        "host_of_icons.py": ("@tool", options),
         f"tools/{formats.PLAIN}.py": ("def ", f"from toolcrib import tool\n\n\n{options}\ndef "),
         f".ai/tools/numbers/{formats.SCRIPT}.py": (
             "__category__",
@@ -54,15 +55,17 @@ async def test_a_tool_of_every_format_gives_its_title_and_icons(client_of, tmp_p
             f'"displayName": "Sum", "icons": {json.dumps([ICON])}, "category"',
         ),
     }
+    # A module of its own: that of the same name may have been imported from another project.
+    monkeypatch.setitem(formats.FILES, "host_of_icons.py", formats.FILES["host_of_formats.py"])
     for path, (before, after) in files.items():
         monkeypatch.setitem(formats.FILES, path, formats.FILES[path].replace(before, after, 1))
     monkeypatch.setattr(formats, "DOCUMENT", {**formats.DOCUMENT, "displayName": "Sum", "icons": [ICON]})
     monkeypatch.syspath_prepend(tmp_path)
     await asyncio.to_thread(formats.write_project, tmp_path)
     client = client_of(crib=Crib(tmp_path))
-    listed = (await client.ask("tools/list")).result["tools"]
-    assert {each["name"] for each in listed} == set(formats.NAMES)
-    assert [(each.get("title"), each.get("icons")) for each in listed] == [("Sum", [ICON])] * len(formats.NAMES)
+    listed = {each["name"]: each for each in (await client.ask("tools/list")).result["tools"]}
+    for name in formats.NAMES:
+        assert (listed[name].get("title"), listed[name].get("icons")) == ("Sum", [ICON])
 
 
 WRONG = [

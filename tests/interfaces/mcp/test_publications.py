@@ -5,8 +5,9 @@ from __future__ import annotations
 import base64
 from dataclasses import replace
 
+import jsonschema_rs
 import pytest
-from tests.interfaces.mcp.conftest import McpClient
+from tests.interfaces.mcp.conftest import NEW, OLD, McpClient
 
 from toolcrib import Kind, PromptArgument, ToolError, prompt, resource, tool
 from toolcrib.features.functions.definition import tool_of
@@ -94,6 +95,90 @@ async def test_a_large_result_is_a_link_that_only_its_caller_can_read(client):
     token = client.crib.tokens.create("other", ["read", "invoke"])[1]
     foreign = await McpClient(client.app, token=token).ask("resources/read", {"uri": link["uri"]})
     assert foreign.error["code"] == -32602
+
+
+NODE = {
+    "type": "object",
+    "properties": {"text": {"type": "string"}, "next": {"$ref": "#/$defs/node"}},
+    "$defs": {"node": {"type": ["object", "null"]}},
+    "required": ["text"],
+    "additionalProperties": False,
+}
+LISTED = {
+    "text": {"type": "string"},
+    "list": {"type": "array", "items": {"type": "string"}},
+    "object": {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]},
+    "node": NODE,
+    "either": {"anyOf": [{"type": "integer"}, {"type": "string"}]},
+}
+
+
+@pytest.mark.parametrize("wire", [NEW, OLD, "2025-06-18"])
+@pytest.mark.parametrize("kind", LISTED)
+async def test_a_large_result_of_a_tool_with_a_schema_fits_the_schema_that_is_listed_and_is_no_failure(
+    client_of, wire, kind
+):
+    @tool(output_schema=LISTED[kind])
+    def give(letters: int) -> object:
+        """Give a long value."""
+        text = "x" * letters
+        return {"text": text, "list": [text], "either": text}.get(kind, {"text": text})
+
+    client = client_of(give, calls={"result_bytes": 2_000})
+    client = client if wire == NEW else await client.open(wire)
+    [listed] = (await client.ask("tools/list")).result["tools"]
+    validator = jsonschema_rs.Draft202012Validator(listed["outputSchema"])
+    small, large = [(await client.call("give", {"letters": letters})).result for letters in (5, 5_000)]
+    for result in (small, large):
+        assert validator.is_valid(result["structuredContent"])
+        assert "isError" not in result
+    place = large["structuredContent"]["toolcrib/kept"]
+    assert place["bytes"] >= 5_000
+    assert large["content"][0]["text"].startswith("The call was made. Its result has ")
+    assert large["content"][1]["uri"] == place["uri"]
+    read = (await client.ask("resources/read", {"uri": place["uri"]})).result["contents"][0]
+    assert "x" * 5_000 in read["text"]
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "integer"},
+        {"type": ["number", "null"]},
+        {"enum": ["a", "b"]},
+        {"type": "string", "maxLength": 80},
+        {"type": "string", "format": "date"},
+        {"type": "object", "properties": {"sum": {"type": "integer"}}, "additionalProperties": False},
+    ],
+)
+async def test_a_schema_whose_values_are_all_small_is_listed_as_it_is(client_of, schema):
+    [listed] = (await client_of(tool(name="give", output_schema=schema)(lambda: None)).ask("tools/list")).result[
+        "tools"
+    ]
+    assert listed["outputSchema"] == schema
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "object", "properties": {"a": {"type": "string"}, "b": {"$ref": "#/properties/a"}}},
+        {"$id": "urn:example:own", "type": "object", "properties": {"a": {"$ref": "#/$defs/a"}}, "$defs": {"a": {}}},
+    ],
+)
+async def test_a_schema_that_cannot_be_a_part_of_another_stays_and_a_large_result_is_none_that_a_client_would_refuse(
+    client_of, schema
+):
+    @tool(output_schema=schema)
+    def give() -> dict:
+        """Give a long value."""
+        return {"a": "x" * 5_000}
+
+    client = client_of(give, calls={"result_bytes": 2_000})
+    [listed] = (await client.ask("tools/list")).result["tools"]
+    large = (await client.call("give")).result
+    assert listed["outputSchema"] == schema
+    assert (large["isError"], "structuredContent" in large) == (True, False)
+    assert "toolcrib/error" not in large["_meta"]
 
 
 async def test_content_is_given_as_it_is_and_what_is_none_is_a_failure(client):

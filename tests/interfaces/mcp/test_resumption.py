@@ -171,7 +171,7 @@ async def test_changes_that_were_missed_are_told(client_of, monkeypatch):
 
 async def test_streams_that_wait_take_no_place_from_new_ones(client_of):
     session = await client_of(Work().tool).open()
-    for _ in range(subscriptions.MAX_LISTENERS_BY_CALLER + 4):
+    for _ in range(subscriptions.MAX_LISTENERS_IN_SESSION + 4):
         async with Stream(session.send, b"", method="GET") as stream:
             await until_begun(stream)
 

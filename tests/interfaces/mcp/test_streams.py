@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack
 
 import pytest
 from tests.interfaces.mcp.conftest import META, McpClient, Stream, meta
+from tests.interfaces.mcp.test_resumption import until_begun
 
 from toolcrib import Context, prompt, resource, tool
 from toolcrib.features.access.view import make_view
@@ -14,6 +15,8 @@ from toolcrib.interfaces.http.app import make_app
 from toolcrib.interfaces.http.server_state import Service
 from toolcrib.interfaces.http.settings import ServerSettings
 from toolcrib.interfaces.mcp import subscriptions
+from toolcrib.interfaces.mcp.client_link import Peer
+from toolcrib.interfaces.mcp.versions import STATELESS
 
 
 @tool
@@ -78,16 +81,28 @@ async def test_a_session_hears_of_every_changed_list_on_its_own_stream(client_of
     assert heard == {"notifications/tools/list_changed", "notifications/resources/list_changed"}
 
 
-async def test_streams_of_one_client_are_bounded(client_of):
-    client = client_of(first)
+async def test_streams_of_one_caller_are_bounded(client_of):
+    client = client_of(first, mcp={"streams": 3})
     async with AsyncExitStack() as stack:
-        for number in range(16):
+        for number in range(3):
             stream = await stack.enter_async_context(listening(client, f"s{number}", toolsListChanged=True))
             await stream.next()
         refused = await client.ask("subscriptions/listen", {"notifications": {"toolsListChanged": True}})
     assert refused.status == 429
     async with listening(client, toolsListChanged=True) as stream:
         assert (await stream.next())["method"] == "notifications/subscriptions/acknowledged"
+
+
+async def test_streams_of_one_session_are_bounded_and_those_of_another_are_not_touched(client_of):
+    client = client_of(first)
+    session = await client.open()
+    async with AsyncExitStack() as stack:
+        for _ in range(subscriptions.MAX_LISTENERS_IN_SESSION):
+            await until_begun(await stack.enter_async_context(Stream(session.send, b"", method="GET")))
+        refused = await session.send(b"", method="GET")
+        assert (refused.status, "4 streams of one session" in refused.error["message"]) == (429, True)
+        other = await client.open()
+        assert (await other.send(b"", method="HEAD")).status == 200
 
 
 async def test_a_stream_that_nobody_reads_takes_no_place(client_of):
@@ -98,9 +113,9 @@ async def test_a_stream_that_nobody_reads_takes_no_place(client_of):
 
 
 async def test_a_client_that_goes_before_it_is_listened_for_takes_no_place(client_of):
-    changes = subscriptions.Changes(client_of(first).crib)
+    changes = subscriptions.Changes(client_of(first).crib, 16)
     for _ in range(17):
-        listener = subscriptions.Listener("ann", lambda _: None, frozenset(), set())
+        listener = subscriptions.Listener(Peer(caller="ann", wire=STATELESS), lambda _: None, frozenset(), set())
         listening_for = asyncio.create_task(changes.add(listener))
         await asyncio.sleep(0)
         listening_for.cancel()

@@ -105,6 +105,8 @@ class Attempt:
         for task in self._companions:
             if task.done() and not task.cancelled():
                 self._companion_error = self._companion_error or task.exception()
+        # A task that was cancelled keeps its frames, which hold this object: that would be a cycle.
+        self._companions.clear()
         self._channel.close()
         self._supervisor_socket.close()
         for capture in self._captures:

@@ -80,7 +80,11 @@ class Service:
     def __init__(self, settings: ServerSettings) -> None:
         self.ending = asyncio.Event()
         self.admission = Admission(settings.concurrency, settings.queue)
-        self.connections = Connections(settings.connections, settings.address_connections)
+        # Behind the loopback address are all programs of this machine, and often a proxy for all clients.
+        is_limited = "address_connections" in settings.said
+        self.connections = Connections(
+            settings.connections, settings.address_connections, is_loopback_limited=is_limited
+        )
         self.exchanges: set[TimedRequest] = set()
         self.metrics = HttpMetrics()
 
@@ -116,9 +120,10 @@ class Service:
 class Connections:
     """Count open connections, in total and per address, and refuse those over the limits."""
 
-    def __init__(self, most: int, most_per_address: int) -> None:
+    def __init__(self, most: int, most_per_address: int, *, is_loopback_limited: bool = True) -> None:
         self.most = most
-        self.most_per_address = most_per_address
+        self._most_per_address = most_per_address
+        self._is_loopback_limited = is_loopback_limited
         self.total = 0
         self.refused = 0
         self._by_neighbour: Counter[str] = Counter()
@@ -126,12 +131,21 @@ class Connections:
     def enter(self, address: str) -> bool:
         """Admit a connection from the address; False if a limit is reached."""
         neighbour = neighbour_of(address)
-        if self.total >= self.most or self._by_neighbour[neighbour] >= self.most_per_address:
+        is_full = self._by_neighbour[neighbour] >= self._most_per_address and not self._is_free(address)
+        if self.total >= self.most or is_full:
             self.refused += 1
             return False
         self.total += 1
         self._by_neighbour[neighbour] += 1
         return True
+
+    def _is_free(self, address: str) -> bool:
+        """Whether only the number of all connections bounds those of the address."""
+        if self._is_loopback_limited or not address:
+            return False
+        number = ip_address(address.partition("%")[0])
+        mapped = number.ipv4_mapped if isinstance(number, IPv6Address) else None
+        return (mapped or number).is_loopback
 
     def leave(self, address: str) -> None:
         """Count an admitted connection as closed."""

@@ -46,7 +46,10 @@ class ServerSettings(Table, name="server"):
         default=12_000, read=read_positive, opens=False, summary="how many connections may be open"
     )
     address_connections: int = setting(
-        default=12_000, read=read_positive, opens=False, summary="how many connections one address may have open"
+        default=1_000,
+        read=read_positive,
+        opens=False,
+        summary="how many connections one address may have open; where it is absent, the loopback address may have all",
     )
     header_seconds: int = setting(
         default=10, read=read_positive, opens=False, summary="how long a request may take until its headers are there"

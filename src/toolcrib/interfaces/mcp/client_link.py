@@ -28,8 +28,6 @@ MESSAGE = "notifications/message"
 CAPABILITIES = {ELICIT: "elicitation", SAMPLE: "sampling", ROOTS: "roots"}
 ACTIONS = frozenset({"accept", "decline", "cancel"})
 MAX_QUESTIONS = 16
-# A caller may open any number of sessions, and each call that asks keeps a place among those that run.
-MAX_QUESTIONS_BY_CALLER = 32
 MAX_TOKEN_LETTERS = 256
 MAX_KEY_LETTERS = 128
 # More of a chunk is in the result.
@@ -175,16 +173,21 @@ class SessionLink(RequestLink):
 
 
 class OpenQuestions:
-    """Questions to clients of the older wire that wait for an answer; each is bound to the session that it was put to."""
+    """Questions to clients of the older wire that wait for an answer; each is bound to the session that it was put to.
 
-    def __init__(self) -> None:
+    A caller may open any number of sessions, and each call that asks keeps a place among those that run: so `most` may wait for
+    the answers of one caller.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
         self._numbers = itertools.count(1)
         self._waiting: dict[tuple[str, str, Id], asyncio.Future[Params]] = {}
 
     def question(self, peer: Peer) -> _Question:
         """A new question to a client, open within a `with` block; refused where too many are."""
         sessions = [session for caller, session, _ in self._waiting if caller == peer.caller]
-        if len(sessions) >= MAX_QUESTIONS_BY_CALLER or sessions.count(peer.session) >= MAX_QUESTIONS:
+        if len(sessions) >= self._most or sessions.count(peer.session) >= MAX_QUESTIONS:
             message = f"{len(sessions)} questions to this client wait for an answer"
             raise ToolError(Kind.OVERLOADED, message, retryable=True)
         number = f"crib-{next(self._numbers)}"

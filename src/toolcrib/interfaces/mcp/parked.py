@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     Work = Callable[[ClientLink], Coroutine[object, object, Params]]
 
 MAX_PARKED = 1_000
-MAX_PARKED_BY_CALLER = 32
 PARKED_SECONDS = 300.0
 # Turns of the event loop in which code that asks several questions at once gets to ask them all.
 GATHER_TURNS = 4
@@ -54,11 +53,13 @@ class Parked:
 class ParkedRequests:
     """Holds the requests that wait, so many and so long, and lets each go on once for each state that it handed out.
 
-    The state is attacker's input: it is signed, and bound to the caller and to everything that the request says.
+    The state is attacker's input: it is signed, and bound to the caller and to everything that the request says. At most `most` of
+    one caller wait.
     """
 
-    def __init__(self, seal: Seal) -> None:
+    def __init__(self, seal: Seal, most: int) -> None:
         self._seal = seal
+        self._most = most
         self._waiting: dict[str, Parked] = {}
         self._by_caller: Counter[str] = Counter()
 
@@ -113,9 +114,9 @@ class ParkedRequests:
 
     def _park(self, parked: Parked) -> str:
         """Hold the request until its client repeats it; the state that it does so with."""
-        if len(self._waiting) >= MAX_PARKED or self._by_caller[parked.caller] >= MAX_PARKED_BY_CALLER:
+        if len(self._waiting) >= MAX_PARKED or self._by_caller[parked.caller] >= self._most:
             parked.task.cancel()
-            message = f"at most {MAX_PARKED_BY_CALLER} questions to one client may wait for an answer; try again later"
+            message = f"at most {self._most} questions to one client may wait for an answer; try again later"
             raise ProtocolError(Code.INTERNAL, message, data={"type": str(Kind.OVERLOADED)}, status=429)
         parked.nonce = new_nonce()
         self._waiting[parked.nonce] = parked

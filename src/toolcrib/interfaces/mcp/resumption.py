@@ -150,12 +150,16 @@ class ResumableStreams:
         return stream
 
     def give_up_left_listener(self, peer: Peer) -> bool:
-        """Forget the oldest stream of changes that a caller has left; whether there was one."""
-        for stream in self._known.values():
-            if stream.expiry is not None and stream.owner[0] == peer.caller and stream.hears_changes:
-                self.give_up(stream)
-                return True
-        return False
+        """Forget a stream of changes that a caller has left, the oldest of this session if it has one; whether there was one."""
+        left = [
+            stream
+            for stream in self._known.values()
+            if stream.expiry is not None and stream.owner[0] == peer.caller and stream.hears_changes
+        ]
+        own = [stream for stream in left if stream.owner[1] == peer.session]
+        if left:
+            self.give_up((own or left)[0])
+        return bool(left)
 
     def give_up(self, stream: ResumableStream) -> None:
         """Forget a stream, and stop what it is about."""

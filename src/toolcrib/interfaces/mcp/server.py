@@ -25,6 +25,7 @@ from toolcrib.interfaces.mcp.parked import ParkedRequests
 from toolcrib.interfaces.mcp.publications import ServedPublications
 from toolcrib.interfaces.mcp.seals import Sessions
 from toolcrib.interfaces.mcp.search_tools import ALWAYS, CALL, SearchTools, text_of
+from toolcrib.interfaces.mcp.settings import McpSettings
 from toolcrib.interfaces.mcp.subscriptions import LISTS, Changes, Listener, is_uri, read_filter
 from toolcrib.interfaces.mcp.tool_list import ToolList, read_cursor, write_cursor
 from toolcrib.interfaces.mcp.tool_results import to_wire
@@ -53,8 +54,6 @@ logger = logging.getLogger("toolcrib.mcp")
 DEFAULT_LEVEL = "info"
 STATES_KEPT = 10_000
 MAX_SUBSCRIPTIONS = 100
-# Calls of one caller that wait for a person at once, each of which looks for the decision; of more, each is answered at once.
-MAX_WAITING_BY_CALLER = 32
 # Requests that may send something before they are answered.
 TALKATIVE = frozenset({"prompts/get", "resources/read", "subscriptions/listen"})
 
@@ -142,9 +141,11 @@ class McpServer:
         self.tools = ToolList(crib)
         self.sessions = Sessions(Seal(lambda: crib.derive_key("mcp session")), crib.expiring("mcpsessions"))
         self.running = Running()
-        self.questions = OpenQuestions()
-        self.changes = Changes(crib)
-        self._parked = ParkedRequests(Seal(lambda: crib.derive_key("mcp request state")))
+        limits = crib.settings.table(McpSettings)
+        self._questions = limits.questions
+        self.questions = OpenQuestions(limits.questions)
+        self.changes = Changes(crib, limits.streams)
+        self._parked = ParkedRequests(Seal(lambda: crib.derive_key("mcp request state")), limits.questions)
         self._search = SearchTools(crib)
         self._published = ServedPublications(crib)
         self._states: OrderedDict[str, SessionState] = OrderedDict()
@@ -324,8 +325,8 @@ class McpServer:
             return Result(error=problem, refused=True)
 
     async def _wait_for_approval(self, result: Result, call: Call) -> Result:
-        """Wait for a person, as long as the caller has not too many calls that do."""
-        is_patient = self._waiting[call.caller] < MAX_WAITING_BY_CALLER
+        """Wait for a person, as long as the caller has not too many calls that do: each looks for the decision."""
+        is_patient = self._waiting[call.caller] < self._questions
         seconds = self._crib.settings["approvals"].wait_seconds if is_patient else 0
         self._waiting[call.caller] += 1
         try:
@@ -409,7 +410,7 @@ class McpServer:
     async def _listen(self, request: Request, peer: Peer, outlet: Outlet) -> Params:
         """Tell of changes until the client goes, the server ends, or a stream has lasted as long as one may."""
         lists, uris = read_filter(request.params)
-        listener = Listener(peer.caller, outlet, lists, uris, request.id)
+        listener = Listener(peer, outlet, lists, uris, request.id)
         try:
             await self.changes.add(listener)
             listener.acknowledge()
@@ -421,7 +422,7 @@ class McpServer:
 
     async def listen_to_all(self, peer: Peer, outlet: Outlet) -> Listener:
         """Tell a session of the older wire of every change, and of the resources that it watches, until it is removed."""
-        listener = Listener(peer.caller, outlet, frozenset(LISTS), self.state(peer.session).uris)
+        listener = Listener(peer, outlet, frozenset(LISTS), self.state(peer.session).uris)
         await self.changes.add(listener)
         return listener
 

@@ -43,6 +43,18 @@ class McpSettings(Table, name="mcp"):
         opens=False,
         summary="the mode whose tools an MCP client without a token sees, and makes its calls in; any if absent",
     )
+    streams: int = setting(
+        default=64,
+        read=read_positive,
+        opens=False,
+        summary="how many streams one caller may hear of changes on, of 1,000 for all callers and 4 in one session",
+    )
+    questions: int = setting(
+        default=32,
+        read=read_positive,
+        opens=False,
+        summary="how many questions to one caller may wait for an answer, and how many of its calls for a person",
+    )
     max_calls: int = setting(
         default=0,
         read=_read_bound,

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
     from toolcrib.core.sources import View
     from toolcrib.crib import Crib
-    from toolcrib.interfaces.mcp.client_link import Outlet
+    from toolcrib.interfaces.mcp.client_link import Outlet, Peer
     from toolcrib.interfaces.mcp.messages import Id, Params
 
 logger = logging.getLogger("toolcrib.mcp")
 
 LOOK_SECONDS = 0.5
-MAX_LISTENERS = 256
-MAX_LISTENERS_BY_CALLER = 16
+MAX_LISTENERS = 1_000
+MAX_LISTENERS_IN_SESSION = 4
 MAX_RESOURCES = 100
 MAX_URI_LETTERS = 2_000
 # What a client may ask to hear, and the notification that it hears.
@@ -45,9 +45,11 @@ class Listener:
     """A client that hears of some changes; `subscription` is the id of the request that it began with."""
 
     def __init__(
-        self, caller: str, outlet: Outlet, lists: frozenset[str], uris: set[str], subscription: Id | None = None
+        self, peer: Peer, outlet: Outlet, lists: frozenset[str], uris: set[str], subscription: Id | None = None
     ) -> None:
-        self.caller = caller
+        self.caller = peer.caller
+        # The session whose streams are counted; requests of the stateless wire belong to none.
+        self.session = "" if peer.wire.is_stateless else peer.session
         self.lists = lists
         self.uris = uris
         # What the client sees; a change of other tools is none to it.
@@ -55,6 +57,11 @@ class Listener:
         self.visible: Visible | None = None
         self._outlet = outlet
         self._meta: Params = {} if subscription is None else {"_meta": {SUBSCRIPTION_KEY: subscription}}
+
+    @property
+    def places(self) -> tuple[tuple[str, ...], ...]:
+        """What it is counted under."""
+        return (self.caller,), (self.caller, self.session)
 
     def tell_list(self, name: str) -> None:
         """Tell of a changed list, if the client wants to hear of it."""
@@ -75,23 +82,27 @@ class Listener:
 
 
 class Changes:
-    """Watches a crib for changes, on behalf of those who listen."""
+    """Watches a crib for changes, on behalf of those who listen; one caller may do so on `most` streams."""
 
-    def __init__(self, crib: Crib) -> None:
+    def __init__(self, crib: Crib, most: int) -> None:
         self._crib = crib
+        self._most = most
         self._listeners: set[Listener] = set()
-        self._by_caller: Counter[str] = Counter()
+        # Of a caller, and of a session of one.
+        self._counts: Counter[tuple[str, ...]] = Counter()
         self._watching: asyncio.Task[None] | None = None
         self._seen: asyncio.Future[None] | None = None
         self._end_hearing: Callable[[], None] = lambda: None
 
     async def add(self, listener: Listener) -> None:
         """Tell this client of every change from now on; refused where too many listen."""
-        if len(self._listeners) >= MAX_LISTENERS or self._by_caller[listener.caller] >= MAX_LISTENERS_BY_CALLER:
-            message = f"at most {MAX_LISTENERS_BY_CALLER} streams of one client may listen for changes; close one"
-            raise ProtocolError(Code.INTERNAL, message, data={"type": str(Kind.OVERLOADED)}, status=429)
+        of_caller, in_session = listener.places
+        if listener.session and self._counts[in_session] >= MAX_LISTENERS_IN_SESSION:
+            raise _too_many(f"at most {MAX_LISTENERS_IN_SESSION} streams of one session")
+        if len(self._listeners) >= MAX_LISTENERS or self._counts[of_caller] >= self._most:
+            raise _too_many(f"at most {self._most} streams of one caller")
         self._listeners.add(listener)
-        self._by_caller[listener.caller] += 1
+        self._counts.update(listener.places)
         if self._watching is None:
             loop = asyncio.get_running_loop()
             self._end_hearing = self._crib.publications.listen(
@@ -115,9 +126,10 @@ class Changes:
         if listener not in self._listeners:
             return
         self._listeners.discard(listener)
-        self._by_caller[listener.caller] -= 1
-        if not self._by_caller[listener.caller]:
-            del self._by_caller[listener.caller]
+        for place in listener.places:
+            self._counts[place] -= 1
+            if not self._counts[place]:
+                del self._counts[place]
         if not self._listeners:
             self.close()
 
@@ -184,6 +196,11 @@ class Changes:
                 is_seen = listener.view is None or self._crib.publications.find_resource(uri) is not None
             if is_seen:
                 listener.tell_resource(uri)
+
+
+def _too_many(most: str) -> ProtocolError:
+    message = f"{most} may listen for changes; close one"
+    return ProtocolError(Code.INTERNAL, message, data={"type": str(Kind.OVERLOADED)}, status=429)
 
 
 def read_filter(params: Params) -> tuple[frozenset[str], set[str]]:

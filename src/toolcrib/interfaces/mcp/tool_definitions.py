@@ -23,6 +23,24 @@ if TYPE_CHECKING:
 # A tool whose output schema says so returns blocks of content, such as images, instead of a value.
 CONTENT_KEYWORD = "x-mcp-content"
 RESULT = "result"
+# What stands in place of a value that is too large.
+HANDLE = "toolcrib/kept"
+HANDLE_SCHEMA: Params = {
+    "type": "object",
+    "description": "A value that is too large to be given at once; read it as a resource.",
+    "properties": {
+        HANDLE: {
+            "type": "object",
+            "properties": {"uri": {"type": "string"}, "bytes": {"type": "integer"}},
+            "required": ["uri", "bytes"],
+        }
+    },
+    "required": [HANDLE],
+    "additionalProperties": False,
+}
+SMALL_TYPES = frozenset({"integer", "number", "boolean", "null"})
+SMALL_FORMATS = frozenset({"date", "date-time", "time", "uuid", "ipv4", "ipv6"})
+SMALL_LETTERS = 1_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,19 +71,22 @@ class ServedTool:
 
     def definition(self, wire: Wire) -> Params:
         """The tool as it is listed."""
-        definition = dict(self.base)
+        promised = self._promised(wire)
+        if promised is None:
+            return dict(self.base)
+        return {**self.base, "outputSchema": copy(with_handle(promised) or promised)}
+
+    def may_be_kept(self, wire: Wire) -> bool:
+        """Whether the place of a value that is too large may stand in place of the value, by what its definition says."""
+        promised = self._promised(wire)
+        return promised is None or with_handle(promised) is not None
+
+    def _promised(self, wire: Wire) -> Params | None:
+        """The schema of the structured content, without regard to values that are too large; None where none is promised."""
         schema = self.output_schema
         if schema is None or not wire.has_structure:
-            return definition
-        if wire.has_any_structure or not self.wraps:
-            definition["outputSchema"] = copy(schema)
-        elif (wrapped := wrap_schema(schema)) is not None:
-            definition["outputSchema"] = copy(wrapped)
-        return definition
-
-    def promises_structure(self, wire: Wire) -> bool:
-        """Whether its definition has an output schema there, so that every result must have structured content."""
-        return "outputSchema" in self.definition(wire)
+            return None
+        return schema if wire.has_any_structure or not self.wraps else wrap_schema(schema)
 
 
 def serve_tool(tool: Tool) -> ServedTool:
@@ -86,11 +107,51 @@ def serve_tool(tool: Tool) -> ServedTool:
 
 def wrap_schema(schema: Params) -> Params | None:
     """The schema of `{"result": value}`; None where references of the schema would lead elsewhere in it."""
-    inner = {key: part for key, part in schema.items() if key not in {"$schema", "$defs"}}
-    if any(not reference.startswith("#/$defs/") for reference in _references(schema)):
+    if not _can_move(schema):
         return None
-    wrapped: Params = {"type": "object", "properties": {RESULT: inner}, "required": [RESULT]}
-    return wrapped | {key: schema[key] for key in ("$schema", "$defs") if key in schema}
+    inner, root = _split(schema)
+    return {"type": "object", "properties": {RESULT: inner}, "required": [RESULT], **root}
+
+
+def with_handle(schema: Params) -> Params | None:
+    """The schema of a value, or of the place where one that is too large can be read; None where that cannot be said.
+
+    Strict clients refuse every result that does not fit the schema, unless it is a failure, and a large one is none.
+    """
+    if is_small(schema) or not _can_move(schema):
+        return None
+    inner, root = _split(schema)
+    typed: Params = {"type": "object"} if inner.get("type") == "object" else {}
+    return {**typed, "anyOf": [inner, HANDLE_SCHEMA], **root}
+
+
+def is_small(schema: object) -> bool:
+    """Whether every value that fits the schema is small: numbers, words of a list, and objects of them."""
+    if not isinstance(schema, dict):
+        return False
+    if "enum" in schema or "const" in schema:
+        return True
+    kind = schema.get("type")
+    kinds = kind if isinstance(kind, list) else [kind]
+    if all(one in SMALL_TYPES for one in kinds):
+        return True
+    if kind == "string":
+        longest = schema.get("maxLength")
+        return schema.get("format") in SMALL_FORMATS or (isinstance(longest, int) and longest <= SMALL_LETTERS)
+    properties = schema.get("properties", {})
+    is_closed = schema.get("additionalProperties") is False and "patternProperties" not in schema
+    return kind == "object" and is_closed and isinstance(properties, dict) and all(map(is_small, properties.values()))
+
+
+def _can_move(schema: Params) -> bool:
+    """Whether the schema means the same as a part of another: its references lead to its definitions, and to nothing else."""
+    return "$id" not in schema and all(reference.startswith("#/$defs/") for reference in _references(schema))
+
+
+def _split(schema: Params) -> tuple[Params, Params]:
+    """The schema without what has to stand at the root, and that."""
+    root: Params = {key: schema[key] for key in ("$schema", "$defs") if key in schema}
+    return {key: part for key, part in schema.items() if key not in root}, root
 
 
 def _references(schema: object) -> Iterator[str]:

@@ -7,7 +7,7 @@ import binascii
 from typing import TYPE_CHECKING
 
 from toolcrib.interfaces.mcp.messages import Code, ProtocolError, dump
-from toolcrib.interfaces.mcp.tool_definitions import RESULT
+from toolcrib.interfaces.mcp.tool_definitions import HANDLE, RESULT
 from toolcrib.lib.hidden_text import show_hidden, show_hidden_in
 from toolcrib.lib.presentation import to_text
 from toolcrib.model.errors import Kind, ToolError
@@ -104,14 +104,17 @@ def _words(error: ToolError) -> str:
 def _kept(head: object, kept: Mapping[str, object], served: ServedTool | None, wire: Wire) -> Params:
     """A value that is too large: its head, and where the rest can be read."""
     uri = f"{RESULT_URI}{kept['handle']}"
-    text = f"The result has {kept['bytes']} bytes. These are its first {kept['shown']} letters; read the rest at {uri}"
+    text = f"The call was made. Its result has {kept['bytes']} bytes: these are the first {kept['shown']} letters, read the rest at {uri}"
     content: list[Params] = [{"type": "text", "text": show_hidden(f"{text}\n\n{to_text(head)}")}]
     if wire.has_links:
         content.append({"type": "resource_link", "uri": uri, "name": "result", "mimeType": TEXT_TYPE})
-    # A client checks the structure of every result that is no error, and this one has none.
-    if served is not None and served.promises_structure(wire):
+    if served is not None and not served.may_be_kept(wire):
+        # A strict client refuses any other result whose structure does not fit the schema of the tool.
         return {"content": content, "isError": True}
-    return {"content": content}
+    shown: Params = {"content": content}
+    if wire.has_structure:
+        shown["structuredContent"] = {HANDLE: {"uri": uri, "bytes": kept["bytes"]}}
+    return shown
 
 
 def read_blocks(value: object, wire: Wire) -> list[Params]:

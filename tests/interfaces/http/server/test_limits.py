@@ -8,7 +8,8 @@ import gc
 import orjson
 import pytest
 
-from toolcrib.interfaces.http.server_state import Connections, neighbour_of
+from toolcrib.interfaces.http.server_state import Connections, Service, neighbour_of
+from toolcrib.interfaces.http.settings import ServerSettings
 from toolcrib.interfaces.http.uvicorn_server import LINGER_BYTES, GuardedProtocol
 
 HOST = b"Host: localhost\r\n"
@@ -228,6 +229,14 @@ async def test_one_address_does_not_take_all_connections(serving):
     await served.until(lambda: served.service.connections.total == 2)
     assert (await served.exchange()).startswith(b"HTTP/1.1 429 ")
     assert "toolcrib_http_connections_refused_total 1" in served.service.metrics_text()
+
+
+def test_an_address_has_a_share_of_the_connections_by_default_and_loopback_may_have_all():
+    connections = Service(ServerSettings.of({})).connections
+    assert all(connections.enter("192.0.2.7") for _ in range(1_000))
+    assert not connections.enter("192.0.2.7")
+    assert connections.enter("192.0.2.8")
+    assert all(connections.enter(address) for address in ("127.0.0.1", "::1", "::ffff:127.0.0.1") for _ in range(1_001))
 
 
 def test_neighbours_of_one_half_of_ipv6_count_as_one():
