@@ -6,7 +6,6 @@ import math
 import random
 import re
 import time
-from http import HTTPStatus
 from typing import TYPE_CHECKING, NamedTuple
 
 import orjson
@@ -29,7 +28,32 @@ if TYPE_CHECKING:
 BODY_LETTERS = 2_000
 SAID_LETTERS = 500
 MARKUP = frozenset({"text/html", "application/xhtml+xml", "text/css", "text/javascript"})
-REASONS = {status.value: status.phrase for status in HTTPStatus}
+# What a status means, for a model to read; the phrase that a server sends with it may be anything.
+REASONS = {
+    400: "Bad Request",
+    401: "Unauthorized",
+    402: "Payment Required",
+    403: "Forbidden",
+    404: "Not Found",
+    405: "Method Not Allowed",
+    406: "Not Acceptable",
+    408: "Request Timeout",
+    409: "Conflict",
+    410: "Gone",
+    412: "Precondition Failed",
+    413: "Content Too Large",
+    415: "Unsupported Media Type",
+    422: "Unprocessable Content",
+    423: "Locked",
+    428: "Precondition Required",
+    429: "Too Many Requests",
+    451: "Unavailable For Legal Reasons",
+    500: "Internal Server Error",
+    501: "Not Implemented",
+    502: "Bad Gateway",
+    503: "Service Unavailable",
+    504: "Gateway Timeout",
+}
 SERVER_ERRORS = range(500, 600)
 REQUEST_TIMEOUT = 408
 TOO_MANY_REQUESTS = 429
