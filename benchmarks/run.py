@@ -1,4 +1,4 @@
-"""Measures what Toolcrib promises about speed: `make bench [ARGS="call cold peers load scripts folders store archive search http_tool http mcp requests"]`.
+"""Measures what Toolcrib promises about speed: `make bench [ARGS="call cold peers load scripts folders store archive limits search http_tool http mcp requests"]`.
 
 Every figure is a ratio against a reference measured in the same run: rounds of both are interleaved, each round takes the
 best of its kind away from noise by its length, and the median over rounds counts.
@@ -62,6 +62,7 @@ def main(wanted: list[str]) -> int:
     import bench_folders
     import bench_http
     import bench_http_tool
+    import bench_limits
     import bench_load
     import bench_mcp
     import bench_peers
@@ -78,6 +79,7 @@ def main(wanted: list[str]) -> int:
         "folders": bench_folders,
         "store": bench_store,
         "archive": bench_archive,
+        "limits": bench_limits,
         "search": bench_search,
         "http_tool": bench_http_tool,
         "http": bench_http,

@@ -331,7 +331,7 @@ COMMANDS = [
     *(["call", way, "city=Oslo"] for way in ("canary/text", "canary/crashed", "canary/away", "canary/invalid")),
     *(["call", "--verbose", "canary/broken", "city=Oslo"], ["call", "--full", "canary/json", "city=Oslo"]),
     *(["search", "canary"], ["search", "--json", "canary"], ["search", "--question", "canary"], ["bundle", "list"]),
-    *(["export", "--for", "openai"], ["prompt"], ["doc", "canary/json"], ["check"], ["costs"], ["latency"]),
+    *(["export", "--for", "openai"], ["prompt"], ["doc", "canary/json"], ["check"], ["stats"]),
     *(["secret", "list"], ["secret", "list", "--json"], ["token", "list"], ["secret", "set", "CANARY_PIN", "x"]),
 ]
 

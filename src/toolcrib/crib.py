@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from toolcrib.infra.storage.expiring import Expiring, KeptResults
     from toolcrib.lib.export_schemas import Export
     from toolcrib.lib.presentation import Prompt
+    from toolcrib.model.limits import Usage
     from toolcrib.model.protocols import Journal, Rule, Store
     from toolcrib.model.result import Explanation, Intent, Piece, Result
     from toolcrib.model.session import Send, Session
@@ -126,6 +127,7 @@ class Crib:
             runners=resources.runners,
             journal=data.journal,
             confirmations=partial(resources.get, "confirmations"),
+            limits=partial(resources.get, "call_limits"),
             approvals=lambda: self.approvals,
             mask=data.mask,
             kept=partial(resources.get, "kept_results"),
@@ -501,6 +503,11 @@ class Crib:
     def costs(self) -> list[CostSum]:
         """What the calls in the journal cost, by tool and currency."""
         return self._resources.make("costs")  # type: ignore[no-any-return]  # so it is registered
+
+    def usages(self) -> list[Usage]:
+        """What is used of the rates of tools and of the quotas of tokens, by all processes together."""
+        quotas = {token.id: token.quota for token in self.tokens.list() if token.quota is not None}
+        return self._resources.get("call_limits").usages(self.tools, quotas)  # type: ignore[no-any-return]  # see above
 
     async def sandbox_report(self) -> dict[str, Mapping[str, object]]:
         """What the sandbox guarantees here, tried if that was not done yet: for files of code, with a network, and for programs."""

@@ -170,7 +170,7 @@ FINDING: Schema = {
         "decision": {"enum": [*map(str, Decision), "not reached"]},
         "kind": {"enum": [str(kind) for kind in Kind]},
         "details": OBJECT,
-        **dict.fromkeys(("reason", "rule", "where", "cure"), TEXT),
+        **dict.fromkeys(("reason", "rule", "where", "cure", "note"), TEXT),
     },
 }
 EXPLANATION = Shape(_object(tool=TEXT, findings=_list(FINDING)))
@@ -332,6 +332,7 @@ def _finding(found: Document) -> Finding:
         return Finding(gate=found["gate"], verdict=None)
     return Finding(
         gate=found["gate"],
+        note=found.get("note", ""),
         verdict=Verdict(
             decision=Decision(found["decision"]),
             reason=found.get("reason", ""),

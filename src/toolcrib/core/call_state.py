@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import partial
 from time import monotonic
@@ -21,7 +22,7 @@ from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import MEGABYTE, ONCE, REPEAT_IDEMPOTENT, Function, Http
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator, Mapping
+    from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from toolcrib.core.execution import Deadlines, SecretsMask, Watch
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from toolcrib.infra.secrets.chunk_mask import ChunkMask
     from toolcrib.lib.schema import Validator
     from toolcrib.model.call import ClientLink, Question
+    from toolcrib.model.limits import Claim, Quota, Taken
     from toolcrib.model.protocols import Bound, Line, Rule, Runner
     from toolcrib.model.result import Outcome, Result, Verdict
     from toolcrib.model.session import Step, Turn
@@ -48,6 +50,21 @@ MAX_CHUNKS = 100_000
 MAX_CHUNK_BYTES = 64 * MEGABYTE
 
 
+# What the current caller may use; None for one without a quota.
+QUOTA: ContextVar[Quota | None] = ContextVar("quota", default=None)
+current_quota = QUOTA.get
+
+
+@contextmanager
+def limited_to(quota: Quota | None) -> Iterator[None]:
+    """Count calls within a `with` block, and in tasks that are begun in it, against this quota."""
+    token = QUOTA.set(quota)
+    try:
+        yield
+    finally:
+        QUOTA.reset(token)
+
+
 class Case:
     """Mutable state of one call."""
 
@@ -59,14 +76,17 @@ class Case:
         "began",
         "call",
         "chunks",
+        "claims",
         "entry",
         "id",
         "outcome",
         "plan",
         "prepared",
+        "quota",
         "ran",
         "started",
         "step",
+        "taken",
         "turn",
         "watch",
     )
@@ -91,6 +111,10 @@ class Case:
         self.turn: Turn | None = None
         # How much of its value the client has seen already; a tool is not tried again behind that.
         self.chunks = 0
+        # The quota of its caller, what it takes of limits, and the proof that it was taken.
+        self.quota = current_quota()
+        self.claims: Sequence[Claim] = ()
+        self.taken: Taken | None = None
         # How often the tool was tried, what its runner said besides the value, and who ends it when its time is up.
         self.attempts = 1
         # What its runner made ready while it checked the call.
@@ -130,7 +154,7 @@ def make_context(
         deadline=deadline,
         seconds=min(plan.seconds, deadline - case.started),
         session=call.session,
-        call=partial(_call_from, perform, call, plan.tool, deadline, current_view(), link),
+        call=partial(_call_from, perform, call, plan.tool, deadline, current_view(), case.quota, link),
         audit=partial(_audit, record, case, plan),
         room=room,
         client=link,
@@ -241,6 +265,7 @@ async def _call_from(
     tool: Tool,
     deadline: float,
     view: View | None,
+    quota: Quota | None,
     link: PatientLink | None,
     name: str,
     arguments: Mapping[str, object] | None = None,
@@ -262,7 +287,7 @@ async def _call_from(
         client=link,
     )
     # A tool may call from a thread or a task that another caller began.
-    with seen_through(view):
+    with seen_through(view), limited_to(quota):
         return await perform(call)
 
 
@@ -395,6 +420,25 @@ class Gate(Protocol):
 
     def judge(self, case: Case, plan: Plan) -> Verdict:
         """Allow, or refuse with a reason; consumes nothing."""
+
+
+class CallLimits(Protocol):
+    """Rates of tools and quotas of callers, counted for all processes; raises ToolError where it cannot count."""
+
+    def judge(self, case: Case, plan: Plan) -> Verdict:
+        """Allow, or refuse what is too much; nothing is used up."""
+
+    def admit(self, case: Case, plan: Plan) -> Verdict:
+        """Count the call, or refuse it."""
+
+    def give_back(self, case: Case) -> None:
+        """Forget a call that was not made."""
+
+    def charge(self, case: Case, result: Result | None, seconds: float) -> None:
+        """Count what is known only at the end of a call."""
+
+    def describe(self, case: Case, plan: Plan) -> str:
+        """What is left, in words."""
 
 
 def prepare(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import deque
 from typing import TYPE_CHECKING
 
 import orjson
@@ -20,9 +19,10 @@ from toolcrib.model.tool import MODES, Behaviour
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from toolcrib.core.call_state import Case, Plan, Policy
+    from toolcrib.core.call_state import CallLimits, Case, Plan, Policy
     from toolcrib.core.confirmations import Confirmations
     from toolcrib.model.protocols import ApprovalStore
+    from toolcrib.model.result import Result
     from toolcrib.model.session import Session, Step
 
 
@@ -237,46 +237,46 @@ def place_of(plan: Plan, what: str) -> str:
 
 # The gates that count: how often a tool is called, how much a session may call, and whether it repeats itself.
 
-MINUTE = 60.0
 NULL = {"type": "null"}
 
 
 class Rate:
-    """Refuses more calls in a minute than the tool allows."""
+    """Refuses more calls in a minute than the tool allows, and more than its caller may use."""
 
     name = "rate"
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._admitted: dict[str, deque[float]] = {}
+    def __init__(self, limits: Callable[[], CallLimits]) -> None:
+        # A function, because a tool without limits and a caller without a quota need no ledger.
+        self._limits = limits
 
     def concerns(self, plan: Plan) -> bool:
-        """Only where the tool sets a rate."""
+        """Only where the tool sets a rate; the fast path checks for a quota too."""
         return plan.tool.limits.calls_per_minute is not None
 
     def judge(self, case: Case, plan: Plan) -> Verdict:
-        """Counts the calls admitted in the last minute."""
-        allowed = plan.tool.limits.calls_per_minute
-        times = self._admitted.get(plan.tool.address)
-        if allowed is None or times is None or len(times) < allowed:
-            return ALLOW
-        wait = times[-allowed] + MINUTE - self._clock()
-        if wait <= 0:
-            return ALLOW
-        return deny(
-            f"{plan.tool.name} may be called {allowed} times a minute; try again in {wait:.0f} s",
-            kind=Kind.RATE_LIMIT,
-            rule="calls_per_minute",
-            where=place_of(plan, "calls_per_minute"),
-            details={"retryAfter": round(wait, 3)},
-            retryable=True,
-        )
+        """Ask the ledger, which uses nothing up."""
+        return self._limits().judge(case, plan) if self._is_limited(case, plan) else ALLOW
 
-    def admit(self, plan: Plan) -> None:
-        """Count the call."""
-        allowed = plan.tool.limits.calls_per_minute
-        if allowed is not None:
-            self._admitted.setdefault(plan.tool.address, deque(maxlen=allowed)).append(self._clock())
+    def admit(self, case: Case, plan: Plan) -> Verdict:
+        """Count the call; refuses it if others were faster."""
+        return self._limits().admit(case, plan) if self._is_limited(case, plan) else ALLOW
+
+    def give_back(self, case: Case) -> None:
+        """Forget a call that was not made after all."""
+        if case.taken is not None:
+            self._limits().give_back(case)
+
+    def charge(self, case: Case, result: Result | None) -> None:
+        """Count what is known only at the end of a call; what cannot be counted is logged."""
+        if case.quota is not None and case.ran:
+            self._limits().charge(case, result, time.monotonic() - case.started)
+
+    def describe(self, case: Case, plan: Plan) -> str:
+        """What is left of the limits of a call."""
+        return self._limits().describe(case, plan) if self._is_limited(case, plan) else ""
+
+    def _is_limited(self, case: Case, plan: Plan) -> bool:
+        return case.quota is not None or self.concerns(plan)
 
 
 class Budget:

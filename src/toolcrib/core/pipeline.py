@@ -9,12 +9,13 @@ import random
 from collections.abc import Awaitable
 from copy import copy, deepcopy
 from dataclasses import replace
+from functools import partial
 from time import monotonic
 from types import CoroutineType
 from typing import TYPE_CHECKING, Protocol
 
 from toolcrib.core import gates
-from toolcrib.core.call_state import Case, Gate, Plan, Policy, make_context, mode_of, prepare
+from toolcrib.core.call_state import Case, Gate, Plan, Policy, current_quota, make_context, mode_of, prepare
 from toolcrib.core.execution import Deadlines, SecretsMask, as_coroutine, classify, go_on, unwatch
 from toolcrib.core.results import Answers, Whole, settle
 from toolcrib.core.rules import strictest
@@ -25,6 +26,7 @@ from toolcrib.model.result import ALLOW, Decision, Explanation, Finding, Outcome
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from toolcrib.core.call_state import CallLimits
     from toolcrib.core.confirmations import Confirmations
     from toolcrib.core.execution import Watch
     from toolcrib.core.rules import RuleEngine
@@ -71,6 +73,7 @@ class Pipeline:
         confirmations: Callable[[], Confirmations],
         kept: Callable[[], KeptResults],
         policy: Policy,
+        limits: Callable[[], CallLimits] | None = None,
         approvals: Callable[[], ApprovalStore] | None = None,
         mask: SecretsMask | None = None,
         missing: Callable[[Call], Awaitable[str]] | None = None,
@@ -94,7 +97,7 @@ class Pipeline:
         self._result_bytes = policy.result_bytes
         self._id_prefix = os.urandom(6).hex()
         self._id_numbers = itertools.count(1)
-        self._rate = gates.Rate()
+        self._rate = gates.Rate(limits or _no_limits)
         self._counted = (gates.Budget(), gates.Loop())
         self._confirmation = gates.Confirmation(confirmations, approvals)
         self._gates: tuple[Gate, ...] = (
@@ -140,8 +143,17 @@ class Pipeline:
             logger.info("call %s: %s starts for %s", case.id, plan.tool.name, call.caller)
             answer = await self._run(case, plan)
         except BaseException as problem:  # noqa: BLE001 - the border to foreign code; Answers.fail re-raises what is meant for the host program
-            return self._answers.fail(problem, case)
-        return self._answers.finish(case, plan, answer)
+            return self._end(case, partial(self._answers.fail, problem, case))
+        return self._end(case, partial(self._answers.finish, case, plan, answer))
+
+    def _end(self, case: Case, make: Callable[[], Result]) -> Result:
+        """Make the result of a call, and count what it took, also of one that is cancelled."""
+        result = None
+        try:
+            result = make()
+        finally:
+            self._rate.charge(case, result)
+        return result
 
     async def call_simply(  # noqa: C901 - one fast path, told flat, because every step costs each call
         self, name: str, arguments: dict[str, object], caller: str, call: Call | None = None
@@ -158,7 +170,12 @@ class Pipeline:
             entry = self._find(name) if call is None else self._find(name, call.bundle, call.version)
             if entry is not None and entry.enabled:
                 plan = self._plans.get(entry.tool)
-            if plan is not None and plan.simple is not None and not logger.isEnabledFor(logging.INFO):
+            if (
+                plan is not None
+                and plan.simple is not None
+                and current_quota() is None
+                and not logger.isEnabledFor(logging.INFO)
+            ):
                 filled = arguments if plan.fill is None else plan.fill(arguments)
                 fits = plan.arguments.is_valid(filled)
         except Exception:  # noqa: BLE001 - the full pipeline reports it
@@ -223,7 +240,8 @@ class Pipeline:
         is_judging = True
         for gate in self._gates:
             verdict = self._judge(gate, case, plan) if is_judging else None
-            findings.append(Finding(gate=gate.name, verdict=verdict))
+            note = self._rate.describe(case, plan) if gate is self._rate and verdict is ALLOW else ""
+            findings.append(Finding(gate=gate.name, verdict=verdict, note=note))
             if gate is self._gates[0]:
                 findings.append(Finding(gate=LOOK_UP, verdict=ALLOW))
             # The later gates look at checked arguments: with bad ones there is nothing to look at.
@@ -253,11 +271,16 @@ class Pipeline:
         """The one step that uses something up; the gate that refuses after all where another call was faster."""
         if overtaken := self._take_place(case, plan):
             return overtaken
+        verdict = self._judge_with(self._rate.admit, self._rate.name, case, plan)
+        if verdict is not ALLOW:
+            gates.give_back(case)
+            return self._rate.name, verdict
+        # Last, because a confirmation cannot be given back.
         if not self._confirmation.admit(case, plan):
             gates.give_back(case)
+            self._rate.give_back(case)
             verdict = deny("the confirmation was used before", kind=Kind.CONFIRMATION_REQUIRED)
             return self._confirmation.name, verdict
-        self._rate.admit(plan)
         return None
 
     def _take_place(self, case: Case, plan: Plan) -> tuple[str, Verdict] | None:
@@ -350,15 +373,19 @@ class Pipeline:
         return self._find(call.name, call.bundle, call.version, session)
 
     def _judge(self, gate: Gate, case: Case, plan: Plan) -> Verdict:
+        """Ask a gate."""
+        return self._judge_with(gate.judge, gate.name, case, plan)
+
+    def _judge_with(self, ask: Callable[[Case, Plan], Verdict], name: str, case: Case, plan: Plan) -> Verdict:
         """Ask a gate; one that fails has not allowed anything."""
         try:
-            return gate.judge(case, plan)
+            return ask(case, plan)
         except ToolError as problem:
             return deny(problem.message, kind=problem.kind, details=problem.details, retryable=problem.retryable)
         except Exception:
-            logger.exception("call %s: the gate %s failed", case.id, gate.name)
+            logger.exception("call %s: the gate %s failed", case.id, name)
             return deny(
-                f"the gate {gate.name!r} failed, so the call is refused; the log has the details", kind=Kind.INTERNAL
+                f"the gate {name!r} failed, so the call is refused; the log has the details", kind=Kind.INTERNAL
             )
 
     def _screen(self, case: Case) -> Verdict:
@@ -391,6 +418,10 @@ def _with_request(unknown: Verdict, request_id: str) -> Verdict:
         return unknown
     cure = f"{unknown.cure}; it is asked for by {request_id}: crib request show {request_id}"
     return replace(unknown, cure=cure, details={**unknown.details, "requestId": request_id})
+
+
+def _no_limits() -> CallLimits:
+    raise ToolError(Kind.VALIDATION, "nothing counts limits here; make the call through a Crib")
 
 
 def _no_approvals() -> ApprovalStore:

@@ -104,6 +104,7 @@ FEATURES: Mapping[str, tuple[str, ...]] = {
         ),
         *("settings:sandbox", "settings:egress", "settings:secrets", "endpoints", "commands:add"),
     ),
+    "toolcrib.features.limits:register": ("resources:usage_ledger", "resources:call_limits"),
     "toolcrib.features.exports:register": (
         "resources:exports",
         *("commands:doc", "commands:prompt", "commands:export"),
@@ -123,14 +124,14 @@ FEATURES: Mapping[str, tuple[str, ...]] = {
     "toolcrib.features.testing:register": ("resources:examples", "commands:test", "endpoints", "screens:cases"),
     "toolcrib.features.streams:register": ("resources:call_stream",),
     "toolcrib.features.activity:register": (
-        *("resources:latencies", "resources:costs", "endpoints", "screens:activity"),
+        *("resources:latencies", "resources:costs", "commands:stats", "endpoints", "screens:activity"),
     ),
     "toolcrib.features.run_history:register": (
         *("resources:run_history", "endpoints", "settings:run_history", "screens:history"),
     ),
     "toolcrib.interfaces.cli:register": (
         *("commands:list", "commands:show", "commands:call", "commands:explain", "commands:run", "commands:result"),
-        *("commands:check", "commands:doctor", "commands:costs", "commands:latency"),
+        *("commands:check", "commands:doctor"),
         *("commands:init", "commands:help", "commands:version", "commands:completion"),
     ),
     "toolcrib.interfaces.http:register": ("commands:serve", "endpoints", "settings:server", "screens:health"),

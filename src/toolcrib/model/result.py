@@ -173,17 +173,21 @@ def confirm(reason: str, *, rule: str = "", where: str = "", cure: str = "") -> 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Finding:
-    """What one gate says about a call; `verdict` is None where an earlier gate leaves it nothing to judge."""
+    """What one gate says about a call; `verdict` is None where an earlier gate leaves it nothing to judge.
+
+    `note` is what a gate has to say besides, such as how many calls are left.
+    """
 
     gate: str
     verdict: Verdict | None
+    note: str = ""
 
     def to_json(self) -> dict[str, object]:
         """The finding as every face shows it."""
         if self.verdict is None:
             return {"gate": self.gate, "decision": "not reached"}
         grounds = {"reason": self.verdict.reason, "rule": self.verdict.rule}
-        grounds |= {"where": self.verdict.where, "cure": self.verdict.cure}
+        grounds |= {"where": self.verdict.where, "cure": self.verdict.cure, "note": self.note}
         decision = {"gate": self.gate, "decision": str(self.verdict.decision)}
         return {**decision, **{name: text for name, text in grounds.items() if text}}
 

@@ -58,6 +58,9 @@ class RetryPolicy:
             return self.max_delay
 
 
+# The key of a rate in documents, and in `limits` of scripts and folders.
+MAX_CALLS_KEY = "maxCallsPerMinute"
+MAX_CALLS_PER_MINUTE = 1_000_000
 ONCE = RetryPolicy()
 REPEAT_IDEMPOTENT = RetryPolicy(max_attempts=3, initial_delay=0.3, max_delay=3.0, jitter=True)
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from toolcrib import Call, Crib, Kind, tool, tool_of
 from toolcrib.core.confirmations import Confirmations, bound_to
 from toolcrib.infra.storage import MemoryStore
+from toolcrib.infra.usage_ledger import UsageLedger
 
 
 @tool(confirm=True)
@@ -98,12 +99,13 @@ async def test_a_call_that_another_gate_refuses_leaves_the_confirmation_unused(c
         """Be rare."""
         return n
 
-    crib = crib_of(rare)
+    crib, moment = crib_of(rare), [100.0]
+    crib._resources.lend(usage_ledger=UsageLedger(None, clock=lambda: moment[0]))
     token = (await ask(crib, "rare", n=1)).error.details["confirmation"]
     other = (await ask(crib, "rare", n=2)).error.details["confirmation"]
     assert (await answer(crib, other, "rare", n=2)).ok
     assert (await answer(crib, token, "rare", n=1)).error.kind is Kind.RATE_LIMIT
-    crib._pipeline._rate._admitted.clear()
+    moment[0] += 60
     assert (await answer(crib, token, "rare", n=1)).ok
 
 

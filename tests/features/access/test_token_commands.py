@@ -41,7 +41,7 @@ def test_a_token_is_printed_alone_and_works(here):
 
 def test_a_token_for_some_days_says_when_it_ends(here):
     made = json.loads(here("token", "create", "x", "--scope", "manage", "--days", "30", "--json").out)
-    assert set(made) == {"id", "name", "scopes", "limits", "madeBy", "createdAt", "expiresAt", "token"}
+    assert set(made) == {"id", "name", "scopes", "limits", "quota", "madeBy", "createdAt", "expiresAt", "token"}
     assert (made["limits"], made["madeBy"]) == (None, getpass.getuser())
     token = check(made["token"])
     assert token.expires_at - token.created_at == 30 * 86_400

@@ -223,18 +223,18 @@ def test_export_names_what_it_does_not_know_and_can_be_made_to_fail_on_losses(cl
 def test_what_is_tried_is_no_part_of_the_journal(cli, shop):
     cli("build")
     assert cli("test").code == ExitCode.DONE
-    assert "no tool of this project was called yet" in cli("latency").out
+    assert "no tool of this project was called yet" in cli("stats").out
 
 
 def test_latency_shows_percentiles_of_the_calls_in_the_journal(cli, shop):
-    assert "no tool of this project was called yet" in cli("latency").out
+    assert "no tool of this project was called yet" in cli("stats").out
     (shop / "tools" / "one.py").write_text('def one() -> int:\n    """One."""\n    return 1\n')
     for _ in range(3):
         assert cli("call", "one").code == ExitCode.DONE
-    (latency,) = json.loads(cli("latency", "--json").out)
+    (latency,) = json.loads(cli("stats", "--json").out)["tools"]
     assert latency["calls"] == 3
     assert 0 < latency["p50"] <= latency["p95"] <= latency["p99"]
-    assert "over budget" in cli("latency").out.lower()
+    assert "over budget" in cli("stats").out.lower()
 
 
 def test_watch_builds_at_every_change_until_it_is_interrupted(shop):

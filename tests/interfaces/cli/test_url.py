@@ -377,7 +377,7 @@ def test_grants_are_not_ours_to_give(there):
 @pytest.mark.parametrize(
     "words",
     [
-        *(("build",), ("check",), ("doctor",), ("new", "x"), ("test",), ("costs",), ("prepare", "say"), ("init",)),
+        *(("build",), ("check",), ("doctor",), ("new", "x"), ("test",), ("stats",), ("prepare", "say"), ("init",)),
         *(("serve",), ("token", "list"), ("secret", "list"), ("registry",), ("prompt",), ("version",), ("pull", "x")),
         *(("run", "x.py"), ("sink", "x")),
     ],

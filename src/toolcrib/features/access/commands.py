@@ -13,6 +13,7 @@ from toolcrib.features.access.view import make_view
 from toolcrib.infra.secrets.lookup import IN_PROJECT
 from toolcrib.infra.secrets.secret import MAX_BYTES
 from toolcrib.model.call import Scope
+from toolcrib.model.limits import PERIODS, UNITS, read_quota
 from toolcrib.model.tool import MODES
 from toolcrib.toolkit.cli import (
     ExitCode,
@@ -30,6 +31,7 @@ from toolcrib.toolkit.client_protocol import ProjectCrib
 if TYPE_CHECKING:
     from toolcrib.features.access.tokens import Token, Tokens
     from toolcrib.infra.secrets.lookup import Secrets
+    from toolcrib.model.limits import Quota
     from toolcrib.model.protocols import Journal
     from toolcrib.toolkit.cli.group import Opener
 
@@ -147,6 +149,15 @@ def token() -> None:
 @click.option("--bundles", help="Only tools of these bundles.")
 @click.option("--tags", help="Only tools with one of these tags.")
 @click.option("--mode", type=click.Choice(sorted(MODES)), help="Only tools of this mode; its calls are made in it.")
+@click.option(
+    "--quota",
+    "quotas",
+    multiple=True,
+    metavar="UNIT=N",
+    help=f"What it may use: {', '.join(UNITS)}; repeatable, such as calls=1000.",
+)
+@click.option("--per", type=click.Choice(tuple(PERIODS)), default="day", show_default=True, help="Of which time.")
+@click.option("--currency", default="USD", show_default=True, help="Of a quota of money.")
 @project_option
 @json_option
 @pass_opener
@@ -160,20 +171,25 @@ def token_create(
     bundles: str | None,
     tags: str | None,
     mode: str | None,
+    quotas: tuple[str, ...],
+    per: str,
+    currency: str,
     as_json: bool,
 ) -> int:
     """Create a token and print it, once.
 
     NAME says who has it: of two tokens with one name, neither decides about calls of the other. Only a hash of the token is
-    stored: it cannot be printed again. Each limit narrows what the token sees, in every interface.
+    stored: it cannot be printed again. Each limit narrows what the token sees, in every interface. A quota bounds what its
+    calls use within any minute, hour, day or month (30 days), by all processes together; see crib stats.
     """
     view = make_view(
         tools=_words("--tools", tools), bundles=_words("--bundles", bundles), tags=_words("--tags", tags), mode=mode
     )
+    quota = _quota(quotas, per, currency)
     with opener.open_local() as crib:
         require_project(crib.settings)
         seconds = None if days is None else days * DAY_SECONDS
-        made, text = crib.tokens.create(name, scopes, seconds=seconds, view=view, made_by=crib.caller)
+        made, text = crib.tokens.create(name, scopes, seconds=seconds, view=view, made_by=crib.caller, quota=quota)
         _note(crib, TOKEN_CREATED, made.id, _to_json(made))
         if view is not None and not any(view.shows(tool) for tool in crib.tools):
             complain("the token sees no tool that is there now; see their names with: crib list")
@@ -242,12 +258,27 @@ def _row(one: Token) -> tuple[str, ...]:
 def _limits(one: Token) -> str:
     limits = {} if one.view is None else one.view.to_json()
     shown = (f"{kind}: {', '.join(words) if isinstance(words, list) else words}" for kind, words in limits.items())
-    return "; ".join(shown) or "none"
+    quota = () if one.quota is None else (f"{unit}: {value}" for unit, value in one.quota.to_json().items())
+    return "; ".join((*shown, *quota)) or "none"
 
 
 def _note(crib: AccessCrib, event: str, token_id: str, facts: dict[str, object]) -> None:
     """Write into the journal whose token an id is; calls name their caller by it."""
     crib.journal.record((event, time.monotonic(), token_id, "", crib.caller, 0.0, None, {"token": facts}, ""))
+
+
+def _quota(words: tuple[str, ...], per: str, currency: str) -> Quota | None:
+    """The quota that `--quota UNIT=N`, `--per` and `--currency` describe."""
+    found: dict[str, object] = {}
+    for word in words:
+        unit, _, number = word.partition("=")
+        if unit not in UNITS or unit in found:
+            raise WrongUseError(f"--quota {word!r:.80}: write each of {', '.join(UNITS)} once, such as calls=1000")
+        try:
+            found[unit] = int(number) if unit in ("calls", "bytes") else float(number)
+        except ValueError:
+            raise WrongUseError(f"--quota {word!r:.80}: write a number, such as {unit}=1000") from None
+    return read_quota({**found, "per": per, "currency": currency}) if found else None
 
 
 def _words(option: str, text: str | None) -> list[str] | None:
@@ -267,6 +298,7 @@ def _to_json(one: Token) -> dict[str, object]:
         "madeBy": one.made_by or None,
     }
     facts["limits"] = None if one.view is None else one.view.to_json()
+    facts["quota"] = None if one.quota is None else one.quota.to_json()
     return {**facts, "createdAt": _spell(one.created_at), "expiresAt": expires}
 
 

@@ -8,6 +8,7 @@ from toolcrib.features.access.sign_in import COOKIE, SESSION_SECONDS, csrf_of, s
 from toolcrib.features.access.view import read_view
 from toolcrib.model.call import Scope
 from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.limits import read_quota
 from toolcrib.toolkit.http import Answer, answer_json, read_body, text_of
 from toolcrib.toolkit.http.contract import ANYTHING, TEXT, Body, Reply, closed, in_path
 from toolcrib.toolkit.http.endpoint import Endpoint, EndpointTable
@@ -33,6 +34,7 @@ TOKEN_BODY = Body(
         scopes={"type": "array", "items": TEXT},
         days={"type": ["integer", "null"]},
         limits={**ANYTHING, "description": "Lists under tools, bundles or tags, and a mode."},
+        quota={**ANYTHING, "description": "Numbers under calls, bytes, seconds or money, with currency and per."},
     ),
     example={"name": "ci", "scopes": ["read"], "days": 30},
 )
@@ -127,6 +129,7 @@ class AccessEndpoints:
         except ValueError:
             raise ToolError(Kind.VALIDATION, "body: limits: write lists under tools, bundles or tags") from None
         seconds = None if days is None else days * DAY_SECONDS
+        quota = read_quota(body.get("quota"))
         token, secret = await self._threads.write(
             self._crib.tokens.create,
             text_of(body, "name") or "",
@@ -134,6 +137,7 @@ class AccessEndpoints:
             seconds=seconds,
             view=view,
             made_by=request.caller,
+            quota=quota,
         )
         return answer_json({**_token_to_json(token), "token": secret}, status=201)
 
@@ -158,6 +162,7 @@ def _token_to_json(token: Token) -> dict[str, object]:
         "createdAt": token.created_at,
         "expiresAt": token.expires_at,
         "limits": None if token.view is None else token.view.to_json(),
+        "quota": None if token.quota is None else token.quota.to_json(),
     }
 
 

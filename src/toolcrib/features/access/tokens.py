@@ -17,11 +17,13 @@ import orjson
 from toolcrib.features.access.view import read_view
 from toolcrib.model.call import Scope
 from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.limits import read_quota
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from toolcrib.features.access.view import ToolView
+    from toolcrib.model.limits import Quota
     from toolcrib.model.protocols import Store
 
 logger = logging.getLogger("toolcrib.tokens")
@@ -44,7 +46,8 @@ _ID = re.compile(r"[0-9a-f]{16}")
 class Token:
     """An access token; times are seconds since 1970, and without `expires_at` it is valid until revoked.
 
-    `name` says who has it, and `made_by` who made it. With a `view` it sees only some tools.
+    `name` says who has it, and `made_by` who made it. With a `view` it sees only some tools, with a `quota` it may use only
+    so much.
     """
 
     id: str
@@ -54,6 +57,7 @@ class Token:
     expires_at: float | None = None
     view: ToolView | None = None
     made_by: str = ""
+    quota: Quota | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -84,17 +88,19 @@ class Tokens:
         seconds: float | None = None,
         view: ToolView | None = None,
         made_by: str = "",
+        quota: Quota | None = None,
     ) -> tuple[Token, str]:
         """Create a token; returns it with its secret text, which is not stored. With a `view` it sees only some tools."""
         now = self._clock()
         token = Token(
             id=os.urandom(8).hex(),
             name=_checked_name(name),
-            scopes=_checked_scopes(scopes, view),
+            scopes=_checked_scopes(scopes, view, quota),
             created_at=now,
             expires_at=None if seconds is None else now + _checked_seconds(seconds),
             view=view,
             made_by=made_by,
+            quota=quota,
         )
         secret = secrets.token_urlsafe(SECRET_BYTES)
         if not self._store.create(_key(token.id), _write(token, _digest(secret))):
@@ -178,6 +184,7 @@ def _write(token: Token, digest: bytes) -> bytes:
         "createdAt": token.created_at,
         "expiresAt": token.expires_at,
         "limits": None if token.view is None else token.view.to_json(),
+        "quota": None if token.quota is None else token.quota.to_json(),
         "madeBy": token.made_by,
         "sha256": digest.hex(),
     }
@@ -191,15 +198,16 @@ def _parse(token_id: str, document: bytes) -> tuple[Token, bytes]:
     digest = bytes.fromhex(found["sha256"])
     if found["id"] != token_id or len(digest) != hashlib.sha256().digest_size:
         raise ValueError
-    view = read_view(found.get("limits"))
+    view, quota = read_view(found.get("limits")), read_quota(found.get("quota"))
     token = Token(
         id=token_id,
         name=_checked_name(found["name"]),
-        scopes=_checked_scopes(found["scopes"], view),
+        scopes=_checked_scopes(found["scopes"], view, quota),
         created_at=float(found["createdAt"]),
         expires_at=None if expires_at is None else float(expires_at),
         view=view,
         made_by=str(found.get("madeBy", "")),
+        quota=quota,
     )
     return token, digest
 
@@ -210,12 +218,16 @@ def _checked_name(name: object) -> str:
     return name
 
 
-def _checked_scopes(scopes: Iterable[object], view: ToolView | None) -> frozenset[Scope]:
+def _checked_scopes(scopes: Iterable[object], view: ToolView | None, quota: Quota | None) -> frozenset[Scope]:
     words = frozenset(map(str, scopes))
     if not words or not words <= set(Scope):
         raise _refusal(f"a token is good for some of {', '.join(Scope)}; name at least one, and no other")
     if view is not None and Scope.MANAGE in words:
         raise _refusal("a token that is limited to tools may not manage them; leave out the scope manage or the limits")
+    if quota is not None and Scope.MANAGE in words:
+        raise _refusal(
+            "a token with a quota may not manage: it could make itself another; leave out the scope or the quota"
+        )
     return frozenset(map(Scope, words))
 
 

@@ -7,18 +7,29 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from toolcrib.features.bundles.fields import read_implementation
-from toolcrib.lib.document_fields import show
+from toolcrib.lib.document_fields import Fields, show
 from toolcrib.lib.document_format import SCHEMA_VERSION, remark_on
 from toolcrib.lib.icons import ICONS, read_icons
 from toolcrib.lib.names import is_uuid7
 from toolcrib.lib.schema_problems import schema_problems
 from toolcrib.model.bundle import Owner
-from toolcrib.model.tool import MAX_NAME, ONCE, Http, Limits, Origin, SideEffects, Tool, slug_problem, version_problem
+from toolcrib.model.tool import (
+    MAX_CALLS_KEY,
+    MAX_CALLS_PER_MINUTE,
+    MAX_NAME,
+    ONCE,
+    Http,
+    Limits,
+    Origin,
+    SideEffects,
+    Tool,
+    slug_problem,
+    version_problem,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from toolcrib.lib.document_fields import Fields
     from toolcrib.model.bundle import Bundle, Found, Kept
     from toolcrib.model.tool import Registered
 
@@ -43,7 +54,7 @@ REQUIRED = {
     "impl": '{"urlTemplate": "https://…"}',
 }
 IDENTITY = ("schemaVersion", "bundleID", "toolID", "slug", "version")
-OPTIONAL = ("description", "isBuiltIn", "tags", "preProcessors", ICONS)
+OPTIONAL = ("description", "isBuiltIn", "tags", "preProcessors", MAX_CALLS_KEY, ICONS)
 KNOWN = frozenset({*REQUIRED, *IDENTITY, *OPTIONAL, *COMPUTED})
 MAX_DISPLAY_NAME = 256
 MAX_TAGS = 50
@@ -160,6 +171,7 @@ def build_tool(
     run = read_implementation(document, parameters)
     tags = _tags(document)
     metadata = _metadata(document)
+    rate = _rate(document)
     document.warn_of_strangers(KNOWN)
     document.report.raise_problems()
     methods = _methods(run)
@@ -177,7 +189,7 @@ def build_tool(
         side_effects=_side_effects(methods),
         idempotent=bool(methods) and methods <= REPEATABLE,
         requires=frozenset({"net.http"} if isinstance(run, Http) else ()),
-        limits=_limits(run),
+        limits=_limits(run, rate),
         tags=tags,
         metadata=metadata,
         origin=Origin(place=place) if place else None,
@@ -248,11 +260,24 @@ def _side_effects(methods: frozenset[str]) -> SideEffects | None:
     return SideEffects.READ_ONLY if methods <= READS else SideEffects.WRITES
 
 
-def _limits(run: Registered | Http) -> Limits:
+def _rate(document: Fields) -> int | None:
+    """How often the tool may be called in a minute, which stands at the top of the document or in `impl`."""
+    written = document.values.get("impl")
+    impl = Fields(document.report, written, (*document.at, "impl")) if isinstance(written, dict) else document
+    if MAX_CALLS_KEY in document and impl is not document and MAX_CALLS_KEY in impl:
+        impl.refuse(MAX_CALLS_KEY, "stands at the top of the document too; write it once")
+    place = document if MAX_CALLS_KEY in document else impl
+    if MAX_CALLS_KEY not in place:
+        return None
+    return place.whole(MAX_CALLS_KEY, at_least=1, at_most=MAX_CALLS_PER_MINUTE, default=60)
+
+
+def _limits(run: Registered | Http, rate: int | None) -> Limits:
     """Retries are per request; the call as a whole is made once."""
     if not isinstance(run, Http):
-        return Limits(retry=ONCE)
-    return Limits(timeout_ms=sum(call.timeout_ms for call in run.calls), retry=ONCE)
+        return Limits(calls_per_minute=rate, retry=ONCE)
+    milliseconds = sum(call.timeout_ms for call in run.calls)
+    return Limits(timeout_ms=milliseconds, calls_per_minute=rate, retry=ONCE)
 
 
 def bundle_to_wire(bundle: Bundle) -> dict[str, object]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from toolcrib.features.http_tools.description import DOCUMENT_KEYS, read_requests
 from toolcrib.lib.document_fields import show
-from toolcrib.model.tool import Registered
+from toolcrib.model.tool import MAX_CALLS_KEY, Registered
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,13 +41,13 @@ def read_implementation(document: Fields, parameters: Mapping[str, object]) -> R
 def _read_function(impl: Fields) -> Registered:
     _refuse_keys(impl, (*DOCUMENT_KEYS.requests, "calls", "hosts"), 'is for tools of type "http"')
     impl.require({"goFunc": '"the key of a registered function"'})
-    impl.warn_of_strangers((*GO_KEYS, *DOCUMENT_KEYS.requests, "calls", "hosts", "model"))
+    impl.warn_of_strangers((*GO_KEYS, *DOCUMENT_KEYS.requests, "calls", "hosts", "model", MAX_CALLS_KEY))
     return Registered(key=impl.text("goFunc", may_be_empty=False), model=impl.text("model", may_be_empty=False))
 
 
 def _read_http(impl: Fields, parameters: Mapping[str, object]) -> Http:
     _refuse_keys(impl, GO_KEYS, 'is for tools of type "go"')
-    impl.warn_of_strangers((*DOCUMENT_KEYS.requests, *GO_KEYS, "calls", "hosts", "model"))
+    impl.warn_of_strangers((*DOCUMENT_KEYS.requests, *GO_KEYS, "calls", "hosts", "model", MAX_CALLS_KEY))
     return read_requests(impl, parameters, DOCUMENT_KEYS)
 
 

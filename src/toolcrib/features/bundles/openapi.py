@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from toolcrib.model.tool import MAX_CALLS_KEY, MAX_CALLS_PER_MINUTE
 from toolcrib.toolkit.http.contract import (
     ANYTHING,
     INDEXING,
@@ -23,6 +24,12 @@ SECONDS: dict[str, object] = {"type": "number", "minimum": 0, "maximum": 3_600}
 COMPUTED = ("bundleSlug", "effectiveEnabled", "disabledReason", "source", "createdAt", "modifiedAt", "toggledAt")
 COMPUTED_TOO = ("softDeletedAt", "callCount", "lastCalledAt", "warnings", "match", "score")
 
+RATE: dict[str, object] = {
+    "type": "integer",
+    "minimum": 1,
+    "maximum": MAX_CALLS_PER_MINUTE,
+    "description": "How often the tool may be called within any 60 seconds, by all processes together; here or in `impl`.",
+}
 REQUEST: dict[str, object] = {
     "method": {"enum": ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"], "default": "GET"},
     "urlTemplate": {
@@ -73,6 +80,7 @@ TOOL_BODY: dict[str, object] = {
         "argSchema": {"type": "object", "description": "The JSON Schema of the arguments, which are an object."},
         "outputSchema": {"type": "object", "description": "The JSON Schema of the value; {} allows any."},
         "impl": {"type": "object"},
+        MAX_CALLS_KEY: RATE,
         "tags": {
             "type": "array",
             "maxItems": 50,
@@ -170,13 +178,14 @@ SCHEMAS: dict[str, object] = {
         "properties": {
             "goFunc": {**TEXT, "pattern": r"\S", "description": "The key of a function of the host program."},
             "model": {**TEXT, "pattern": r"\S", "description": "A model that the tool needs."},
+            MAX_CALLS_KEY: RATE,
             **dict.fromkeys((*REQUEST, "calls"), False),
         },
         "additionalProperties": True,
     },
     "HttpImpl": {
         "type": "object",
-        "properties": {"model": {**TEXT, "pattern": r"\S"}, "goFunc": False},
+        "properties": {"model": {**TEXT, "pattern": r"\S"}, "goFunc": False, MAX_CALLS_KEY: RATE},
         "oneOf": [
             {"required": ["urlTemplate"], "properties": {**REQUEST, "calls": False}},
             {

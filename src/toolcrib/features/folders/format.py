@@ -106,7 +106,11 @@ def build_tool(
         requires_confirmation=declared.requires_confirmation,
         modes=declared.modes,
         requires=declared.options.requires,
-        limits=Limits(timeout_ms=declared.options.timeout_ms, latency_budget_ms=declared.latency_budget_ms),
+        limits=Limits(
+            timeout_ms=declared.options.timeout_ms,
+            latency_budget_ms=declared.latency_budget_ms,
+            calls_per_minute=declared.options.calls_per_minute,
+        ),
         tags=declared.options.tags,
         summary=summary,
         documentation=documentation,

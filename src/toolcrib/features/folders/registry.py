@@ -28,7 +28,7 @@ from toolcrib.lib.export_schemas import Provider
 from toolcrib.lib.export_schemas.definitions import export_tool
 from toolcrib.lib.icons import ICONS
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.model.tool import Handler
+from toolcrib.model.tool import MAX_CALLS_KEY, Handler
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -229,6 +229,7 @@ def _options(tool: Tool) -> dict[str, object]:
         "hosts": list(tool.run.hosts) if isinstance(tool.run, Handler) and tool.run.hosts is not None else None,
         "outputSchema": tool.output_schema,
         "timeoutMs": tool.limits.timeout_ms,
+        "limits": None if tool.limits.calls_per_minute is None else {MAX_CALLS_KEY: tool.limits.calls_per_minute},
         "tags": list(tool.tags) or None,
         "displayName": tool.display_name or None,
         ICONS: tool.metadata.get(ICONS),

@@ -18,7 +18,15 @@ from toolcrib.lib.schema import compile_schema
 from toolcrib.lib.schema_problems import misfitting_choices, misfitting_defaults, schema_problems
 from toolcrib.lib.schema_structure import Graph
 from toolcrib.model.errors import ToolError
-from toolcrib.model.tool import MAX_NAME, MODES, Behaviour, SideEffects, check_slug
+from toolcrib.model.tool import (
+    MAX_CALLS_KEY,
+    MAX_CALLS_PER_MINUTE,
+    MAX_NAME,
+    MODES,
+    Behaviour,
+    SideEffects,
+    check_slug,
+)
 
 if TYPE_CHECKING:
     from enum import StrEnum
@@ -47,7 +55,7 @@ OLDER = frozenset({"id", "dependencies", "additionalItems", "$recursiveRef", "$r
 CURRENT = "2020-12"
 MAX_REASONS = 3
 MAX_GUESSES = 20
-OPTIONAL = ("requires", "hosts", "outputSchema", "timeoutMs", "tags", "displayName", ICONS)
+OPTIONAL = ("requires", "hosts", "outputSchema", "timeoutMs", "limits", "tags", "displayName", ICONS)
 MAX_TIMEOUT_MS = 7 * 24 * 3600 * 1000
 VERSION = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+")
 # Each required field, with what could stand there.
@@ -75,6 +83,7 @@ class Options:
     hosts: tuple[str, ...] | None = None
     output_schema: dict[str, object] | None = None
     timeout_ms: int | None = None
+    calls_per_minute: int | None = None
     tags: tuple[str, ...] = ()
     display_name: str = ""
     icons: tuple[Icon, ...] = ()
@@ -145,6 +154,7 @@ def read_options(file: SchemaFile) -> Options:
         hosts=_hosts(file),
         output_schema=read_schema(file, "outputSchema") or None,
         timeout_ms=_timeout(file),
+        calls_per_minute=_rate(file),
         tags=_texts(file, "tags"),
         display_name=_display_name(file),
         icons=_icons(file),
@@ -303,6 +313,23 @@ def _timeout(file: SchemaFile) -> int | None:
         return timeout
     text = f"must be a whole number of milliseconds from 1 to {MAX_TIMEOUT_MS}"
     file.refuse(("timeoutMs",), f'timeoutMs: {show(timeout)} {text}; write "timeoutMs": 30000')
+    return None
+
+
+def _rate(file: SchemaFile) -> int | None:
+    """How often the tool may be called in a minute."""
+    limits = file.fields.get("limits", {})
+    sample = f'write "limits": {{"{MAX_CALLS_KEY}": 60}}'
+    if not isinstance(limits, dict) or not limits.keys() <= {MAX_CALLS_KEY}:
+        file.refuse(("limits",), f"limits: {show(limits)} must be an object with {MAX_CALLS_KEY}; {sample}")
+        return None
+    if MAX_CALLS_KEY not in limits:
+        return None
+    rate = limits[MAX_CALLS_KEY]
+    if isinstance(rate, int) and not isinstance(rate, bool) and 0 < rate <= MAX_CALLS_PER_MINUTE:
+        return rate
+    text = f"{show(rate)} must be a whole number from 1 to {MAX_CALLS_PER_MINUTE}"
+    file.refuse(("limits", MAX_CALLS_KEY), f"limits: {MAX_CALLS_KEY}: {text}; {sample}")
     return None
 
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 REQUIRED = ("tool_id", "category", "tool_type", "version", "description", "executor_id")
 OPTIONAL = (
     *("requires", "parameters", "outputs", "actions", "tags", "config", "input_schema", "output_schema", "timeout"),
-    *("retry_policy", "cost", "documentation", "metadata", "hosts", "args", "stdin", "stream"),
+    *("retry_policy", "cost", "documentation", "metadata", "hosts", "args", "stdin", "stream", "limits"),
 )
 FIELDS = frozenset(REQUIRED + OPTIONAL)
 # Other files say `version` or `description` too; a file with one of these is meant as a tool.

@@ -12,7 +12,16 @@ from toolcrib.lib.icons import ICONS, read_icons
 from toolcrib.lib.names import is_capability
 from toolcrib.lib.positions import SHOWN
 from toolcrib.model.errors import ToolError
-from toolcrib.model.tool import MAX_ATTEMPTS, RETRY_KEYS, Backoff, Cost, Limits, RetryPolicy
+from toolcrib.model.tool import (
+    MAX_ATTEMPTS,
+    MAX_CALLS_KEY,
+    MAX_CALLS_PER_MINUTE,
+    RETRY_KEYS,
+    Backoff,
+    Cost,
+    Limits,
+    RetryPolicy,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -124,14 +133,30 @@ def _checked_hosts(report: Report, hosts: tuple[str, ...] | None) -> tuple[str, 
 
 def _limits(report: Report) -> Limits:
     seconds = report.fields.get("timeout")
-    retry = _retry_policy(report)
+    retry, rate = _retry_policy(report), _rate(report)
     if "timeout" not in report.fields:
-        return Limits(retry=retry)
+        return Limits(retry=retry, calls_per_minute=rate)
     if not isinstance(seconds, int) or isinstance(seconds, bool) or not 0 < seconds <= MAX_TIMEOUT_SECONDS:
         text = f"must be a whole number of seconds from 1 to {MAX_TIMEOUT_SECONDS}, not {seconds!r:.40}; write 300"
         report.refuse(("timeout",), text)
-        return Limits(retry=retry)
-    return Limits(timeout_ms=seconds * 1000, retry=retry)
+        return Limits(retry=retry, calls_per_minute=rate)
+    return Limits(timeout_ms=seconds * 1000, retry=retry, calls_per_minute=rate)
+
+
+def _rate(report: Report) -> int | None:
+    """How often the tool may be called in a minute."""
+    written = _mapping(report, "limits")
+    if written is None:
+        return None
+    warn_of_strangers(report, ("limits",), written, (MAX_CALLS_KEY,))
+    if MAX_CALLS_KEY not in written:
+        return None
+    rate = written[MAX_CALLS_KEY]
+    if isinstance(rate, int) and not isinstance(rate, bool) and 0 < rate <= MAX_CALLS_PER_MINUTE:
+        return rate
+    text = f"must be a whole number from 1 to {MAX_CALLS_PER_MINUTE}, not {rate!r:.40}; write 60"
+    report.refuse(("limits", MAX_CALLS_KEY), text)
+    return None
 
 
 def _retry_policy(report: Report) -> RetryPolicy | None:

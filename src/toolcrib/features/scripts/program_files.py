@@ -51,6 +51,7 @@ SHAPES: Mapping[str, Callable[[object], bool]] = {
     "actions": lambda value: isinstance(value, dict | list),
     # What narrows is never dropped.
     "hosts": lambda _: True,
+    "limits": lambda _: True,
 }
 
 

@@ -85,12 +85,6 @@ def register(plugins: Plugins) -> None:
     plugins.add_command(
         "doctor", "toolcrib.interfaces.cli.project_commands:doctor", "Show versions, settings, sandbox and problems."
     )
-    plugins.add_command(
-        "costs", "toolcrib.interfaces.cli.project_commands:costs", "Sum up what the calls of this project cost."
-    )
-    plugins.add_command(
-        "latency", "toolcrib.interfaces.cli.project_commands:latency", "Show how long the calls of this project took."
-    )
 
 
 def main(words: Sequence[str] | None = None, opening: object = None) -> int:

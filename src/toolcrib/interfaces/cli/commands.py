@@ -71,7 +71,7 @@ key:=json    any JSON value
 key=@file    the text of a file; @- is standard input
 """
 # The grounds of a verdict, in the order they are shown, and how wide they may be.
-GROUNDS = ("reason", "rule", "where", "cure")
+GROUNDS = ("reason", "rule", "where", "cure", "note")
 PAGE_WIDTH = 80
 BUILTIN = Owner.BUILTIN.value
 
@@ -244,7 +244,7 @@ def explain_command(words: Sequence[str], opener: Opener[Crib]) -> ExitCode:
         say(_on_a_page(f"{name}: {text}"))
     say("")
     for finding in explanation.findings:
-        if line.has("--all") or _objects(finding):
+        if line.has("--all") or _objects(finding) or finding.note:
             _say_finding(finding)
     refusal = explanation.refusal
     say("The call would run." if refusal is None else f"The call would be refused by the gate {refusal.gate}.")

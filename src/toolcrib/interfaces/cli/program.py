@@ -31,7 +31,7 @@ HEADINGS = {
     "Missing tools": ("request", "builder", "experiments", "demo"),
     "Give tools to models": ("export", "prompt"),
     "Approve and allow": ("approvals", "token", "secret", "page"),
-    "Look closer": ("doctor", "costs", "latency", "result"),
+    "Look closer": ("doctor", "stats", "result"),
     "This program": ("help", "version", "completion"),
 }
 OTHERS = "Other commands"

@@ -1,9 +1,8 @@
-"""The commands around a project: `crib init`, `check`, `doctor`, `costs` and `latency`."""
+"""The commands around a project: `crib init`, `check` and `doctor`."""
 
 from __future__ import annotations
 
 import asyncio
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from toolcrib.crib import Crib
-    from toolcrib.features.activity.statistics import Latency
     from toolcrib.features.project.health_report import SettingLine
     from toolcrib.model.tool import Tool
     from toolcrib.toolkit.cli.group import Opener
@@ -301,51 +299,3 @@ def _show_setting(value: object) -> str:
     if value is None or value == "":
         return "-"
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-@click.command("costs", epilog=example("crib costs --json"))
-@project_option
-@json_option
-@pass_opener
-def costs(opener: Opener[Crib], *, as_json: bool) -> int:
-    """Sum up what the calls of this project cost.
-
-    By tool and currency, from the journal; a tool says what it costs in its metadata.
-    """
-    with opener.open_local() as crib:
-        sums = crib.costs()
-        if as_json:
-            say_json([asdict(total) for total in sums])
-        elif sums:
-            rows = [(total.tool, str(total.calls), f"{total.amount:g}", total.currency) for total in sums]
-            say_table(("tool", "calls", "amount", "currency"), rows)
-        else:
-            say("no call of this project had a price")
-        return ExitCode.DONE
-
-
-@click.command("latency", epilog=example("crib latency --json"))
-@project_option
-@json_option
-@pass_opener
-def latency(opener: Opener[Crib], *, as_json: bool) -> int:
-    """Show how long the calls of this project took.
-
-    By tool, from the journal: median, 95th and 99th percentile, and how many were over the tool's budget.
-    """
-    with opener.open_local() as crib:
-        found = crib.latencies()
-        if as_json:
-            say_json([asdict(each) for each in found])
-        elif found:
-            columns = ("tool", "calls", "failed", "p50 ms", "p95 ms", "p99 ms", "over budget")
-            say_table(columns, [_row(each) for each in found])
-        else:
-            say("no tool of this project was called yet")
-        return ExitCode.DONE
-
-
-def _row(latency: Latency) -> tuple[str, ...]:
-    counts = (str(latency.calls), str(latency.failed))
-    times = (f"{number:.1f}" for number in (latency.p50, latency.p95, latency.p99))
-    return (latency.tool, *counts, *times, str(latency.over_budget))

@@ -116,6 +116,7 @@ SCHEMAS: dict[str, object] = {
         rule=TEXT,
         where=TEXT,
         cure=TEXT,
+        note={**TEXT, "description": "What the guard has to say besides, such as how many calls are left."},
         kind={"enum": [str(kind) for kind in Kind]},
         details=ANYTHING,
     ),

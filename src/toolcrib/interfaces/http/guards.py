@@ -10,6 +10,7 @@ import re
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
+from toolcrib.core.call_state import QUOTA
 from toolcrib.core.sources import VIEW
 from toolcrib.features.access.oauth import UnreachableIssuerError
 from toolcrib.features.access.sign_in import CSRF_HEADER, csrf_of, session_in
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from toolcrib.core.sources import View
     from toolcrib.features.access.oauth import Authorization
     from toolcrib.features.access.tokens import Token, Tokens
+    from toolcrib.model.limits import Quota
     from toolcrib.toolkit.http import Header, Request
 
 
@@ -163,17 +165,22 @@ PASSED_ON_BEGINS = b"x-forwarded-"
 
 
 class Caller(NamedTuple):
-    """Who makes a request: an id, what it may do, which tools it sees, and who has its token."""
+    """Who makes a request: an id, what it may do, which tools it sees, who has its token, and how much it may use."""
 
     id: str
     scopes: frozenset[Scope]
     view: View | None = None
     holder: str = ""
+    quota: Quota | None = None
 
 
 def local_caller(view: View | None) -> Caller:
     """A client on this machine without a token; one that sees only some tools may not manage them."""
     return Caller(LOCAL, LOCAL_SCOPES if view is None else LOCAL_SCOPES - {Scope.MANAGE}, view)
+
+
+def _caller_of(token: Token) -> Caller:
+    return Caller(token.id, token.scopes, token.view, token.name, token.quota)
 
 
 class Callers:
@@ -217,7 +224,7 @@ class Callers:
         """The caller; raises if there is none."""
         if b"authorization" not in request.fields:
             if (token := self._signed_in(request)) is not None:
-                return Caller(token.id, token.scopes, token.view, token.name)
+                return _caller_of(token)
             if self._local is not None and _is_from_here(request):
                 return self._local
             raise self._unknown(request, "send a token as Authorization: Bearer …; make one with: crib token create")
@@ -225,7 +232,7 @@ class Callers:
         token = self._tokens.check(text) if 0 < len(text) <= MAX_TOKEN and text.isascii() else None
         if token is None:
             raise self._unknown(request, "the token is unknown, revoked or expired", "invalid_token")
-        return Caller(token.id, token.scopes, token.view, token.name)
+        return _caller_of(token)
 
     def _unknown(self, request: Request, message: str, error: str = "") -> Refusal:
         scope = " ".join(sorted({Scope.READ, Scope.INVOKE})) if self._metadata_url else ""
@@ -255,8 +262,9 @@ class Gate:
         callers = self._callers
         caller = await callers.verify(request) if callers.needs_verification(request) else callers.find(request)
         callers.require(caller, request, needed)
-        request.caller, request.scopes, view, request.holder = caller
+        request.caller, request.scopes, view, request.holder, quota = caller
         VIEW.set(view)
+        QUOTA.set(quota)
         request.scope[CALLER], request.scope[HOLDER] = request.caller, request.holder
         self._rates.admit(request.caller)
 

@@ -1,0 +1,25 @@
+"""How often tools may be called, and how much callers may use: counted for all processes of a machine."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from toolcrib.core.plugins import Plugins
+    from toolcrib.core.resources import Resources
+
+
+def register(plugins: Plugins) -> None:
+    """Add what the gate of rates and quotas asks."""
+    plugins.add_resource("usage_ledger", "toolcrib.infra.usage_ledger:UsageLedger", given=_for_ledger)
+    plugins.add_resource(
+        "call_limits",
+        "toolcrib.features.limits.call_limits:CallLimits",
+        given=lambda resources: {"ledger": resources.get("usage_ledger")},
+    )
+
+
+def _for_ledger(resources: Resources) -> dict[str, object]:
+    if resources.data.path is not None:
+        resources.data.folder()
+    return {"path": resources.data.file("limits.sqlite3")}

@@ -1,0 +1,162 @@
+"""Judge a call by the rate of its tool and the quota of its caller, and count what it uses."""
+
+from __future__ import annotations
+
+import logging
+import math
+from typing import TYPE_CHECKING
+
+import orjson
+
+from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.limits import MINUTE, PERIODS, UNITS, Claim, Shortage, Usage, spell_amount
+from toolcrib.model.result import ALLOW, deny
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from toolcrib.core.call_state import Case, Plan
+    from toolcrib.infra.usage_ledger import UsageLedger
+    from toolcrib.model.limits import Quota
+    from toolcrib.model.result import Result, Verdict
+    from toolcrib.model.tool import Tool
+
+logger = logging.getLogger("toolcrib.limits")
+
+RATE, QUOTA = "calls_per_minute", "quota"
+MONEY = "money"
+
+
+class CallLimits:
+    """The limits of calls. A caller's quota counts the calls it makes itself, and the money of all that follow from them."""
+
+    def __init__(self, ledger: UsageLedger) -> None:
+        self._ledger = ledger
+
+    def judge(self, case: Case, plan: Plan) -> Verdict:
+        """Refuse a call that is too much; nothing is used up."""
+        if problem := _currency_problem(case.quota, plan.tool):
+            return problem
+        shortage = self._ledger.check(_claims(case, plan))
+        return ALLOW if shortage is None else _refusal(shortage, case, plan)
+
+    def admit(self, case: Case, plan: Plan) -> Verdict:
+        """Count the call; refuses if another one was faster."""
+        claims = _claims(case, plan)
+        taken = self._ledger.take(claims)
+        if isinstance(taken, Shortage):
+            return _refusal(taken, case, plan)
+        case.claims, case.taken = claims, taken
+        return ALLOW
+
+    def give_back(self, case: Case) -> None:
+        """Forget a call that was not made after all."""
+        if case.taken is not None:
+            self._ledger.give_back(case.claims, case.taken)
+
+    def charge(self, case: Case, result: Result | None, seconds: float) -> None:
+        """Count what a call of a caller with a quota took: time, the bytes of its result, and its real price."""
+        quota = case.quota
+        if quota is None or case.plan is None or case.taken is None:
+            return
+        cost = case.plan.tool.cost
+        try:
+            if cost is not None and cost.per_minute:
+                estimated = [claim for claim in case.claims if claim.subject.endswith(f" {MONEY}")]
+                self._ledger.give_back(estimated, case.taken)
+                self._ledger.add(quota.claims(case.call.caller, money=cost.of(seconds)))
+            if case.call.parent is None:
+                size = 0 if result is None else _size(result.value)
+                self._ledger.add(quota.claims(case.call.caller, bytes=size, seconds=seconds))
+        except ToolError as problem:
+            # The call was made, and its result stands. As long as nothing can be counted, the next call is refused.
+            logger.warning("call %s: what it used could not be counted: %s", case.id, problem.message)
+
+    def describe(self, case: Case, plan: Plan) -> str:
+        """What is left of every limit of a call, in words."""
+        usages = self._usages(_named_claims(case, plan))
+        return "; ".join(
+            f"{spell_amount(usage.left)} of {spell_amount(usage.limit)} {usage.unit} per {usage.per} left"
+            for usage in usages
+        )
+
+    def usages(self, tools: Iterable[Tool], quotas: Mapping[str, Quota]) -> list[Usage]:
+        """What is used of the rates of tools and of the quotas of callers."""
+        limited = [tool for tool in tools if tool.limits.calls_per_minute is not None]
+        rates = [("calls", "minute", _rate_claim(tool, 0), tool.address) for tool in limited]
+        every = dict.fromkeys(UNITS, 0.0)
+        owned = [
+            (unit, quota.per, claim, caller)
+            for caller, quota in quotas.items()
+            for unit, claim in zip(quota.limits(), quota.claims(caller, **every), strict=True)
+        ]
+        return list(self._usages([*rates, *owned]))
+
+    def _usages(self, named: list[tuple[str, str, Claim, str]]) -> Iterator[Usage]:
+        used = self._ledger.used([claim for _, _, claim, _ in named]) if named else []
+        for (unit, per, claim, subject), number in zip(named, used, strict=True):
+            parts = UNITS[unit]
+            yield Usage(subject=subject, unit=unit, per=per, limit=claim.limit / parts, used=number / parts)
+
+
+def _claims(case: Case, plan: Plan) -> list[Claim]:
+    return [claim for _, _, claim, _ in _named_claims(case, plan)]
+
+
+def _named_claims(case: Case, plan: Plan) -> list[tuple[str, str, Claim, str]]:
+    """What a call takes, each with its unit, its period and whose limit it is."""
+    tool, call, quota = plan.tool, case.call, case.quota
+    found = [] if tool.limits.calls_per_minute is None else [("calls", "minute", _rate_claim(tool, 1), tool.address)]
+    if quota is None:
+        return found
+    amounts: dict[str, float] = {}
+    if call.parent is None:
+        # What is known only at the end of the call takes nothing now, but something must be left.
+        sent = _size(case.arguments) if quota.bytes is not None else 0
+        amounts = {"calls": 1.0, "bytes": float(sent), "seconds": 0.0}
+    if tool.cost is not None:
+        amounts[MONEY] = tool.cost.estimate()
+    for unit, amount in amounts.items():
+        found += [(unit, quota.per, claim, call.caller) for claim in quota.claims(call.caller, **{unit: amount})]
+    return found
+
+
+def _rate_claim(tool: Tool, amount: int) -> Claim:
+    return Claim(subject=f"tool {tool.address}", amount=amount, limit=tool.limits.calls_per_minute or 0, window=MINUTE)
+
+
+def _currency_problem(quota: Quota | None, tool: Tool) -> Verdict | None:
+    if quota is None or quota.money is None or tool.cost is None or tool.cost.currency == quota.currency:
+        return None
+    reason = f"{tool.name} costs {tool.cost.currency}, and the quota of its caller is in {quota.currency}"
+    return deny(reason, kind=Kind.LIMIT_EXCEEDED, rule=QUOTA, cure="make a token without a quota of money")
+
+
+def _refusal(shortage: Shortage, case: Case, plan: Plan) -> Verdict:
+    claim, wait = shortage.claim, shortage.wait
+    again = "" if wait is None else f"; try again in {math.ceil(wait)} s"
+    if claim.subject.startswith("tool "):
+        rule, where = RATE, _place(plan)
+        reason = f"{plan.tool.name} may be called {claim.limit} times a minute{again}"
+    else:
+        unit = claim.subject.rpartition(" ")[2]
+        per = next(word for word, seconds in PERIODS.items() if seconds == claim.window)
+        rule, where = QUOTA, "the token of the caller"
+        limit = (
+            f"{spell_amount(claim.limit / UNITS[unit])} {case.quota.currency if case.quota and unit == MONEY else unit}"
+        )
+        reason = f"the quota of {case.call.caller} is used up, which is {limit} per {per}{again}"
+    details = {} if wait is None else {"retryAfter": round(wait, 3)}
+    return deny(reason, kind=Kind.RATE_LIMIT, rule=rule, where=where, details=details, retryable=wait is not None)
+
+
+def _place(plan: Plan) -> str:
+    origin = plan.tool.origin
+    return f"calls_per_minute of {plan.tool.name}" + (f" in {origin}" if origin else "")
+
+
+def _size(value: object) -> int:
+    try:
+        return len(orjson.dumps(value))
+    except TypeError:
+        return len(str(value))

@@ -1,0 +1,312 @@
+"""Count what limits allow, exactly, across the processes of one machine, in one SQLite file of the project.
+
+A use counts until the window of its limit has passed; windows slide. Moments are readings of the kernel's clock since boot, which
+all processes share and no operator can set; over a reboot the wall clock says how much time has passed.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from toolcrib.infra.files import commit_or_rollback, make_folder
+from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.limits import Shortage, Taken
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Callable, Iterator, Sequence
+
+    from toolcrib.model.limits import Claim
+
+# How long another process is waited for; it holds the file for microseconds, unless it is frozen.
+BUSY_SECONDS = 0.5
+MICRO = 1_000_000
+MINUTE = 60
+# Uses of a long window are counted together in so many steps of it, at the end of their step: never too few, and few rows.
+STEPS = 120
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+
+# "crib" in ASCII and the number of the layout.
+LAYOUT = 0x63726C01
+SCHEMA = (
+    "CREATE TABLE uses (subject TEXT, at INTEGER, amount INTEGER NOT NULL, PRIMARY KEY (subject, at)) WITHOUT ROWID",
+    "CREATE TABLE totals (subject TEXT PRIMARY KEY, used INTEGER NOT NULL, expires INTEGER NOT NULL) WITHOUT ROWID",
+    "CREATE TABLE clock (boot TEXT NOT NULL, since_boot INTEGER NOT NULL, wall INTEGER NOT NULL)",
+    f"PRAGMA application_id = {LAYOUT}",
+)
+EXPIRE = "DELETE FROM uses WHERE subject = ? AND at <= ? RETURNING amount"
+EXPIRED = "SELECT coalesce(sum(amount), 0) FROM uses WHERE subject = ? AND at <= ?"
+USED = "SELECT used FROM totals WHERE subject = ?"
+COUNT = "INSERT INTO uses VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET amount = amount + excluded.amount"
+SET_TOTAL = (
+    "INSERT INTO totals VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET used = excluded.used, expires = excluded.expires"
+)
+
+
+def since_boot() -> float:
+    """Seconds since the machine started, with the time that it was suspended; the same in every process."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+class UsageLedger:
+    """What was used of limits; threads and processes may share one. Without a path it lasts as long as the object.
+
+    A file that is locked, full or damaged counts nothing, so the call is refused with the reason.
+    """
+
+    def __init__(
+        self,
+        path: Path | None,
+        *,
+        clock: Callable[[], float] = since_boot,
+        wall: Callable[[], float] = time.time,
+        boot: Callable[[], str] | None = None,
+        busy_seconds: float = BUSY_SECONDS,
+    ) -> None:
+        self._path = path
+        self._clock = clock
+        self._wall = wall
+        self._boot = boot or _boot_id
+        self._busy_seconds = busy_seconds
+        self._lock = threading.Lock()
+        self._connection: sqlite3.Connection | None = None
+        # The process and the file that the connection belongs to.
+        self._owner: tuple[int, int] = (0, 0)
+
+    def check(self, claims: Sequence[Claim]) -> Shortage | None:
+        """The first of the claims that could not be taken now; nothing changes."""
+        with self._reading() as (connection, now):
+            for claim in claims:
+                used = _used(connection, claim, now)
+                if used + (claim.amount or 1) > claim.limit:
+                    return _shortage(connection, claim, used, now)
+        return None
+
+    def take(self, claims: Sequence[Claim]) -> Taken | Shortage:
+        """Use up all of the claims, or none: of many callers, in any process, no more than the limit allows succeed."""
+        with self._writing() as (connection, now):
+            for claim in claims:
+                used = _expire(connection, claim, now)
+                if used + (claim.amount or 1) > claim.limit:
+                    shortage = _shortage(connection, claim, used, now)
+                    connection.execute("ROLLBACK")
+                    connection.execute("BEGIN")
+                    return shortage
+                _count(connection, claim, used, now)
+            return Taken(at=now)
+
+    def give_back(self, claims: Sequence[Claim], taken: Taken) -> None:
+        """Undo what was taken for a call that was not made."""
+        with self._writing() as (connection, _):
+            for claim in claims:
+                row = (claim.subject, _rounded(claim, taken.at))
+                connection.execute(
+                    "UPDATE uses SET amount = amount - ? WHERE subject = ? AND at = ?", (claim.amount, *row)
+                )
+                connection.execute("UPDATE totals SET used = used - ? WHERE subject = ?", (claim.amount, claim.subject))
+
+    def add(self, claims: Sequence[Claim]) -> None:
+        """Count what was used, also beyond the limit: what a call took is known only at its end."""
+        with self._writing() as (connection, now):
+            for claim in claims:
+                _count(connection, claim, _expire(connection, claim, now), now)
+
+    def used(self, claims: Sequence[Claim]) -> list[int]:
+        """How much of each limit is used up now; the amounts of the claims do not count."""
+        with self._reading() as (connection, now):
+            return [_used(connection, claim, now) for claim in claims]
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._lock:
+            self._drop()
+
+    @contextmanager
+    def _reading(self) -> Iterator[tuple[sqlite3.Connection, int]]:
+        with self._lock, self._explained(), self._open() as connection:
+            connection.execute("BEGIN")
+            with commit_or_rollback(connection):
+                yield connection, self._now()
+
+    @contextmanager
+    def _writing(self) -> Iterator[tuple[sqlite3.Connection, int]]:
+        with self._lock, self._explained(), self._open() as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            with commit_or_rollback(connection):
+                # Read under the lock, so that moments are in the order in which uses are counted.
+                yield connection, self._now()
+
+    def _now(self) -> int:
+        return int(self._clock() * MICRO)
+
+    @contextmanager
+    def _open(self) -> Iterator[sqlite3.Connection]:
+        """The connection of this process to the file that is there now; any failure closes it."""
+        connection = self._connection
+        if connection is None or self._owner != (os.getpid(), _number_of(self._path)):
+            self._drop()
+            connection = self._connection = self._connect()
+            self._owner = (os.getpid(), _number_of(self._path))
+        try:
+            yield connection
+        except BaseException:
+            self._drop()
+            raise
+
+    def _connect(self) -> sqlite3.Connection:
+        # Loaded here: a process that calls no tool with a limit does without it.
+        import sqlite3
+
+        place: Path | str = ":memory:"
+        if self._path is not None:
+            place = self._path
+            _make_file(place)
+        connection = sqlite3.connect(
+            place, timeout=self._busy_seconds, isolation_level=None, check_same_thread=False, cached_statements=32
+        )
+        try:
+            self._prepare(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _prepare(self, connection: sqlite3.Connection) -> None:
+        # Small pages and few checkpoints: a commit writes little and waits for no disk. A power loss may cost the last uses,
+        # and never the file.
+        connection.execute("PRAGMA page_size = 1024")
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute("PRAGMA wal_autocheckpoint = 8000")
+        connection.execute("BEGIN IMMEDIATE")
+        with commit_or_rollback(connection):
+            layout = connection.execute("PRAGMA application_id").fetchone()[0]
+            if layout != LAYOUT:
+                if connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+                    raise self._damaged("it has another layout")
+                for statement in SCHEMA:
+                    connection.execute(statement)
+            self._set_clock(connection)
+
+    def _set_clock(self, connection: sqlite3.Connection) -> None:
+        """Translate what was counted before a reboot, and forget what no window reaches any more."""
+        boot, now, wall = self._boot(), self._now(), int(self._wall() * MICRO)
+        row = connection.execute("SELECT boot, since_boot, wall FROM clock").fetchone()
+        if row is not None and row[0] != boot:
+            # A wall clock that was set back meanwhile says that no time has passed: that forgets nothing too early.
+            shift = now - max(0, wall - row[2]) - row[1]
+            # Twice, because a moment may be taken by another one while they move.
+            connection.execute("UPDATE uses SET at = -at - 1")
+            connection.execute("UPDATE uses SET at = -at - 1 + ?", (shift,))
+            connection.execute("UPDATE totals SET expires = expires + ?", (shift,))
+        connection.execute("DELETE FROM clock")
+        connection.execute("INSERT INTO clock VALUES (?, ?, ?)", (boot, now, wall))
+        connection.execute("DELETE FROM uses WHERE subject IN (SELECT subject FROM totals WHERE expires <= ?)", (now,))
+        connection.execute("DELETE FROM totals WHERE expires <= ?", (now,))
+
+    def _drop(self) -> None:
+        connection, self._connection = self._connection, None
+        # A forked child must not touch the connection of its parent.
+        if connection is not None and self._owner[0] == os.getpid():
+            with suppress(Exception):
+                connection.close()
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        import sqlite3
+
+        try:
+            yield
+        except sqlite3.Error as problem:
+            code = getattr(problem, "sqlite_errorcode", 0) & 0xFF
+            if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+                message = f"the limits could not be looked up: another process holds {self._path}; try again"
+                raise ToolError(Kind.TRANSIENT, message, retryable=True, details={"retryAfter": 1}) from problem
+            if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or "no such table" in str(problem):
+                raise self._damaged(str(problem)) from problem
+            message = f"the limits could not be counted: {self._path}: {problem}; check the file and its disk"
+            raise ToolError(Kind.PERMANENT, message) from problem
+        except OSError as problem:
+            message = f"the limits could not be counted: {self._path}: {problem.strerror}; check the file and its disk"
+            raise ToolError(Kind.PERMANENT, message) from problem
+
+    def _damaged(self, reason: str) -> ToolError:
+        message = f"the limits could not be counted: {self._path} is damaged ({reason}); move it away, and counting starts anew"
+        return ToolError(Kind.PERMANENT, message)
+
+
+def _rounded(claim: Claim, at: int) -> int:
+    """The moment that a use is counted at: its own, or for a long window the end of its step."""
+    if claim.window <= MINUTE:
+        return at
+    step = claim.window * MICRO // STEPS
+    return -(-at // step) * step
+
+
+def _oldest(claim: Claim, now: int) -> int:
+    return now - claim.window * MICRO
+
+
+def _used(connection: sqlite3.Connection, claim: Claim, now: int) -> int:
+    row = connection.execute(USED, (claim.subject,)).fetchone()
+    if row is None:
+        return 0
+    return int(row[0] - connection.execute(EXPIRED, (claim.subject, _oldest(claim, now))).fetchone()[0])
+
+
+def _expire(connection: sqlite3.Connection, claim: Claim, now: int) -> int:
+    """Forget uses that are older than the window; what is used now."""
+    row = connection.execute(USED, (claim.subject,)).fetchone()
+    if row is None:
+        return 0
+    return int(row[0] - sum(amount for (amount,) in connection.execute(EXPIRE, (claim.subject, _oldest(claim, now)))))
+
+
+def _count(connection: sqlite3.Connection, claim: Claim, used: int, now: int) -> None:
+    if not claim.amount:
+        return
+    at = _rounded(claim, now)
+    connection.execute(COUNT, (claim.subject, at, claim.amount))
+    connection.execute(SET_TOTAL, (claim.subject, used + claim.amount, at + claim.window * MICRO))
+
+
+def _shortage(connection: sqlite3.Connection, claim: Claim, used: int, now: int) -> Shortage:
+    """When enough of the oldest uses will have left the window; never for a claim that is larger than its limit."""
+    if claim.amount > claim.limit:
+        return Shortage(claim=claim, used=used, wait=None)
+    oldest, left = _oldest(claim, now), used
+    rows = connection.execute(
+        "SELECT at, amount FROM uses WHERE subject = ? AND at > ? ORDER BY at", (claim.subject, oldest)
+    )
+    for at, amount in rows:
+        left -= amount
+        if left + (claim.amount or 1) <= claim.limit:
+            return Shortage(claim=claim, used=used, wait=(at - oldest) / MICRO)
+    return Shortage(claim=claim, used=used, wait=float(claim.window))
+
+
+def _number_of(path: Path | None) -> int:
+    """What tells a file from another one of the same name; 0 if there is none."""
+    try:
+        return 0 if path is None else os.stat(path).st_ino  # noqa: PTH116 - every call of a limited tool waits for this
+    except FileNotFoundError:
+        return -1
+
+
+def _make_file(path: Path) -> None:
+    """Make an empty file that only its owner reads; SQLite would ask the umask."""
+    make_folder(path.parent)
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
+
+
+def _boot_id() -> str:
+    try:
+        return BOOT_ID.read_text().strip()
+    except OSError:
+        return ""
