@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from toolcrib.features.depots.transfer import Depots, Published, Pulled
     from toolcrib.features.exports.facade import Exports
     from toolcrib.features.folders.source import Registries
+    from toolcrib.features.http_tools.auth_needs import AuthNeeds
     from toolcrib.features.model_texts.lint import TextLint
     from toolcrib.features.publications.definitions import Publications
     from toolcrib.features.requests.builder import Builder
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from toolcrib.features.streams.events import StreamEvent
     from toolcrib.features.testing.examples import Examples
     from toolcrib.infra.call_counts import Metrics
+    from toolcrib.infra.oauth.access_tokens import AccessTokens
     from toolcrib.infra.secrets.lookup import Secrets
     from toolcrib.infra.storage.expiring import Expiring, KeptResults
     from toolcrib.lib.export_schemas import Export
@@ -260,13 +262,18 @@ class Crib:
         """What is not as it should be with a tool that can be called, or could be if its executors were there."""
         problem = self._scripts.chain_problem(tool)
         lint: TextLint = self._resources.get("text_lint")
-        return [*tool.warnings, *([problem] if problem else []), *lint.of_tool(tool)]
+        needs = [f"{tool.origin or tool.address}: {need}" for need in self._auth_needs.missing(tool)]
+        return [*tool.warnings, *([problem] if problem else []), *lint.of_tool(tool), *needs]
 
     def missing(self, tool: Tool) -> list[str]:
-        """What the tool needs and has not got here yet: grants, packages, Node, variables; each with what brings it."""
+        """What the tool needs and has not got here yet: grants, packages, Node, variables, secrets; each with what brings it."""
         grants = sorted(missing_grants(tool.requires, self.settings.table(AccessSettings).grants))
         cure = "add it to access.grants in toolcrib.toml, or call it with --grant"
-        return [*(f"the grant {name}; {cure} {name}" for name in grants), *self._scripts.missing(tool)]
+        return [
+            *(f"the grant {name}; {cure} {name}" for name in grants),
+            *self._scripts.missing(tool),
+            *self._auth_needs.missing(tool),
+        ]
 
     def ignored_files(self) -> list[str]:
         """Files in folders of tools that are no tools, each with the reason."""
@@ -487,6 +494,11 @@ class Crib:
         return self._resources.get("tokens")  # type: ignore[no-any-return]  # so it is registered
 
     @property
+    def access_tokens(self) -> AccessTokens:
+        """The access tokens that HTTP tools got from authorization servers."""
+        return self._resources.get("access_tokens")  # type: ignore[no-any-return]  # so it is registered
+
+    @property
     def metrics(self) -> Metrics:
         """How often each tool was called, and when last."""
         return self._resources.data.metrics
@@ -570,6 +582,10 @@ class Crib:
     @property
     def _scripts(self) -> Scripts:
         return self._resources.get("scripts")  # type: ignore[no-any-return]  # so it is registered
+
+    @property
+    def _auth_needs(self) -> AuthNeeds:
+        return self._resources.get("auth_needs")  # type: ignore[no-any-return]  # so it is registered
 
     @property
     def _exports(self) -> Exports:

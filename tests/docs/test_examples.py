@@ -25,6 +25,8 @@ NOT_SHOWN = {
     "examples/frameworks/toolcrib.toml",
     "examples/words/toolcrib.toml",
     "examples/folders/toolcrib.toml",
+    "examples/auth/bundle.json",
+    "examples/auth/toolcrib.toml",
     "examples/http/bundle.json",
     "examples/http/toolcrib.toml",
     "examples/folders/tools/refund-order/doc.md",

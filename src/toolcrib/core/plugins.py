@@ -62,7 +62,8 @@ FEATURES: Mapping[str, tuple[str, ...]] = {
         *("commands:sink", "commands:prepare", "settings:scripts"),
     ),
     "toolcrib.features.http_tools:register": (
-        *("runners:http", "resources:http_requests", "checks", "settings:http_tools", "screens:recipes"),
+        *("runners:http", "resources:http_requests", "resources:access_tokens", "resources:auth_needs"),
+        *("checks", "settings:http_tools", "screens:recipes"),
     ),
     "toolcrib.features.bundles:register": (
         *("sources:bundles", "resources:bundle_source", "resources:bundles", "resources:search_index"),

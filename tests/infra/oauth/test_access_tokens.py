@@ -55,6 +55,7 @@ async def test_another_scope_another_secret_and_another_parameter_get_tokens_of_
         await tokens.get(grant(seed="new", client_secret="new"), seconds=SECONDS)
 
 
+@pytest.mark.spec("S1-87")
 async def test_concurrent_calls_share_one_refresh(site, grant, open_tokens, login):
     tokens, one = open_tokens(), grant("authorization_code", login())
     site.go_on.clear()
@@ -65,6 +66,7 @@ async def test_concurrent_calls_share_one_refresh(site, grant, open_tokens, logi
     assert len(site.token_requests) == 1
 
 
+@pytest.mark.spec("S1-87")
 def test_processes_that_renew_at_once_ask_the_server_once(site, login, tmp_path):
     """Each uses up the refresh token that it sends: a second one with the same token would end the login."""
     seed = tmp_path / "seed"
@@ -129,6 +131,7 @@ async def test_a_public_client_sends_its_name_and_no_secret(site, grant, open_to
     assert "client_id=crib%3A+1" in body
 
 
+@pytest.mark.spec("S1-87")
 async def test_a_refused_refresh_is_an_auth_error_with_its_cure_and_is_not_asked_again_at_once(
     site, grant, open_tokens
 ):
@@ -238,10 +241,10 @@ async def test_a_process_that_dies_before_storing_leaves_an_error_with_a_cure_an
 async def test_stored_tokens_are_encrypted_private_and_bounded(site, grant, open_tokens, tmp_path):
     tokens = open_tokens()
     token = await tokens.get(grant(), seconds=SECONDS)
-    path = tmp_path / "data" / "tokens.json"
+    path = tmp_path / "data" / "access_tokens.json"
     assert token not in path.read_text()
     assert path.stat().st_mode & 0o077 == 0
-    kept = KeptSecrets(tmp_path / "data", "tokens.json")
+    kept = KeptSecrets(tmp_path / "data", "access_tokens.json")
     kept._change(lambda sealed: {**sealed, **{f"T{number}": "" for number in range(MAX_STORED)}})
     # Those that cannot be read any more are the first to go.
     tokens.keep(grant(), Tokens(access_token="abcdef-7f3a", received_at=time.time()))

@@ -3,12 +3,14 @@
 import asyncio
 import base64
 import hashlib
+import io
+import os
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
 from toolcrib.infra.oauth import login as login_module
-from toolcrib.infra.oauth.login import Login, listen, read_line
+from toolcrib.infra.oauth.login import Lines, Login, listen
 from toolcrib.lib.http_auth.declaration import read_auth
 from toolcrib.model.errors import Kind, ToolError
 
@@ -144,23 +146,25 @@ async def test_a_client_that_says_nothing_is_let_go(monkeypatch):
         writer.close()
 
 
-async def test_a_pasted_line_is_read_from_a_pipe_and_from_a_file(tmp_path):
-    import os
-
+async def test_pasted_lines_are_read_from_a_pipe_and_from_a_file(tmp_path):
     reading, writing = os.pipe()
     with os.fdopen(reading, encoding="utf-8") as source:
-        line = asyncio.create_task(read_line(source))
+        lines = Lines(source)
+        line = asyncio.create_task(lines.next())
         os.write(writing, b"http://127.0.0.1:1/callback")
         await asyncio.sleep(0)
-        os.write(writing, b"?code=c\n")
+        os.write(writing, b"?code=c\nsecond\n")
         assert await asyncio.wait_for(line, 10) == "http://127.0.0.1:1/callback?code=c"
-        waiting = asyncio.create_task(read_line(source))
+        assert await asyncio.wait_for(lines.next(), 10) == "second"
+        waiting = asyncio.create_task(lines.next())
         await asyncio.sleep(0)
         waiting.cancel()
         assert await asyncio.gather(waiting, return_exceptions=True)
         os.close(writing)
-        assert await asyncio.wait_for(read_line(source), 10) == ""
+        assert await asyncio.wait_for(lines.next(), 10) == ""
     path = tmp_path / "typed"
     path.write_text("a line\nanother")
     with path.open() as source:
-        assert await read_line(source) == "a line"
+        lines = Lines(source)
+        assert [await lines.next() for _ in range(3)] == ["a line", "another", ""]
+    assert await Lines(io.StringIO("x\n")).next() == ""

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from toolcrib.lib.http_auth import Reference
-from toolcrib.lib.http_auth.declaration import check_auth, headers_of, read_auth
+from toolcrib.lib.http_auth.declaration import check_auth, headers_written, read_auth
 from toolcrib.model.errors import ToolError
 
 OAUTH: dict[str, Any] = {
@@ -59,8 +59,8 @@ def test_a_good_declaration_has_no_problems(name):
 def test_the_values_that_a_declaration_needs_are_known_by_name():
     assert read_auth(GOOD["aws_sigv4"]).references() == tuple(Reference("secret", name) for name in "AST")
     assert read_auth(GOOD["basic"]).references() == (Reference("env", "P"),)
-    assert headers_of(read_auth(GOOD["hmac"])) == {"x-signature"}
-    assert "x-amz-security-token" in headers_of(read_auth(GOOD["aws_sigv4"]))
+    assert headers_written(GOOD["hmac"]) == {"x-signature"}
+    assert "x-amz-security-token" in headers_written(GOOD["aws_sigv4"])
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 import time
 from datetime import UTC, datetime
@@ -9,10 +10,12 @@ from typing import TYPE_CHECKING, Protocol
 
 import click
 
+from toolcrib.features.access.login import find_login, log_in
 from toolcrib.features.access.view import make_view
 from toolcrib.infra.secrets.lookup import IN_PROJECT
 from toolcrib.infra.secrets.secret import MAX_BYTES
 from toolcrib.model.call import Scope
+from toolcrib.model.errors import ToolError
 from toolcrib.model.limits import PERIODS, UNITS, read_quota
 from toolcrib.model.tool import MODES
 from toolcrib.toolkit.cli import (
@@ -30,6 +33,7 @@ from toolcrib.toolkit.client_protocol import ProjectCrib
 
 if TYPE_CHECKING:
     from toolcrib.features.access.tokens import Token, Tokens
+    from toolcrib.infra.oauth.access_tokens import AccessTokens
     from toolcrib.infra.secrets.lookup import Secrets
     from toolcrib.model.limits import Quota
     from toolcrib.model.protocols import Journal
@@ -39,6 +43,7 @@ SCOPES = tuple(map(str, Scope))
 DAY_SECONDS = 86_400
 TOKEN_CREATED, TOKEN_REVOKED = "token_created", "token_revoked"
 MAX_DAYS = 3_650
+LOGIN_SECONDS, MAX_LOGIN_SECONDS = 300, 3_600
 
 
 class AccessCrib(ProjectCrib, Protocol):
@@ -49,6 +54,10 @@ class AccessCrib(ProjectCrib, Protocol):
     @property
     def secrets(self) -> Secrets:
         """The secrets that HTTP tools may use, by name."""
+
+    @property
+    def access_tokens(self) -> AccessTokens:
+        """The access tokens of HTTP tools."""
 
     @property
     def journal(self) -> Journal:
@@ -80,9 +89,43 @@ def secret_set(opener: Opener[AccessCrib], name: str, more: tuple[str, ...]) -> 
         raise WrongUseError(f"{message}: it is asked for, or comes from standard input")
     with opener.open_local() as crib:
         require_project(crib.settings)
-        crib.secrets.set(name, _read_secret(name))
+        value = _read_secret(name)
+        _forget_tokens(crib, name)
+        crib.secrets.set(name, value)
         place = crib.secrets.places()[name]
     say(f"stored {name}")
+    if place != IN_PROJECT:
+        complain(f"{name} is in {place} too, and that one counts")
+    return ExitCode.DONE
+
+
+@secret.command("login", epilog=example("crib secret login CRM"))
+@click.argument("name")
+@click.option(
+    "--timeout",
+    "seconds",
+    type=click.IntRange(1, MAX_LOGIN_SECONDS),
+    default=LOGIN_SECONDS,
+    show_default=True,
+    help="How many seconds the login may take.",
+)
+@project_option
+@pass_opener
+def secret_login(opener: Opener[AccessCrib], name: str, *, seconds: int) -> int:
+    """Log in for the HTTP tools that declare this login, and store its tokens, encrypted.
+
+    Prints an address for the browser and listens on this machine for its answer. Where the browser runs on another machine, paste
+    the address that it ends at.
+    """
+    with opener.open_local() as crib:
+        require_project(crib.settings)
+        declared = find_login(crib.tools, name)
+        hosts = declared.allowed_hosts(crib.settings["http_tools"].hosts)
+        tokens = asyncio.run(log_in(declared, crib.secrets, crib.access_tokens, hosts=hosts, seconds=seconds))
+        _forget_tokens(crib, name)
+        crib.secrets.set(name, tokens.to_text())
+        place = crib.secrets.places()[name]
+    say(f"stored {name} for {', '.join(tool.name for tool in declared.tools)}")
     if place != IN_PROJECT:
         complain(f"{name} is in {place} too, and that one counts")
     return ExitCode.DONE
@@ -116,6 +159,7 @@ def secret_remove(opener: Opener[AccessCrib], name: str) -> int:
     """Remove a secret of the project."""
     with opener.open_local() as crib:
         require_project(crib.settings)
+        _forget_tokens(crib, name)
         removed = crib.secrets.remove(name)
         place = crib.secrets.places().get(name)
     if removed:
@@ -235,6 +279,16 @@ def token_revoke(opener: Opener[AccessCrib], token_id: str) -> int:
         return ExitCode.FAILED
     say(f"revoked {token_id}")
     return ExitCode.DONE
+
+
+def _forget_tokens(crib: AccessCrib, name: str) -> None:
+    """Remove the access tokens that were got with a secret that is about to change."""
+    try:
+        before = crib.secrets.get(name)
+    except ToolError:
+        return  # what cannot be read was not used
+    if before is not None:
+        crib.access_tokens.forget(before.reveal())
 
 
 def _read_secret(name: str) -> str:

@@ -51,6 +51,8 @@ def register(plugins: Plugins) -> None:
     """Add the runner of HTTP tools; scripts have tools of the same kind, whose own runner sends their requests with it."""
     plugins.add_runner("http", "toolcrib.features.http_tools.runner:HttpRunner", given=_runner_parts, runs=Http)
     plugins.add_resource("http_requests", "toolcrib.features.http_tools.runner:HttpRunner", given=_runner_parts)
+    plugins.add_resource("access_tokens", "toolcrib.infra.oauth.access_tokens:AccessTokens", given=_token_parts)
+    plugins.add_resource("auth_needs", "toolcrib.features.http_tools.auth_needs:AuthNeeds")
     plugins.add_check("toolcrib.features.http_tools.runner:check_hosts")
     plugins.add_screen("recipes")
     plugins.add_settings("http_tools", HttpToolsSettings)
@@ -65,8 +67,17 @@ def _runner_parts(resources: Resources) -> dict[str, object]:
         "version": http_tools.version or __version__,
         "variable": resources.variable,
         "environment": resources.environment,
+        "tokens": lambda: resources.get("access_tokens"),
         "max_retries": http_tools.max_retries,
         "max_pages": http_tools.max_pages,
         "max_sent_bytes": http_tools.max_sent_bytes,
         "max_response_bytes": http_tools.max_response_bytes,
+    }
+
+
+def _token_parts(resources: Resources) -> dict[str, object]:
+    return {
+        "egress": lambda: resources.get("egress"),
+        "folder": resources.data.path,
+        "masking": resources.data.secrets.masking,
     }

@@ -222,10 +222,18 @@ def _read_call(call: Fields, keys: Keys, name: str = "") -> HttpCall:
         error_mode=call.word(keys.of("error_mode"), ErrorMode, ErrorMode.FAIL),
         # The policy of a script, `retry_policy`, repeats the whole call.
         retry=_retry(call) or (ONCE if is_script else None),
-        auth=_object(call, "auth"),
+        auth=_auth(call),
         pagination=_object(call, "pagination"),
         cache=_object(call, "cache"),
     )
+
+
+def _auth(call: Fields) -> Mapping[str, object]:
+    auth = _object(call, "auth")
+    if not auth and call.part("auth") is not None:
+        # Left as it is, the request would be sent without the credentials that its author began to write.
+        call.refuse("auth", 'is empty; write {"type": "bearer", "token": "${secret:NAME}"}, or leave it out')
+    return auth
 
 
 def _object(call: Fields, name: str) -> Mapping[str, object]:

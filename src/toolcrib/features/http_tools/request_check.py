@@ -10,9 +10,9 @@ from toolcrib.features.http_tools.address import compile_address
 from toolcrib.features.http_tools.extraction import compile_extract, is_json_path
 from toolcrib.features.http_tools.pages import compile_pagination
 from toolcrib.features.http_tools.request_template import compile_mapping, compile_method, read_body
-from toolcrib.features.http_tools.signer import compile_auth
 from toolcrib.features.http_tools.slot_values import PLATFORM
 from toolcrib.features.http_tools.slots import Source, reader_of, slots_in
+from toolcrib.lib.http_auth.declaration import check_auth, headers_written
 from toolcrib.lib.http_syntax import check_header
 from toolcrib.lib.names import near_misses
 from toolcrib.model.errors import Kind, ToolError
@@ -74,10 +74,23 @@ def _check_call(call: HttpCall, http: Http, read: Read) -> Iterator[str]:
     yield from _check_headers(call, read)
     yield from _refusals("body", lambda: read_body(call, http.spelling))
     yield from _check_extract(call)
-    yield from _refusals("auth", lambda: compile_auth(call.auth, read))
+    if call.auth:
+        yield from _check_auth(call)
     yield from _refusals("pagination", lambda: compile_pagination(call.pagination))
     if call.pagination and call.encoding is Encoding.TEXT:
         yield "pagination: pages are read as JSON, and the answer is read as text; read it as json"
+
+
+def _check_auth(call: HttpCall) -> Iterator[str]:
+    """Problems of the credentials, and headers that they would overwrite."""
+    scheme = call.url.partition(":")[0].lower()
+    yield from check_auth(call.auth, is_host_fixed=scheme in {"http", "https"}, scheme=scheme)
+    if not isinstance(call.headers, Mapping):
+        yield "headers: a caller could bring credentials of its own; write the headers out beside auth"
+        return
+    for name in sorted(call.headers.keys(), key=str.lower):
+        if name.lower() in headers_written(call.auth):
+            yield f"headers.{name[:40]}: is written by auth; remove it"
 
 
 def _refusals(part: str, check: Callable[[], object]) -> Iterator[str]:
@@ -182,7 +195,6 @@ def _texts_of(call: HttpCall) -> Iterator[tuple[str, list[str]]]:
     else:
         yield "headers", [call.headers]
     yield "body", [*_strings(call.body)]
-    yield from ((f"auth.{name[:40]}", [*_strings(value)]) for name, value in call.auth.items())
 
 
 def _strings(value: object) -> Iterator[str]:

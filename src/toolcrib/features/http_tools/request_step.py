@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -12,28 +11,28 @@ from toolcrib.features.http_tools.extraction import compile_extract
 from toolcrib.features.http_tools.pages import Pager, compile_pagination
 from toolcrib.features.http_tools.request_template import compile_call
 from toolcrib.features.http_tools.response import Repeating, Value, explain_status, nothing, read_value
-from toolcrib.features.http_tools.signer import compile_auth
-from toolcrib.features.http_tools.slots import no_value, reader_of
+from toolcrib.features.http_tools.signer import Signer
 from toolcrib.infra.egress import Request, read_media_type
-from toolcrib.lib.templates import ABSENT
+from toolcrib.lib.http_auth.declaration import read_auth
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Encoding, ErrorMode
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Container
+    from collections.abc import AsyncIterator, Awaitable, Callable, Container, Mapping
 
     from toolcrib.features.http_tools.extraction import Extract
     from toolcrib.features.http_tools.pages import Pagination
+    from toolcrib.features.http_tools.signer import Credentials
     from toolcrib.features.http_tools.slot_values import Names, Values
     from toolcrib.infra.egress import Response
     from toolcrib.infra.egress.client import Egress
+    from toolcrib.infra.oauth.access_tokens import AccessTokens
     from toolcrib.infra.secrets.secret import VariableMasking
     from toolcrib.lib.http_syntax import HostList
     from toolcrib.model.call import Context
     from toolcrib.model.tool import HttpCall, Spelling
 
 SUCCESS = range(200, 300)
-UNAUTHORISED = 401
 # A larger response is parsed in a thread: that takes longer than the hand-over.
 AT_ONCE_BYTES = 65_536
 # Errors that `errorMode: empty` does not hide: the request was invalid or not allowed.
@@ -42,14 +41,16 @@ REFUSALS = frozenset({Kind.VALIDATION, Kind.HOST_NOT_ALLOWED})
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Way:
-    """How requests are sent: egress, and limits on sizes, retries and pages."""
+    """How requests are sent: egress, access tokens, limits on sizes, retries and pages, and the time that signatures carry."""
 
     egress: Callable[[], Egress]
+    tokens: Callable[[], AccessTokens]
     max_sent_bytes: int
     max_response_bytes: int
     max_retries: int
     max_pages: int
     sleep: Callable[[float], Awaitable[None]]
+    clock: Callable[[], float]
 
 
 class Report:
@@ -115,7 +116,7 @@ class Step:
         self._way = way
         self._hosts = hosts
         self._masking = masking
-        self._signer = compile_auth(call.auth, reader_of(spelling))
+        self._signer = self._make_signer(call.auth) if call.auth else None
         self._pagination = compile_pagination(call.pagination)
         self._extract = compile_extract(call.extract) if call.extract else None
         self._success: Container[int] = call.success or SUCCESS
@@ -126,9 +127,8 @@ class Step:
         """The request; refuses what can be checked without sending: names, values, headers, host, address and size."""
         request = self.write(values)
         self._way.egress().check(request.url, self._hosts)
-        for slot in () if self._signer is None else self._signer.slots:
-            if values(slot) is ABSENT:
-                raise no_value(slot)
+        if self._signer is not None:
+            self._signer.check(values)
         return request
 
     def write(self, values: Values) -> Request:
@@ -201,18 +201,25 @@ class Step:
         raise ToolError(Kind.LIMIT_EXCEEDED, message, details={"origin": report.origin, "pages": report.pages})
 
     async def _exchange(self, request: Request, sending: Sending, max_bytes: int) -> Response:
-        """Send the request until it succeeds; raises ToolError where it may not be retried, or the time is over."""
+        """Send the request until it succeeds; raises ToolError where it may not be retried, or the time is over.
+
+        One that is refused with an access token is repeated once with a new one.
+        """
         report = sending.report
-        attempt = 0
+        attempt, refused = 0, ""
         while True:
             attempt += 1
             report.attempts += 1
             report.response = None
             try:
-                response = report.response = await self._send(request, sending, max_bytes)
+                credentials = await self._begin(sending, refused)
+                response = report.response = await self._send(request, credentials, sending.deadline, max_bytes)
                 if response.status in self._success:
                     return response
-                raise explain_status(request, response, self._masking.hide)
+                if not refused and attempt <= self._way.max_retries and self._may_renew(credentials, response):
+                    refused = credentials.token if credentials is not None else ""
+                    continue
+                raise self._explain(request, response, credentials if refused else None)
             except ToolError as error:
                 left = sending.deadline - time.monotonic()
                 pause = self._repeating.pause_after(attempt, error, mode=sending.context.mode, left=left)
@@ -220,21 +227,42 @@ class Step:
                     raise
             await self._way.sleep(pause)
 
-    async def _send(self, request: Request, sending: Sending, max_bytes: int) -> Response:
-        """One attempt: sign the request and send it, once more with new credentials if those were refused."""
+    def _make_signer(self, auth: Mapping[str, object]) -> Signer:
+        return Signer(
+            auth=read_auth(auth),
+            masking=self._masking,
+            egress=self._way.egress,
+            tokens=self._way.tokens,
+            hosts=self._hosts,
+            clock=self._way.clock,
+        )
+
+    async def _begin(self, sending: Sending, refused: str) -> Credentials | None:
+        """What the next attempt is sent with."""
+        if self._signer is None:
+            return None
+        left = max(0.0, sending.deadline - time.monotonic())
+        return await self._signer.begin(sending.values, seconds=left, refused=refused)
+
+    async def _send(
+        self, request: Request, credentials: Credentials | None, deadline: float, max_bytes: int
+    ) -> Response:
+        if credentials is None:
+            return await self._fetch(request, deadline, max_bytes)
+        return credentials.hide_in(await self._fetch(replace(request, sign=credentials), deadline, max_bytes))
+
+    def _may_renew(self, credentials: Credentials | None, response: Response) -> bool:
         signer = self._signer
-        if signer is None:
-            return await self._fetch(request, sending.deadline, max_bytes)
-        async with _until(sending.deadline, request):
-            signed = await signer.sign(request, sending.values)
-        response = await self._fetch(signed, sending.deadline, max_bytes)
-        if response.status != UNAUTHORISED or response.status in self._success:
-            return response
-        async with _until(sending.deadline, request):
-            if not await signer.renew(signed, response, sending.values):
-                return response
-            signed = await signer.sign(request, sending.values)
-        return await self._fetch(signed, sending.deadline, max_bytes)
+        return signer is not None and credentials is not None and signer.may_renew(credentials, response.status)
+
+    def _explain(self, request: Request, response: Response, renewed: Credentials | None) -> ToolError:
+        """The error of a response; `renewed` are credentials that were new and did not help either."""
+        error = explain_status(request, response, self._masking.hide)
+        if self._signer is None:
+            return error
+        if renewed is not None and self._may_renew(renewed, response):
+            self._signer.note_refused(renewed)
+        return self._signer.explain(error, response)
 
     async def _fetch(self, request: Request, deadline: float, max_bytes: int) -> Response:
         return await self._way.egress().fetch(
@@ -281,19 +309,6 @@ def _with_value(error: ToolError, value: object) -> ToolError:
         details=error.details,
         value=value,
     )
-
-
-@asynccontextmanager
-async def _until(deadline: float, request: Request) -> AsyncIterator[None]:
-    """End at the deadline what is done for a request before it is sent."""
-    import asyncio
-
-    try:
-        async with asyncio.timeout(max(0.0, deadline - time.monotonic())):
-            yield
-    except TimeoutError:
-        message = f"{request.url.origin}: the request could not be signed in time"
-        raise ToolError(Kind.TIMEOUT, message, retryable=True) from None
 
 
 async def _in_thread(read: Callable[[], Value], deadline: float) -> Value:

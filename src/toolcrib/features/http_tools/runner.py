@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from toolcrib.features.http_tools import HttpToolsSettings
@@ -11,8 +12,9 @@ from toolcrib.features.http_tools.request_check import check_http
 from toolcrib.features.http_tools.request_step import Step, Way
 from toolcrib.features.http_tools.slot_values import UNKNOWN, Names, Values
 from toolcrib.features.http_tools.slots import Source
+from toolcrib.infra.oauth.access_tokens import AccessTokens
 from toolcrib.infra.secrets.grants import Grants, granted_value
-from toolcrib.infra.secrets.secret import VariableMasking
+from toolcrib.infra.secrets.secret import Masking, VariableMasking
 from toolcrib.lib.http_syntax import parse_hosts
 from toolcrib.model.errors import Kind, SettingsError, ToolError
 from toolcrib.model.result import Outcome
@@ -43,7 +45,8 @@ class HttpRunner:
 
     `hosts` are patterns as in the setting http_tools.hosts. Without any, a tool of a bundle reaches nothing, and a script
     every public address. `version` is that of the application. `max_retries` limits the retries of a request, even if its
-    tool allows more. `variable` gives a variable of the host or secret that was granted to a tool, None for any other.
+    tool allows more. `variable` gives a variable of the host or secret that was granted to a tool, None for any other. Without
+    `tokens`, access tokens last as long as the runner.
     """
 
     kind = Http.kind
@@ -57,11 +60,13 @@ class HttpRunner:
         version: str,
         variable: Callable[[Tool, str], str | None] = lambda _tool, _name: None,
         environment: Mapping[str, str] | None = None,
+        tokens: Callable[[], AccessTokens] | None = None,
         max_retries: int = MAX_RETRIES,
         max_sent_bytes: int = MAX_SENT_BYTES,
         max_response_bytes: int = MAX_RESPONSE_BYTES,
         max_pages: int = MAX_PAGES,
         sleep: Callable[[float], Awaitable[None]] | None = None,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self._secrets = secrets
         self._version = version
@@ -70,11 +75,13 @@ class HttpRunner:
         self._hosts = parse_hosts(hosts, "the setting http_tools.hosts")
         self._way = Way(
             egress=egress,
+            tokens=tokens or cache(partial(AccessTokens, egress, None, Masking())),
             max_sent_bytes=max_sent_bytes,
             max_response_bytes=max_response_bytes,
             max_retries=max_retries,
             max_pages=max_pages,
             sleep=_sleep if sleep is None else sleep,
+            clock=clock,
         )
 
     def bind(self, tool: Tool) -> BoundHttp:

@@ -1,42 +1,347 @@
 """Sign the requests of HTTP tools: the one place where credentials are added to a request.
 
-`compile_auth` reads the mapping `auth` of a request once per tool; `sign` is called once per attempt, after the slots were
-filled and the host was checked, and `renew` after a response with the status 401.
+A signer is made once per tool. For each attempt it looks up what it needs, masks what it derives from that, and hands the egress
+what signs the request when it is sent.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+import base64
+import secrets
+from dataclasses import dataclass, replace
+from email.utils import parsedate_to_datetime
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
+from urllib.parse import quote
 
+from toolcrib.features.http_tools.slots import Slot, Source
+from toolcrib.infra.oauth import read_tokens
+from toolcrib.infra.oauth.access_tokens import Grant
+from toolcrib.infra.oauth.token_endpoint import Client
+from toolcrib.infra.secrets.secret import MASK
+from toolcrib.lib.http_auth import Message, Reference
+from toolcrib.lib.http_auth.aws import AwsKey, sign_aws, spell_target
+from toolcrib.lib.http_auth.declaration import (
+    AUTHORIZATION,
+    AUTHORIZATION_CODE,
+    CLIENT_CREDENTIALS,
+    ApiKey,
+    Aws,
+    Basic,
+    Bearer,
+    Hmac,
+    HttpSignature,
+    OAuth2,
+)
+from toolcrib.lib.http_auth.hmac_string import Attempt, decode_key, sign_string
+from toolcrib.lib.http_auth.http_message import Parameters, load_key, sign_message
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
-    from toolcrib.features.http_tools.slots import Lookup, Read, Slot
+    from toolcrib.features.http_tools.slots import Lookup
     from toolcrib.infra.egress import Request, Response
+    from toolcrib.infra.egress.client import Egress
+    from toolcrib.infra.oauth.access_tokens import AccessTokens
+    from toolcrib.infra.secrets.secret import Masking
+    from toolcrib.lib.http_auth.declaration import Auth, Value
+    from toolcrib.lib.http_syntax import HostList
+
+    Sign = Callable[[Request], Request]
+    # The value of a text of the author or of a reference.
+    Reveal = Callable[[Value], str]
+
+Key = TypeVar("Key")
+
+UNAUTHORISED = 401
+REFUSED = frozenset({401, 403})
+# Servers refuse signatures whose time is further from their own.
+MAX_SKEW_SECONDS = 60
+NONCE_BYTES = 16
 
 
-class Signer(Protocol):
-    """Adds credentials to the requests of one tool. `slots` are those that its mapping holds."""
+class Credentials:
+    """What one attempt is sent with; signs a request when it is called, and knows what it has made."""
 
-    slots: frozenset[Slot]
+    def __init__(self, sign: Sign, made: list[str], *, grant: Grant | None = None, token: str = "") -> None:
+        self._sign = sign
+        self._made = made
+        self.grant = grant
+        self.token = token
 
-    async def sign(self, request: Request, lookup: Lookup) -> Request:
-        """The same request with its credentials; `lookup` gives the values of slots, and hides secrets in all reports.
+    def __call__(self, request: Request) -> Request:
+        """The request as it is sent now."""
+        return self._sign(request)
 
-        Headers that it adds belong to `secret_headers`, so that they do not follow a redirect to another origin.
-        """
+    def hide_in(self, response: Response) -> Response:
+        """The response without the signatures of this attempt: a server may repeat what it was sent."""
+        texts = {spelled for signature in self._made for spelled in _spellings(signature)}
+        found = [text for text in texts if text.encode() in response.body]
+        headers = response.headers
+        if any(text in value for text in texts for value in headers.values()):
+            headers = {name: _without(value, texts) for name, value in headers.items()}
+        if not found and headers is response.headers:
+            return response
+        body = response.body
+        for text in sorted(found, key=len, reverse=True):
+            body = body.replace(text.encode(), MASK.encode())
+        return replace(response, headers=headers, body=body)
 
-    async def renew(self, request: Request, response: Response, lookup: Lookup) -> bool:
-        """Whether a refused request is worth one more attempt with new credentials, which are there when this returns."""
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Signer:
+    """Adds credentials to one request of a tool.
 
-def compile_auth(auth: Mapping[str, object], read: Read) -> Signer | None:  # noqa: ARG001 - for kinds with slots
-    """What signs requests as the mapping says, None for an empty one; `read` reads the slots of a text.
-
-    Raises ToolError for what cannot be used.
+    `hosts` are those that the tool may reach: an authorization server is one of them. `masking` hides what is derived from
+    secrets.
     """
-    if not auth:
-        return None
-    raise ToolError(Kind.VALIDATION, f"type: {auth.get('type')!r:.40} is unknown; leave auth out")
+
+    auth: Auth
+    masking: Masking
+    egress: Callable[[], Egress]
+    tokens: Callable[[], AccessTokens]
+    hosts: HostList | None
+    clock: Callable[[], float]
+
+    def check(self, lookup: Lookup) -> None:
+        """Refuse what can be seen without sending: values that are missing, keys that sign nothing, a host that is not allowed."""
+        if isinstance(self.auth, OAuth2):
+            self.egress().check(self.auth.token_url, self.hosts)
+            self._grant(self.auth, partial(_reveal, lookup))
+        else:
+            self._signer(self.auth, partial(_reveal, lookup), [])
+
+    async def begin(self, lookup: Lookup, *, seconds: float, refused: str = "") -> Credentials:
+        """What an attempt is sent with; an access token is got within `seconds` if there is none but the `refused` one."""
+        reveal, made = partial(_reveal, lookup), list[str]()
+        if not isinstance(self.auth, OAuth2):
+            return Credentials(self._signer(self.auth, reveal, made), made)
+        grant = self._grant(self.auth, reveal)
+        token = await self.tokens().get(grant, seconds=seconds, refused=refused)
+        self.masking.add(token)
+        return Credentials(_with_header(AUTHORIZATION, f"Bearer {token}"), made, grant=grant, token=token)
+
+    def may_renew(self, credentials: Credentials, status: int) -> bool:
+        """Whether a refused attempt is worth another one with a new access token."""
+        grant = credentials.grant
+        return status == UNAUTHORISED and grant is not None and self.tokens().is_renewable(grant)
+
+    def note_refused(self, credentials: Credentials) -> None:
+        """Remember that an access token was refused that had just been renewed."""
+        if credentials.grant is not None:
+            self.tokens().note_fruitless(credentials.grant)
+
+    def explain(self, error: ToolError, response: Response) -> ToolError:
+        """The error with what a wrong clock explains."""
+        skew = self._skew(response)
+        if skew is None:
+            return error
+        message = f"{error.message}; the clock of the server differs by {skew:.0f} s: set the clock of this machine"
+        return ToolError(
+            error.kind,
+            message,
+            retryable=error.retryable,
+            partial_side_effects=error.partial_side_effects,
+            details={**error.details, "clockSkewSeconds": round(skew)},
+        )
+
+    def _skew(self, response: Response) -> float | None:
+        """By how much the clocks differ, where a signature carries the time and was refused."""
+        if response.status not in REFUSED or not isinstance(self.auth, Hmac | HttpSignature | Aws):
+            return None
+        try:
+            theirs = parsedate_to_datetime(response.headers.get("date", "")).timestamp()
+        except (ValueError, TypeError, OverflowError, IndexError):
+            return None
+        skew = theirs - self.clock()
+        return skew if abs(skew) > MAX_SKEW_SECONDS else None
+
+    def _signer(self, auth: Auth, reveal: Reveal, made: list[str]) -> Sign:
+        """Adds the credentials to a request; `made` collects what it derives from secrets."""
+        if isinstance(auth, Bearer):
+            return _with_header(AUTHORIZATION, f"Bearer {_printable(auth.token, reveal(auth.token))}")
+        if isinstance(auth, Basic):
+            pair = base64.b64encode(f"{reveal(auth.username)}:{reveal(auth.password)}".encode()).decode()
+            self.masking.add(pair)
+            return _with_header(AUTHORIZATION, f"Basic {pair}")
+        if isinstance(auth, ApiKey):
+            key = _printable(auth.key, reveal(auth.key))
+            return _with_header(auth.header, auth.prefix + key) if auth.header else _with_query(auth.query, key)
+        if isinstance(auth, Hmac):
+            return self._hmac(auth, reveal, made)
+        if isinstance(auth, HttpSignature):
+            return self._http_signature(auth, reveal, made)
+        if isinstance(auth, Aws):
+            return self._aws(auth, reveal, made)
+        raise ToolError(Kind.INTERNAL, "an access token signs nothing")
+
+    def _hmac(self, auth: Hmac, reveal: Reveal, made: list[str]) -> Sign:
+        key = _usable(auth.key, lambda: decode_key(reveal(auth.key), auth.key_encoding))
+        key_id = reveal(auth.key_id)
+
+        def sign(request: Request) -> Request:
+            attempt = Attempt(now=self.clock(), nonce=secrets.token_urlsafe(NONCE_BYTES))
+            signature, headers = sign_string(
+                _message(request),
+                attempt,
+                key=key,
+                key_id=key_id,
+                algorithm=auth.algorithm,
+                string=auth.string,
+                encoding=auth.encoding,
+                timestamp=auth.timestamp,
+                headers=auth.headers,
+            )
+            made.append(signature)
+            return _with_headers(request, headers)
+
+        return sign
+
+    def _http_signature(self, auth: HttpSignature, reveal: Reveal, made: list[str]) -> Sign:
+        key = _usable(auth.key, lambda: load_key(reveal(auth.key), auth.algorithm))
+        key_id = _printable(auth.key_id, reveal(auth.key_id))
+
+        def sign(request: Request) -> Request:
+            now = int(self.clock())
+            parameters = Parameters(
+                created=now,
+                key_id=key_id,
+                algorithm=auth.algorithm,
+                expires=now + auth.expires_seconds if auth.expires_seconds else 0,
+                nonce=secrets.token_urlsafe(NONCE_BYTES) if auth.nonce else "",
+                tag=auth.tag,
+            )
+            signature, headers = sign_message(
+                _message(request), key, parameters, components=auth.components, label=auth.label
+            )
+            made.append(signature)
+            return _with_headers(request, headers)
+
+        return sign
+
+    def _aws(self, auth: Aws, reveal: Reveal, made: list[str]) -> Sign:
+        key = AwsKey(
+            access_key_id=_printable(auth.access_key_id, reveal(auth.access_key_id)),
+            secret_access_key=reveal(auth.secret_access_key),
+            session_token="" if auth.session_token is None else reveal(auth.session_token),
+            region=auth.region,
+            service=auth.service,
+        )
+
+        def sign(request: Request) -> Request:
+            request = replace(request, url=spell_target(request.url))
+            signature, headers = sign_aws(_message(request), key, now=self.clock(), is_body_signed=auth.is_body_signed)
+            made.append(signature)
+            return _with_headers(request, headers)
+
+        return sign
+
+    def _grant(self, auth: OAuth2, reveal: Reveal) -> Grant:
+        secret = "" if auth.client_secret is None else reveal(auth.client_secret)
+        client_id = reveal(auth.client_id)
+        seed, cure = _seed(auth, secret, reveal)
+        if auth.grant == AUTHORIZATION_CODE:
+            _check_login(auth, client_id, seed)
+        return Grant(
+            kind=auth.grant,
+            client=Client(
+                token_url=auth.token_url,
+                client_id=client_id,
+                client_secret=secret,
+                client_auth=auth.client_auth,
+                scopes=auth.scopes,
+                parameters=auth.parameters,
+                hosts=self.hosts,
+                cure=cure,
+            ),
+            seed=seed,
+        )
+
+
+def _seed(auth: OAuth2, client_secret: str, reveal: Reveal) -> tuple[str, str]:
+    """The secret behind a grant, and what helps if the server refuses it."""
+    if auth.grant == CLIENT_CREDENTIALS:
+        return client_secret, f"check client_id and {auth.client_secret}"
+    if auth.refresh_token is not None:
+        return reveal(auth.refresh_token), f"store a new one with: crib secret set {auth.refresh_token.name}"
+    cure = f"log in with: crib secret login {auth.login}"
+    try:
+        return reveal(Reference("secret", auth.login)), cure
+    except ToolError as missing:
+        if missing.kind is not Kind.VALIDATION:
+            raise
+        raise ToolError(Kind.AUTH, f"auth: there is no login {auth.login} yet; {cure}") from None
+
+
+def _reveal(lookup: Lookup, value: Value) -> str:
+    """The text; what is looked up is masked from then on."""
+    if isinstance(value, str):
+        return value
+    return str(lookup(Slot(value.name, source=Source(value.kind), written=str(value))))
+
+
+def _check_login(auth: OAuth2, client_id: str, seed: str) -> None:
+    """Refuse a login that was made at another server or for another client: its tokens are not for this one."""
+    tokens = read_tokens(seed)
+    if tokens is None or (tokens.token_url, tokens.client_id) != (str(auth.token_url), client_id):
+        what = "was not stored by a login" if tokens is None else "belongs to another client or authorization server"
+        raise ToolError(Kind.AUTH, f"auth: {auth.login} {what}; log in with: crib secret login {auth.login}")
+
+
+def _message(request: Request) -> Message:
+    return Message(method=request.method, url=request.url, headers=request.headers, body=request.body or b"")
+
+
+def _with_header(name: str, value: str) -> Sign:
+    return lambda request: _with_headers(request, {name: value})
+
+
+def _with_headers(request: Request, headers: Mapping[str, str]) -> Request:
+    return replace(request, headers={**request.headers, **headers})
+
+
+def _with_query(name: str, value: str) -> Sign:
+    field = f"{quote(name, safe='')}={quote(value, safe='')}"
+
+    def sign(request: Request) -> Request:
+        target = request.url.target
+        joint = "" if target.endswith(("?", "&")) else "&" if "?" in target else "?"
+        return replace(request, url=replace(request.url, target=f"{target}{joint}{field}"))
+
+    return sign
+
+
+def _printable(value: Value, text: str) -> str:
+    """Refuse, without quoting it, what cannot be sent in a header."""
+    if not text.isascii() or not text.isprintable() or text != text.strip():
+        raise ToolError(
+            Kind.AUTH, f"auth: {value} holds spaces around it, or letters that cannot be sent; store it anew"
+        )
+    return text
+
+
+def _usable(reference: Reference, load: Callable[[], Key]) -> Key:
+    try:
+        return load()
+    except ValueError as problem:
+        raise ToolError(Kind.AUTH, f"auth: {reference}: {problem}; store it anew") from None
+
+
+def _spellings(signature: str) -> Iterable[str]:
+    """The ways in which a server may repeat a signature, whose letters are those of hex and base64."""
+    return {
+        signature,
+        signature.upper(),
+        signature.lower(),
+        quote(signature, safe=""),
+        quote(signature, safe="").lower(),
+        signature.replace("/", "\\/"),
+        signature.rstrip("="),
+    }
+
+
+def _without(value: str, texts: Iterable[str]) -> str:
+    for text in sorted(texts, key=len, reverse=True):
+        value = value.replace(text, MASK)
+    return value

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from toolcrib.infra.egress.client import Egress
     from toolcrib.infra.secrets.secret import Masking
 
-FILE = "tokens.json"
+FILE = "access_tokens.json"
 LOCK_SECONDS = 30.0
 MAX_STORED = 500
 # How long a refusal is repeated without asking the server again, and a token is not renewed whose successor was refused as well.
@@ -161,8 +161,11 @@ class AccessTokens:
         try:
             tokens = self._renew(grant, key, refused)
         except BaseException as problem:  # noqa: BLE001 - whatever it is, it is for those who wait
-            if isinstance(problem, ToolError) and problem.kind is Kind.AUTH:
-                self._refused[key] = (time.monotonic() + REFUSED_SECONDS, problem)
+            if isinstance(problem, ToolError):
+                # A server may repeat what it was sent.
+                problem = self._masking.hide_error(problem)
+                if problem.kind is Kind.AUTH:
+                    self._refused[key] = (time.monotonic() + REFUSED_SECONDS, problem)
             self._end(key)
             result.set_exception(problem)
         else:

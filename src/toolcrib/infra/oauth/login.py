@@ -121,31 +121,39 @@ async def listen(login: Login) -> AsyncIterator[asyncio.Future[str]]:
             found.cancel()
 
 
-async def read_line(source: TextIO) -> str:
-    """A line of standard input, or an empty one at its end; nothing is left running when the caller stops waiting."""
-    try:
-        descriptor = source.fileno()
-    except (OSError, ValueError):
-        return source.readline(MAX_ADDRESS)
-    loop = asyncio.get_running_loop()
-    data = bytearray()
-    while b"\n" not in data and len(data) < MAX_ADDRESS:
-        ready = asyncio.Event()
+class Lines:
+    """The lines of standard input, read so that nothing is left running when a caller stops waiting."""
+
+    def __init__(self, source: TextIO) -> None:
+        self._source = source
+        self._data = b""
+
+    async def next(self) -> str:
+        """The next line without spaces around it; empty at the end."""
+        while b"\n" not in self._data and len(self._data) < MAX_ADDRESS:
+            piece = await self._read()
+            if not piece:
+                break
+            self._data += piece
+        line, _, self._data = self._data.partition(b"\n")
+        return line.decode("utf-8", "replace").strip()
+
+    async def _read(self) -> bytes:
+        try:
+            descriptor = self._source.fileno()
+        except (OSError, ValueError):
+            return b""  # nobody can type into it
+        loop, ready = asyncio.get_running_loop(), asyncio.Event()
         try:
             # A thread that waits for a line could not be ended, and would keep the program from ending.
             loop.add_reader(descriptor, ready.set)
         except OSError:
-            pass  # a plain file is always ready
-        else:
-            try:
-                await ready.wait()
-            finally:
-                loop.remove_reader(descriptor)
-        piece = os.read(descriptor, MAX_ADDRESS)
-        if not piece:
-            break
-        data += piece
-    return data.partition(b"\n")[0].decode("utf-8", "replace").strip()
+            return os.read(descriptor, MAX_ADDRESS)  # a plain file is always ready
+        try:
+            await ready.wait()
+        finally:
+            loop.remove_reader(descriptor)
+        return os.read(descriptor, MAX_ADDRESS)
 
 
 async def _talk(

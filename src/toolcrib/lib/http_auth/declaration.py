@@ -16,12 +16,14 @@ from toolcrib.lib.http_auth.aws import OWN_HEADERS
 from toolcrib.lib.http_syntax import check_header, parse_url
 from toolcrib.lib.names import near_misses
 from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.tool import Chained, Http
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from toolcrib.lib.http_auth.hmac_string import Pieces
     from toolcrib.lib.http_syntax import Url
+    from toolcrib.model.tool import Tool
 
 CLIENT_CREDENTIALS, REFRESH_TOKEN, AUTHORIZATION_CODE = "client_credentials", "refresh_token", "authorization_code"
 GRANTS = (CLIENT_CREDENTIALS, REFRESH_TOKEN, AUTHORIZATION_CODE)
@@ -182,9 +184,23 @@ def check_auth(written: object, *, is_host_fixed: bool, scheme: str) -> list[str
     return problems
 
 
-def headers_of(auth: Auth) -> frozenset[str]:
-    """The headers that the credentials go into, in small letters; a request must not have them already."""
-    return frozenset(name.lower() for name in _headers_of(auth))
+def headers_written(written: object) -> frozenset[str]:
+    """The headers that a declaration writes, in small letters; a request must not have them already. None for a bad one."""
+    auth, _ = _read(written)
+    return frozenset() if auth is None else frozenset(name.lower() for name in _headers_of(auth))
+
+
+def declarations_of(tool: Tool) -> Iterator[Mapping[str, object]]:
+    """What the requests of a tool declare, in whichever spelling, good or bad."""
+    run = tool.run
+    if isinstance(run, Http):
+        yield from (call.auth for call in run.calls if call.auth)
+    elif isinstance(run, Chained):
+        calls = run.config.get("calls")
+        for described in (run.config, *(calls if isinstance(calls, list) else ())):
+            auth = described.get("auth") if isinstance(described, Mapping) else None
+            if isinstance(auth, Mapping):
+                yield auth
 
 
 def _headers_of(auth: Auth) -> tuple[str, ...]:
