@@ -338,3 +338,47 @@ def test_an_answer_that_is_wrong_anywhere_is_shown_or_refused_and_never_trips_th
     out, err = capsys.readouterr()
     assert "Traceback" not in err
     assert "\x1b" not in out + err
+
+
+STREAM = HEAD + b"Content-Type: text/event-stream\r\nConnection: close\r\n\r\n"
+CHUNK = b'event: chunk\ndata: {"number": 1, "value": 1, "checked": false}\n\n'
+
+
+@pytest.mark.parametrize(
+    ("said", "kind", "message"),
+    [
+        ([STREAM + CHUNK], Kind.TRANSIENT, "broke off before the result of the call"),
+        ([STREAM + b"event: chunk\ndata: {\n\n"], Kind.VALIDATION, ""),
+        (
+            [STREAM + b"event: chunk\ndata: {}\n\n"],
+            Kind.PERMANENT,
+            "does not answer as this version of Toolcrib expects",
+        ),
+        (
+            [STREAM + b"event: result\ndata: []\n\n"],
+            Kind.PERMANENT,
+            "does not answer as this version of Toolcrib expects",
+        ),
+        (
+            itertools.chain([STREAM], itertools.repeat(b"data: " + b"x" * 1_000_000 + b"\n", 40)),
+            Kind.LIMIT_EXCEEDED,
+            "an event of more than",
+        ),
+        ([HEAD + b"Connection: close\r\n\r\n<html>Welcome</html>"], Kind.PERMANENT, "not as Toolcrib does"),
+    ],
+    ids=["broken off", "no JSON", "another shape", "another result", "endless", "a page"],
+)
+def test_a_stream_that_is_none_of_ours_ends_with_one_error(puppet, said, kind, message):
+    puppet.say = lambda _: iter(said)
+    with RemoteCrib(puppet.url) as remote:
+        *_, result = remote.stream_sync("x")
+    assert result.error.kind is kind
+    assert message in result.error.message
+
+
+def test_events_that_a_later_version_may_add_are_passed_over(puppet):
+    result = b'event: result\r\ndata: {"ok": true, "value": 1, "intents": [], "meta": {}}\r\n\r\n'
+    puppet.say = lambda _: iter([STREAM + b": hello\n\nevent: new\ndata: ?\n\n", CHUNK[:20], CHUNK[20:], result])
+    with RemoteCrib(puppet.url) as remote:
+        chunk, last = remote.stream_sync("x")
+    assert (chunk.value, last.value) == (1, 1)

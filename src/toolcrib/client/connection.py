@@ -87,20 +87,21 @@ class Connection:
         target = f"{path}?{urlencode(query)}" if query else path
         content = {} if body is None else {"Content-Type": ZIP if isinstance(body, bytes) else "application/json"}
         headers = {"Accept": "application/json", **content}
-        sent = body if body is None or isinstance(body, bytes) else _to_bytes(body)
+        sent = body if body is None or isinstance(body, bytes) else to_bytes(body)
         response = await self.send(method, target, headers, sent, seconds)
-        return self._answer(response)
+        return self.read_answer(response)
 
     async def download(self, path: str) -> bytes | Answer:
         """An archive of the server; an Answer where it refuses."""
         response = await self.send("GET", path, {"Accept": ZIP}, None, SECONDS)
         if response.status >= REFUSED:
-            return self._answer(response)
+            return self.read_answer(response)
         if response.headers.get("content-type", "") != ZIP:
             raise self._not_ours(response)
         return response.body
 
-    def _answer(self, response: Response) -> Answer:
+    def read_answer(self, response: Response) -> Answer:
+        """What a response says; raises for one that is none of ours."""
         return Answer(
             document=self._read(response),
             size=len(response.body),
@@ -253,6 +254,7 @@ def _check_token(token: str) -> str:
     raise ToolError(Kind.AUTH, message, details={"gate": "token"})
 
 
-def _to_bytes(body: Mapping[str, object]) -> bytes:
+def to_bytes(body: Mapping[str, object]) -> bytes:
+    """The body of a request."""
     # The standard library keeps integers of any size, about which the server may decide.
     return json.dumps(body, separators=(",", ":")).encode()

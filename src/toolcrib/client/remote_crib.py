@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING, Protocol
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Protocol, TypeVar
 from urllib.parse import quote
 
 from toolcrib.client import shapes
-from toolcrib.client.connection import SECONDS, Connection
+from toolcrib.client.connection import SECONDS, Connection, to_bytes
 from toolcrib.client.remote_requests import RemoteApprovals, RemoteRequests
+from toolcrib.client.remote_stream import read_call
 from toolcrib.client.shapes import read_bundle, read_explanation, read_failure, read_success
 from toolcrib.lib.names import slug_of
 from toolcrib.model.call import Call
@@ -17,15 +19,18 @@ from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.result import Piece, Result
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterator, Mapping, Sequence
     from types import TracebackType
     from typing import Self
 
     from toolcrib.client.connection import Answer, Query
     from toolcrib.client.shapes import Shape
+    from toolcrib.features.streams.events import StreamEvent
     from toolcrib.model.bundle import Bundle
     from toolcrib.model.result import Explanation
     from toolcrib.toolkit.tool_facts import Facts
+
+T = TypeVar("T")
 
 # A tool has limits of its own on the server; this is for a server that has stopped to answer.
 CALL_SECONDS = 3_600.0
@@ -89,6 +94,12 @@ class RemoteCrib:
         facts = self.show_tool(name)
         return {} if facts is None else facts["parameters"]
 
+    def output_of(self, name: str) -> Mapping[str, object] | None:
+        """The schema of what a tool gives; None if it promises nothing, or there is no such tool."""
+        facts = self.show_tool(name)
+        output = None if facts is None else facts.get("output")
+        return output if isinstance(output, dict) else None
+
     def search_tools(self, text: str, *, is_question: bool, everything: bool, limit: int) -> tuple[list[Facts], bool]:
         """The tools that fit what was typed, or a question; and whether there are more."""
         query = [("question" if is_question else "q", text), ("includeDisabled", str(everything).lower())]
@@ -136,6 +147,31 @@ class RemoteCrib:
             return self._read_result(answer)
         except ToolError as problem:
             return Result(error=problem)
+
+    async def stream(
+        self, name: str | Call, arguments: Mapping[str, object] | None = None, /, **more: object
+    ) -> AsyncGenerator[StreamEvent, None]:
+        """Make a call and hear it while it runs, as `Crib.stream` does; to close the generator is to cancel the call."""
+        call = name if isinstance(name, Call) else Call(name=name, arguments={**(arguments or {}), **more})
+        deadline = time.monotonic() + CALL_SECONDS if call.deadline is None else call.deadline
+        try:
+            body = to_bytes(_body_of(call))
+            async with aclosing(read_call(self._connection, body, self._read_result, deadline)) as events:
+                async for event in events:
+                    yield event
+        except ToolError as problem:
+            yield Result(error=problem)
+
+    def stream_sync(
+        self, name: str | Call, arguments: Mapping[str, object] | None = None, /, **more: object
+    ) -> Generator[StreamEvent, None, None]:
+        """The same for code that is not async; the next event is read when it is asked for."""
+        events = self.stream(name, arguments, **more)
+        try:
+            while (event := self._run(_next(events))) is not None:
+                yield event
+        finally:
+            self._run(events.aclose())
 
     def explain(
         self, name: str | Call, arguments: Mapping[str, object] | None = None, /, **more: object
@@ -191,9 +227,7 @@ class RemoteCrib:
 
     def download(self, path: str) -> bytes:
         """An archive of the server; raises ToolError where it refuses."""
-        if self._runner is None:
-            self._runner = asyncio.Runner()
-        found = self._runner.run(self._connection.download(path))
+        found = self._run(self._connection.download(path))
         if isinstance(found, bytes):
             return found
         raise self._connection.problem_of(found)
@@ -222,9 +256,12 @@ class RemoteCrib:
         body: Mapping[str, object] | bytes | None = None,
         seconds: float = SECONDS,
     ) -> Answer:
+        return self._run(self._connection.ask(method, path, query=query, body=body, seconds=seconds))
+
+    def _run(self, work: Coroutine[object, object, T]) -> T:
         if self._runner is None:
             self._runner = asyncio.Runner()
-        return self._runner.run(self._connection.ask(method, path, query=query, body=body, seconds=seconds))
+        return self._runner.run(work)
 
     def _find(self, name: str) -> Facts | str:
         """The facts of the tool that a name means, or a hint at what was perhaps meant."""
@@ -331,6 +368,10 @@ def place_of(bundle_id: str, slug: str = "", version: str = "") -> str:
     """The path of a bundle, or of a version of a tool in it."""
     bundle, tool, number = (quote(word, safe="") for word in (bundle_id, slug, version))
     return f"/tools/bundles/{bundle}/tools/{tool}/version/{number}" if slug else f"/tools/bundles/{bundle}"
+
+
+async def _next(events: AsyncGenerator[StreamEvent, None]) -> StreamEvent | None:
+    return await anext(events, None)
 
 
 def _refused_by_server(problem: ToolError) -> ToolError:

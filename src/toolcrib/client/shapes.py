@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from toolcrib.features.streams.events import Chunk, LogMessage, Progress
 from toolcrib.lib.schema import compile_schema
 from toolcrib.lib.schema_problems import explain_problems
 from toolcrib.model.approval import State
 from toolcrib.model.bundle import Bundle, Owner
+from toolcrib.model.call import LOG_LEVELS
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.result import Decision, Explanation, Finding, Intent, Result, Verdict
 from toolcrib.model.toolrequest import Allowance, Event, Experiment, Filed, Priority, RecordedAnswer, Status
@@ -20,6 +22,7 @@ from toolcrib.model.toolrequest import Allowance, Event, Experiment, Filed, Prio
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from toolcrib.features.streams.events import StreamEvent
     from toolcrib.lib.schema import Validator
 
     Schema = dict[str, object]
@@ -173,6 +176,12 @@ FINDING: Schema = {
         **dict.fromkeys(("reason", "rule", "where", "cure", "note"), TEXT),
     },
 }
+NUMBER: Schema = {"type": "number"}
+STREAM_EVENTS = {
+    "progress": Shape(_object(progress=NUMBER, total={"type": ["number", "null"]}, message=TEXT)),
+    "log": Shape(_object(level={"enum": [*LOG_LEVELS]}, data=ANYTHING, logger=TEXT)),
+    "chunk": Shape(_object(number=WHOLE, value=ANYTHING)),
+}
 EXPLANATION = Shape(_object(tool=TEXT, findings=_list(FINDING)))
 PIECE = Shape(_object(text=TEXT, offset=WHOLE, total=WHOLE, next={**WHOLE, "type": ["integer", "null"]}))
 HEALTH = Shape(_object(problems=TEXTS))
@@ -249,6 +258,15 @@ def read_failure(document: Document, *, refused: bool) -> Result:
         meta=document["meta"],
         refused=refused,
     )
+
+
+def read_stream_event(name: str, document: Document) -> StreamEvent:
+    """What a server told of a call that runs."""
+    if name == "progress":
+        return Progress(progress=document["progress"], total=document["total"], message=document["message"])
+    if name == "log":
+        return LogMessage(level=document["level"], data=document["data"], logger=document["logger"])
+    return Chunk(number=document["number"], value=document["value"])
 
 
 def read_explanation(document: Document) -> Explanation:

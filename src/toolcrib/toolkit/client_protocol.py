@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Generator, Mapping, Sequence
     from pathlib import Path
     from types import TracebackType
-    from typing import Self
+    from typing import Any, Self
 
     from toolcrib.infra.settings import Settings
     from toolcrib.model.approval import Approval, State
@@ -72,8 +72,14 @@ class CallingCrib(Suggesting, Closing, Protocol):
     def get_ready(self, name: str) -> None:
         """Start ahead what a call of the tool will need."""
 
+    def output_of(self, name: str) -> Mapping[str, object] | None:
+        """The schema of what a tool gives; None if it promises nothing, or there is no such tool."""
+
     def call_sync(self, call: Call, /) -> Result:
         """Make a call."""
+
+    def stream_sync(self, call: Call, /) -> Generator[Any, None, None]:
+        """Make a call and hear it while it runs; the last event is its Result."""
 
     def explain(self, call: Call, /) -> Explanation:
         """What every gate would say to a call, without making it."""

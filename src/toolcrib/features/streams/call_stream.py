@@ -79,10 +79,15 @@ class EventLink:
         self._taken.set()
         return event
 
-    async def wait(self) -> None:
-        """Wait until there may be an event, or the call is over."""
-        await self._changed.wait()
+    async def wait(self, seconds: float | None) -> bool:
+        """Wait until there may be an event, or the call is over; False if nothing came in that time."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._changed.wait()
+        except TimeoutError:
+            return False
         self._changed.clear()
+        return True
 
     def wake(self, _: object = None) -> None:
         """Let the reader look again."""
@@ -118,21 +123,37 @@ class EventLink:
         self._changed.set()
 
 
-async def stream_call(perform: Perform, call: Call) -> AsyncGenerator[StreamEvent, None]:
-    """Make the call: what it tells, and then its Result. A generator that is closed cancels the call."""
+async def stream_call(
+    perform: Perform,
+    call: Call,
+    *,
+    gone: Coroutine[object, object, object] | None = None,
+    silence: float | None = None,
+) -> AsyncGenerator[StreamEvent | None, None]:
+    """Make the call: what it tells, and then its Result. A generator that is closed cancels the call.
+
+    So does `gone`, which waits until the reader has left: the stream then ends without a result. After so many seconds of
+    `silence` there is a None.
+    """
     link = EventLink()
     work = asyncio.ensure_future(perform(replace(call, client=link)))
-    work.add_done_callback(link.wake)
+    leaving = None if gone is None else asyncio.ensure_future(gone)
     try:
-        while True:
+        work.add_done_callback(link.wake)
+        if leaving is not None:
+            leaving.add_done_callback(link.wake)
+        while leaving is None or not leaving.done():
             while (event := link.take()) is not None:
                 yield event
             if work.done():
-                break
-            await link.wait()
-        yield work.result()
+                yield work.result()
+                return
+            if not await link.wait(silence):
+                yield None
     finally:
         link.close()
+        if leaving is not None:
+            leaving.cancel()
         if not work.done():
             work.cancel()
             await asyncio.wait({work}, timeout=END_SECONDS)

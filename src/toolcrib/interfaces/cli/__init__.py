@@ -24,6 +24,7 @@ from toolcrib.toolkit.cli import (
     GRANT,
     JSON,
     PROJECT,
+    STREAM,
     URL,
     ExitCode,
     WrongUseError,
@@ -45,14 +46,15 @@ from toolcrib.toolkit.cli import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
     from types import TracebackType
     from typing import Self
 
     from toolcrib.client.remote_crib import RemoteCrib
     from toolcrib.core.plugins import Plugins
     from toolcrib.crib import Crib
-    from toolcrib.model.call import ClientLink, Question
+    from toolcrib.features.streams.events import StreamEvent
+    from toolcrib.model.call import Question
     from toolcrib.model.protocols import Journal
     from toolcrib.model.result import Explanation, Result, Verdict
     from toolcrib.model.tool import Tool
@@ -224,10 +226,19 @@ class LocalCalls:
         """What could not be loaded, and why."""
         return self._crib.problems
 
+    def stream_sync(self, call: Call, /) -> Generator[StreamEvent, None, None]:
+        """Make a call and hear it while it runs."""
+        return self._crib.stream_sync(call)
+
     def parameters_of(self, name: str) -> Mapping[str, object]:
         """The schema of a tool's arguments; empty if there is no such tool."""
         entry = self._crib.find(name)
         return {} if entry is None else entry.tool.parameters
+
+    def output_of(self, name: str) -> Mapping[str, object] | None:
+        """The schema of a tool's value; None if it promises nothing, or there is no such tool."""
+        entry = self._crib.find(name)
+        return None if entry is None else entry.tool.output_schema
 
     def __enter__(self) -> Self:
         return self
@@ -323,7 +334,7 @@ def perform(line: Line, words: Sequence[str], opened: Callable[[frozenset[str]],
 
 def _attempt(crib: CallingCrib, line: Line, call: Call) -> Result:
     """Call; if the call needs confirmation and gets it, call again with the token of the first result."""
-    result = _call(crib, call)
+    result = _call(crib, line, call)
     if result.error is not None and code_of_error(result.error) is ExitCode.UNKNOWN_TOOL:
         mention_problems(crib)
     verdict = _refusal(crib, call, result, Kind.CONFIRMATION_REQUIRED)
@@ -334,12 +345,15 @@ def _attempt(crib: CallingCrib, line: Line, call: Call) -> Result:
     if not (line.has("--yes") or agrees(question)):
         return result
     token = str(result.error.details["confirmation"])
-    return _call(crib, replace(call, confirmation=token, deadline=_deadline(line)))
+    return _call(crib, line, replace(call, confirmation=token, deadline=_deadline(line)))
 
 
-def _call(crib: CallingCrib, call: Call) -> Result:
-    """Make the call; what the tool tells while it runs is shown on a terminal."""
+def _call(crib: CallingCrib, line: Line, call: Call) -> Result:
+    """Make the call; what the tool tells while it runs is shown on a terminal, and with `--stream` everywhere."""
     with terminal_link() as link:
+        if line.has(STREAM.name):
+            stream = load("toolcrib.interfaces.cli.call_events:stream_call")
+            return stream(crib, call, link, as_json=line.has(JSON.name), raw=line.has("--raw"))  # type: ignore[no-any-return]  # it is a Result
         return crib.call_sync(call if link is None else replace(call, client=link))
 
 
@@ -363,7 +377,10 @@ def _refusal(crib: CallingCrib, call: Call, result: Result, kind: Kind) -> Verdi
 
 def _print(line: Line, result: Result) -> None:
     if line.has(JSON.name):
-        say_json(result.to_json())
+        if line.has(STREAM.name):
+            say(json.dumps({"event": "result", **result.to_json()}, ensure_ascii=False, default=str))
+        else:
+            say_json(result.to_json())
         return
     if result.value is not None:
         _say_value(result.value, raw=line.has("--raw"))
@@ -409,6 +426,7 @@ def _deadline(line: Line) -> float | None:
 # What a running tool tells the client of its call, for a person at a terminal.
 
 MAX_SHOWN_LETTERS = 500
+BAR_LETTERS = 20
 # The least urgent messages of the log that are shown.
 SHOWN = "info"
 # Go to the start of the line, and clear it.
@@ -426,7 +444,7 @@ class TerminalLink:
 
     def progress(self, progress: float, total: float | None, message: str) -> None:
         """Show how far the call is."""
-        figure = f"{progress:g}" if total is None else f"{progress:g}/{total:g}"
+        figure = f"{progress:g}" if total is None else f"{_bar(progress, total)} {progress:g}/{total:g}"
         self._write(on_one_line(f"{figure} {message}")[:MAX_SHOWN_LETTERS])
         self._shows_progress = True
 
@@ -456,8 +474,15 @@ class TerminalLink:
         sys.stderr.flush()
 
 
+def _bar(progress: float, total: float) -> str:
+    """How much of the whole is done, as a bar; nothing that a tool says makes it longer or shorter."""
+    share = progress / total if total > 0 else 0.0
+    done = round(min(max(share, 0.0), 1.0) * BAR_LETTERS)
+    return f"[{'#' * done}{'-' * (BAR_LETTERS - done)}]"
+
+
 @contextmanager
-def terminal_link() -> Iterator[ClientLink | None]:
+def terminal_link() -> Iterator[TerminalLink | None]:
     """A link for one call; None where standard error is not shown to a person."""
     if not is_terminal(sys.stderr):
         yield None

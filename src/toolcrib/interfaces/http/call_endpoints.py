@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import re
+import time
+from contextlib import aclosing
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from toolcrib.core.sources import call_mode
 from toolcrib.features.bundles.format import read_tool
+from toolcrib.features.streams.call_stream import stream_call
+from toolcrib.features.streams.events import Chunk, LogMessage, Progress
 from toolcrib.interfaces.http.server_state import UNKNOWN
 from toolcrib.lib.names import stable_id
 from toolcrib.lib.presentation import to_platform
 from toolcrib.model.call import Call, Consent, Scope
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.model.result import Decision
+from toolcrib.model.result import Decision, Result
 from toolcrib.model.tool import Http
 from toolcrib.toolkit.http import PROBLEM, Answer, answer_json, arguments_of, read_body, text_of, to_bytes, until_gone
 from toolcrib.toolkit.http.contract import (
@@ -27,19 +33,38 @@ from toolcrib.toolkit.http.contract import (
     schema,
 )
 from toolcrib.toolkit.http.endpoint import PROBLEM_KEYS, PROBLEM_REQUIRED, Endpoint, EndpointTable
+from toolcrib.toolkit.http.event_stream import (
+    EVENT_STREAM,
+    KEEP_ALIVE,
+    SHARE_OF_TIME,
+    UNBUFFERED,
+    encode_event,
+)
 from toolcrib.toolkit.http.places import TOOL, TOOL_PLACE, tool_place
 from toolcrib.toolkit.http.problems import headers_of, problem_of, status_of
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable, Iterator
+
     from toolcrib.crib import Crib
+    from toolcrib.features.streams.call_stream import Perform
+    from toolcrib.features.streams.events import StreamEvent
     from toolcrib.interfaces.http.server_state import HttpHost, Service, SessionStore
-    from toolcrib.model.result import Finding, Result
+    from toolcrib.model.result import Finding
     from toolcrib.model.session import Session
     from toolcrib.model.tool import Tool
     from toolcrib.toolkit.http import Request
     from toolcrib.toolkit.http.places import ToolPlace
 
 MAX_NAME = 1_000
+EVENTS = b"text/event-stream"
+WEIGHT = re.compile(r"[01](\.[0-9]{0,3})?")
+EVENT_NAMES = {Progress: "progress", LogMessage: "log", Chunk: "chunk"}
+# A call that was not refused by then has begun: its stream does too. After so many of these a client hears that it goes on.
+BEGIN_SECONDS = 1.0
+SILENT_TURNS = 15
+# Without a time to come back: a client that did so would call again.
+BEGUN = b": the call has begun\n\n"
 
 RESULT_KEYS: dict[str, object] = {
     "intents": {"type": "array", "items": schema("Intent"), "description": "What the tool asks the host to do next."},
@@ -121,14 +146,21 @@ SCHEMAS: dict[str, object] = {
         details=ANYTHING,
     ),
 }
-CALLED = Reply(description="The result of the call.", schema="CallResult")
+STREAMS = (
+    "With `Accept: text/event-stream` the answer is a stream of events while the tool runs: `progress` (progress, total, message), "
+    "`log` (level, data, logger), `chunk` (number, value, checked: what the tool yielded, which no schema has judged yet), and last "
+    "`result`, whose data is the same object as the answer in JSON. A call that is refused has its status. To close the connection "
+    "is to cancel the call."
+)
+CALLED = Reply(description="The result of the call.", schema="CallResult", media_type="text/event-stream")
 
 
 class CallEndpoints:
     """Call a tool by its path or by its name, and explain how every guard would judge a call."""
 
-    def __init__(self, crib: Crib, sessions: SessionStore, service: Service) -> None:
+    def __init__(self, crib: Crib, sessions: SessionStore, service: Service, seconds: float) -> None:
         self._crib = crib
+        self._seconds = seconds
         self._service = service
         self._sessions = sessions
 
@@ -136,12 +168,12 @@ class CallEndpoints:
         """POST …/version/{version}/invoke, and the same without the last word."""
         place = tool_place(request)
         body = await read_body(request)
-        result = await self._perform(request, self._make(request, body, place.slug, place.bundle_id, place.version))
-        return self._answer(request, _at_place(result, place))
+        call = self._make(request, body, place.slug, place.bundle_id, place.version)
+        return await self._reply(request, call, at=partial(_at_place, place=place))
 
     async def call(self, request: Request) -> Answer:
         """POST /crib/call."""
-        return self._answer(request, await self._perform(request, await self._named(request)))
+        return await self._reply(request, await self._named(request))
 
     async def try_document(self, request: Request) -> Answer:
         """POST /crib/trial."""
@@ -164,7 +196,7 @@ class CallEndpoints:
                 Kind.VALIDATION, 'document: type: only "http" can be tried before it is stored; store this one'
             )
         call = replace(self._make(request, body, tool.name, None, None), session=None, mode=None)
-        return self._answer(request, await self._perform(request, call, tool))
+        return await self._reply(request, call, tool)
 
     async def explain(self, request: Request) -> Answer:
         """POST /crib/explain."""
@@ -202,15 +234,67 @@ class CallEndpoints:
         except ToolError as problem:
             raise ToolError(Kind.SESSION_INACTIVE, problem.message) from problem
 
-    async def _perform(self, request: Request, call: Call, unstored: Tool | None = None) -> Result:
+    async def _reply(
+        self,
+        request: Request,
+        call: Call,
+        unstored: Tool | None = None,
+        at: Callable[[Result], Result] = lambda result: result,
+    ) -> Answer:
+        """Make the call, and answer with its result, or with events where the client asks for them; `at` adapts the result."""
+        perform = self._crib.call if unstored is None else partial(self._crib.call_unstored, unstored)
+        if _wants_events(request):
+            return await self._stream(request, call, perform, at)
         async with self._service.admission:
-            work = self._crib.call(call) if unstored is None else self._crib.call_unstored(unstored, call)
-            result = await until_gone(request, work)
-        error = result.error
+            result = await until_gone(request, perform(call))
+        self._note(call, result)
+        return self._answer(request, at(result))
+
+    async def _stream(self, request: Request, call: Call, perform: Perform, at: Callable[[Result], Result]) -> Answer:
+        """Events while the call runs and its result behind them; a call that is refused is answered with its status."""
+        pieces = self._pieces(request, call, perform, at)
+        first = await anext(pieces)
+        if isinstance(first, Answer):
+            await pieces.aclose()
+            return first
+        return Answer(content_type=EVENT_STREAM, headers=(UNBUFFERED,), stream=_join(first, pieces))
+
+    async def _pieces(
+        self, request: Request, call: Call, perform: Perform, at: Callable[[Result], Result]
+    ) -> AsyncGenerator[bytes | Answer, None]:
+        """The events of a call as they are sent; only the first may be the answer to a call that was refused."""
+        # The result of a call that takes longer than a request may is still told.
+        deadline = time.monotonic() + self._seconds * SHARE_OF_TIME
+        call = replace(call, deadline=deadline)
+        has_begun, silent, result = False, 0, None
+        async with self._service.admission:
+            try:
+                async with aclosing(stream_call(perform, call, gone=request.gone(), silence=BEGIN_SECONDS)) as events:
+                    async for event in events:
+                        silent = silent + 1 if event is None else 0
+                        if isinstance(event, Result):
+                            result = at(event)
+                            if result.refused and not has_begun:
+                                yield self._answer(request, result)
+                                return
+                        if not has_begun:
+                            has_begun = True
+                            yield BEGUN
+                        if event is not None:
+                            yield _encode(result if isinstance(event, Result) and result is not None else event)
+                        elif silent % SILENT_TURNS == 0:
+                            yield KEEP_ALIVE
+            finally:
+                self._note(call, result)
+        if not has_begun:
+            raise ToolError(Kind.CANCELLED, "the client disconnected, and the call was cancelled")
+
+    def _note(self, call: Call, result: Result | None) -> None:
+        """Count a call; one without a result was left by its client."""
+        error = Kind.CANCELLED if result is None else None if result.error is None else result.error.kind
         # An unknown name must not become a label of the metrics.
-        tool = call.name if _is_found(result) else UNKNOWN
-        self._service.metrics.note_call(tool, "ok" if error is None else str(error.kind))
-        return result
+        tool = call.name if result is None or _is_found(result) else UNKNOWN
+        self._service.metrics.note_call(tool, "ok" if error is None else str(error))
 
     def _answer(self, request: Request, result: Result) -> Answer:
         error = result.error
@@ -219,6 +303,36 @@ class CallEndpoints:
         # A refusal is sent as problem details, which are a failed result as well.
         document = {**problem_of(error, request.id), **to_platform(result)}
         return Answer(status=status_of(error), body=to_bytes(document), content_type=PROBLEM, headers=headers_of(error))
+
+
+def _wants_events(request: Request) -> bool:
+    """Whether the client accepts events, and would not rather have JSON."""
+    accept = request.fields.get(b"accept", b"").lower()
+    if EVENTS not in accept:
+        return False
+    weights = dict(_weights(accept.decode("latin-1")))
+    return weights.get(EVENTS.decode(), 0.0) >= max(weights.get("application/json", 0.0), 0.001)
+
+
+def _weights(accept: str) -> Iterator[tuple[str, float]]:
+    for part in accept.split(","):
+        media_type, *parameters = (word.strip() for word in part.split(";"))
+        given = next((word[2:] for word in parameters if word.startswith("q=")), "1")
+        yield media_type, float(given) if WEIGHT.fullmatch(given) else 1.0
+
+
+def _encode(event: StreamEvent) -> bytes:
+    if isinstance(event, Result):
+        return encode_event("result", to_platform(event))
+    return encode_event(EVENT_NAMES[type(event)], event.to_json())
+
+
+async def _join(first: bytes, pieces: AsyncGenerator[bytes | Answer, None]) -> AsyncGenerator[bytes, None]:
+    async with aclosing(pieces):
+        yield first
+        async for piece in pieces:
+            if isinstance(piece, bytes):
+                yield piece
 
 
 def _is_found(result: Result) -> bool:
@@ -244,7 +358,7 @@ def _show(finding: Finding) -> dict[str, object]:
 
 
 def _call_endpoints(host: HttpHost) -> CallEndpoints:
-    return CallEndpoints(host.crib, host.sessions, host.service)
+    return CallEndpoints(host.crib, host.sessions, host.service, host.seconds)
 
 
 CALL_ENDPOINTS = EndpointTable(
@@ -264,7 +378,7 @@ CALL_ENDPOINTS = EndpointTable(
             is_call=True,
             summary="Call a tool.",
             description="Arguments are checked against `argSchema` before anything runs, the value against `outputSchema`. "
-            "No body means no arguments.",
+            f"No body means no arguments. {STREAMS}",
             body=INVOKE_BODY,
             refusals=(404, 409, 413),
             replies={200: CALLED},
@@ -277,6 +391,7 @@ CALL_ENDPOINTS = EndpointTable(
             scope=Scope.INVOKE,
             is_call=True,
             summary="Call a tool by its name.",
+            description=STREAMS,
             body=CALL_BODY,
             refusals=(404, 409, 413),
             replies={200: CALLED},
@@ -289,7 +404,7 @@ CALL_ENDPOINTS = EndpointTable(
             scope=Scope.MANAGE,
             is_call=True,
             summary="Call an HTTP tool that is not stored yet, under all guards of one that is.",
-            description="Needs the scope `invoke` too.",
+            description=f"Needs the scope `invoke` too. {STREAMS}",
             body=TRIAL_BODY,
             refusals=(404, 409, 413),
             replies={200: CALLED},

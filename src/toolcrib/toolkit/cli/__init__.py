@@ -294,6 +294,7 @@ CONFIRM = Option(("--confirm",), "TOKEN", "Confirm the call with the token of an
 ARGUMENTS = Option(("--args",), "JSON", "Arguments as a JSON object, @FILE that holds one, or - for standard input.")
 DOCUMENT_CURE = f"""{ARGUMENTS.name} takes a JSON object such as '{{"name": "Ada"}}'"""
 JSON = Option(("--json",), "", "Print JSON.")
+STREAM = Option(("--stream",), "", "Print what the tool yields as it comes; with --json each event in a line.")
 HELP = Option(("--help", "-h"), "", "Show this message and exit.")
 
 RUN_OPTIONS = (
@@ -309,7 +310,7 @@ RUN_OPTIONS = (
     PROJECT,
     HELP,
 )
-CALL_OPTIONS = (*RUN_OPTIONS[:-1], URL, HELP)
+CALL_OPTIONS = (*RUN_OPTIONS[:-1], STREAM, URL, HELP)
 EXPLAIN_OPTIONS = (
     ARGUMENTS,
     GRANT,

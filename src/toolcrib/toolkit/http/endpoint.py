@@ -196,10 +196,11 @@ def _reply(reply: Reply) -> dict[str, object]:
         "description": reply.description,
         "headers": {header: ref("headers", header) for header in (*reply.headers, "X-Request-Id")},
     }
-    if reply.schema:
-        found["content"] = {JSON: {"schema": schema(reply.schema)}}
-    elif reply.media_type:
-        found["content"] = {reply.media_type: {"schema": BYTES if reply.media_type == ZIP else TEXT}}
+    if reply.schema or reply.media_type:
+        found["content"] = {
+            **({JSON: {"schema": schema(reply.schema)}} if reply.schema else {}),
+            **({reply.media_type: {"schema": BYTES if reply.media_type == ZIP else TEXT}} if reply.media_type else {}),
+        }
     return found if reply.links is None else {**found, "links": reply.links}
 
 

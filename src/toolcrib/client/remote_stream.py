@@ -1,0 +1,89 @@
+"""Make a call on a server and read the events that it sends while the call runs."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from toolcrib.client import shapes
+from toolcrib.client.connection import MAX_ANSWER_BYTES, MAX_DEPTH, Answer
+from toolcrib.lib.documents import read_json
+from toolcrib.lib.server_sent_events import EventReader
+from toolcrib.model.errors import Kind, ToolError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable
+
+    from toolcrib.client.connection import Connection
+    from toolcrib.features.streams.events import StreamEvent
+    from toolcrib.lib.server_sent_events import ServerEvent
+    from toolcrib.model.result import Result
+
+EVENTS = "text/event-stream"
+HEADERS = {"Accept": f"{EVENTS}, application/json;q=0.5", "Content-Type": "application/json"}
+RESULT = "result"
+
+
+async def read_call(
+    connection: Connection, body: bytes, read_result: Callable[[Answer], Result], deadline: float
+) -> AsyncGenerator[StreamEvent, None]:
+    """The events of a call, its Result last; raises ToolError where the server does not answer as ours does.
+
+    A server without streams, and one that refuses the call, answers with the result alone. `deadline` is a reading of
+    `time.monotonic`.
+    """
+    async with connection.stream("POST", "/crib/call", HEADERS, body) as (head, pieces):
+        if head.headers.get("content-type", "").partition(";")[0] != EVENTS:
+            yield read_result(connection.read_answer(replace(head, body=await _whole(pieces, deadline))))
+            return
+        reader = EventReader(MAX_ANSWER_BYTES)
+        while (piece := await _next(pieces, deadline)) is not None:
+            for told in _feed(reader, piece, connection.url):
+                if told.name == RESULT:
+                    document = _document(told, connection.url)
+                    yield read_result(Answer(document=document, size=len(told.data), is_refusal=False, is_new=False))
+                    return
+                if told.name in shapes.STREAM_EVENTS:
+                    yield _event(told, connection.url)
+    message = f"{connection.url} broke off before the result of the call"
+    raise ToolError(Kind.TRANSIENT, message, partial_side_effects=True)
+
+
+async def _next(pieces: AsyncIterator[bytes], deadline: float) -> bytes | None:
+    try:
+        # For each piece by itself: what waits may be another task than the one before.
+        async with asyncio.timeout(max(0.0, deadline - time.monotonic())):
+            return await anext(pieces, None)
+    except TimeoutError:
+        message = "the server did not finish the call in time"
+        raise ToolError(Kind.TIMEOUT, message, partial_side_effects=True) from None
+
+
+async def _whole(pieces: AsyncIterator[bytes], deadline: float) -> bytes:
+    body = bytearray()
+    while (piece := await _next(pieces, deadline)) is not None:
+        body += piece
+        if len(body) > MAX_ANSWER_BYTES:
+            raise ToolError(Kind.LIMIT_EXCEEDED, f"the answer has more than {MAX_ANSWER_BYTES} bytes")
+    return bytes(body)
+
+
+def _feed(reader: EventReader, piece: bytes, url: str) -> list[ServerEvent]:
+    try:
+        return reader.feed(piece)
+    except ValueError as problem:
+        raise ToolError(Kind.LIMIT_EXCEEDED, f"{url} sends {problem}") from None
+
+
+def _document(told: ServerEvent, url: str) -> dict[str, object]:
+    data = told.data.encode("utf-8", "replace")
+    document = read_json(data, place=url, max_bytes=MAX_ANSWER_BYTES, max_depth=MAX_DEPTH)
+    return document if isinstance(document, dict) else {}
+
+
+def _event(told: ServerEvent, url: str) -> StreamEvent:
+    document = _document(told, url)
+    shapes.STREAM_EVENTS[told.name].check(document, url)
+    return shapes.read_stream_event(told.name, document)

@@ -1,0 +1,66 @@
+"""Read server-sent events off the bytes of a stream, as the WHATWG describes them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+MAX_EVENT_BYTES = 8 * 1024 * 1024
+
+
+class ServerEvent(NamedTuple):
+    """One event: its name, and its data without the last line end."""
+
+    name: str
+    data: str
+
+
+class EventReader:
+    """Cuts a stream into events: `feed` it with bytes, in whatever pieces they come.
+
+    Raises ValueError for an event that is longer than `max_bytes`. What is cut off at the end of the stream is no event.
+    """
+
+    def __init__(self, max_bytes: int = MAX_EVENT_BYTES) -> None:
+        self._max_bytes = max_bytes
+        self._rest = bytearray()
+        self._name = ""
+        self._data: list[str] = []
+        self._size = 0
+        self._is_first = True
+        self._ended_with_cr = False
+
+    def feed(self, data: bytes) -> list[ServerEvent]:
+        """The events that are complete with these bytes."""
+        if self._ended_with_cr and data.startswith(b"\n"):
+            data = data[1:]
+        if data:
+            self._ended_with_cr = data.endswith(b"\r")
+        self._rest += data
+        *lines, rest = bytes(self._rest).replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
+        self._rest = bytearray(rest)
+        found = [event for line in lines if (event := self._take(line)) is not None]
+        if self._size + len(self._rest) > self._max_bytes:
+            raise ValueError(f"an event of more than {self._max_bytes} bytes")
+        return found
+
+    def _take(self, line: bytes) -> ServerEvent | None:
+        if self._is_first:
+            self._is_first = False
+            line = line.removeprefix(b"\xef\xbb\xbf")
+        if not line:
+            return self._finish()
+        field, _, value = line.partition(b":")
+        text = value.removeprefix(b" ").decode("utf-8", "replace")
+        if field == b"data":
+            self._size += len(value)
+            self._data.append(text)
+            if self._size > self._max_bytes:
+                raise ValueError(f"an event of more than {self._max_bytes} bytes")
+        elif field == b"event":
+            self._name = text
+        return None
+
+    def _finish(self) -> ServerEvent | None:
+        name, data = self._name, self._data
+        self._name, self._data, self._size = "", [], 0
+        return ServerEvent(name or "message", "\n".join(data)) if data else None

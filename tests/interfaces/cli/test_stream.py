@@ -1,0 +1,81 @@
+"""`crib call --stream` prints what a tool yields as it comes, and the result decides how the command ends."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from toolcrib.toolkit.cli import ExitCode
+
+ROWS = '''import rye
+from collections.abc import Iterator
+
+def rows(count: int, fails: bool = False) -> Iterator[dict]:
+    """Rows.
+
+    Args:
+        count: How many.
+        fails: Whether to fail at the end.
+    """
+    for number in range(count):
+        rye.progress(number + 1, count, "row")
+        yield {"row": number}
+    if fails:
+        raise ValueError("no more")
+'''
+WORDS = '''from toolcrib import tool
+
+@tool(output_schema={"type": "string"})
+def words():
+    """Words."""
+    yield "one "
+    yield "text\\x1b[31m"
+'''
+
+
+@pytest.fixture
+def project(tmp_path):
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "tools" / "rows.py").write_text(ROWS)
+    (tmp_path / "tools" / "words.py").write_text(WORDS)
+    return tmp_path
+
+
+@pytest.mark.spec("S1-92")
+def test_chunks_are_printed_in_lines_and_progress_goes_to_standard_error(cli, project, monkeypatch):
+    monkeypatch.chdir(project)
+    done = cli("call", "rows", "count=2", "--stream")
+    assert (done.code, done.out) == (0, '{"row": 0}\n{"row": 1}\n')
+    assert done.err.splitlines() == ["crib: 1/2 row", "crib: 2/2 row"]
+
+
+def test_a_text_that_comes_in_pieces_is_printed_as_one(cli, project, monkeypatch):
+    monkeypatch.chdir(project)
+    done = cli("call", "words", "--stream")
+    assert (done.code, done.out, done.err) == (0, "one text\x1b[31m\n", "")
+
+
+def test_a_tool_that_fails_behind_its_chunks_fails_the_command(cli, project, monkeypatch):
+    monkeypatch.chdir(project)
+    done = cli("call", "rows", "count=1", "fails=true", "--stream")
+    assert (done.code, done.out) == (1, '{"row": 0}\n')
+    assert "what was printed was not checked, and the call failed" in done.err
+    assert "no more" in done.err
+
+
+def test_with_json_each_event_is_a_line(cli, project, monkeypatch):
+    monkeypatch.chdir(project)
+    done = cli("call", "rows", "count=1", "--stream", "--json")
+    events = [json.loads(line) for line in done.out.splitlines()]
+    assert [event["event"] for event in events] == ["progress", "chunk", "result"]
+    assert events[1] == {"event": "chunk", "number": 1, "value": {"row": 0}, "checked": False}
+    assert events[2]["value"] == [{"row": 0}]
+
+
+def test_a_tool_that_does_not_stream_prints_its_value(cli, project, monkeypatch):
+    monkeypatch.chdir(project)
+    (project / "tools" / "seven.py").write_text('def seven() -> int:\n    """Seven."""\n    return 7\n')
+    assert cli("call", "seven", "--stream").out == "7\n"
+    refused = cli("call", "rows", "count=no", "--stream")
+    assert (refused.code, refused.out) == (ExitCode.REFUSED, "")
