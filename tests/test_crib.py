@@ -226,7 +226,7 @@ async def test_what_a_file_prints_is_told_beside_its_value(crib_of, project):
     assert result.meta["stderr"] == "err\n"
 
 
-async def test_a_workspace_may_be_called_whatever_its_owner_likes(crib_of, tmp_path):
+async def test_a_workspace_may_have_any_name(crib_of, tmp_path):
     root = tmp_path / "secret-plans"
     root.mkdir()
     (root / "notes.md").write_text("hello")

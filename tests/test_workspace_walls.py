@@ -97,7 +97,7 @@ PEP_723 = """\
 """
 
 
-async def test_environments_that_a_project_brings_along_are_nobodys(root):
+async def test_environments_that_a_project_brings_along_are_not_used(root):
     (root / ".ai/tools/files/later.py").write_text(
         PEP_723 + WRITE.replace("Write a file", "Need another Python for a file")
     )

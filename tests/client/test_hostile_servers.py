@@ -141,7 +141,7 @@ def test_a_certificate_without_a_known_issuer_is_told_with_the_cure(puppet, caps
 
 
 @pytest.mark.parametrize("status", ["301 Moved", "302 Found", "303 See Other", "307 Temporary", "308 Permanent"])
-def test_nobody_is_sent_elsewhere_and_no_token_goes_there(puppet, capsys, monkeypatch, status):
+def test_redirects_are_not_followed_and_no_token_goes_there(puppet, capsys, monkeypatch, status):
     monkeypatch.setenv("CRIB_TOKEN", "crib_secret")
     with socket.create_server(("127.0.0.1", 0)) as elsewhere:
         port = elsewhere.getsockname()[1]
@@ -157,7 +157,7 @@ def test_nobody_is_sent_elsewhere_and_no_token_goes_there(puppet, capsys, monkey
     assert all("Authorization: Bearer crib_secret" in head for head in puppet.heard)
 
 
-def test_nobody_is_sent_to_a_public_address_either(puppet, capsys):
+def test_a_redirect_to_a_public_address_is_not_followed_either(puppet, capsys):
     puppet.answer({}, status="302 Found", head="Location: http://1.1.1.1/crib/tools\r\n")
     assert main(["list", "--url", puppet.url]) == 1
     assert "sends its clients on to 1.1.1.1:80, which --url does not name" in capsys.readouterr().err

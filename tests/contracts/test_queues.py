@@ -244,7 +244,7 @@ class TestFiling:
         ]
 
     @pytest.mark.spec("S0-06")
-    def test_a_number_that_somebody_took_by_himself_is_skipped(self, queue_maker):
+    def test_a_number_that_a_request_chose_for_itself_is_skipped(self, queue_maker):
         queue = queue_maker(now=lambda: datetime(2024, 1, 15, tzinfo=UTC))
         for number in (2, 3, 5):
             queue.file(a_request(f"foreign_{number}", id=the_id(number)))
@@ -426,7 +426,7 @@ class TestLeases:
         assert queue_maker().reconcile() == 0
         assert queue.renew(claim)
 
-    def test_a_lease_that_ran_out_can_still_be_renewed_while_nobody_else_has_come(self, queue):
+    def test_a_lease_that_ran_out_can_be_renewed_until_another_builder_claims_it(self, queue):
         queue.file(a_request(id=the_id(1)))
         claim = queue.claim("o", 0.001)
         time.sleep(0.05)
@@ -1404,7 +1404,7 @@ class QueueMachine(RuleBasedStateMachine):
 
 
 class TestModel:
-    def test_whatever_is_done_in_whichever_order_the_queue_does_what_the_rules_say(self, new_storage):
+    def test_the_queue_follows_its_rules_for_any_order_of_operations(self, new_storage):
         # Without shrinking: whoever breaks a rule sees it at once, and the long run finds the shortest way to it.
         check_against_model(new_storage, examples=20, steps=25, phases=[Phase.generate])
 

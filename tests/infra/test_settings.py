@@ -470,7 +470,7 @@ def test_a_byte_order_mark_is_no_setting(root):
 
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo, lambda file: file.symlink_to("nowhere")])
-def test_whatever_stands_in_place_of_the_file_is_not_passed_over(root, make):
+def test_something_else_in_place_of_the_file_is_reported(root, make):
     make(root / "toolcrib.toml")
     assert "toolcrib.toml is not a file" in refusal(root)
 

@@ -70,7 +70,7 @@ def test_long_texts_with_one_beginning_have_names_of_their_own():
     assert to_filename(first) != to_filename(second)
 
 
-def test_nobody_can_spell_out_what_a_long_text_is_cut_to():
+def test_no_short_text_has_the_file_name_of_a_long_one():
     """A short text whose last letters are the hash of a long one, behind an escape that the cut goes through."""
     for tail in range(200):
         long = "天" * 8 + "é" * 30 + str(tail)

@@ -69,7 +69,7 @@ def test_what_is_no_stack_is_not_read_as_one(lines):
 
 
 @given(st.dictionaries(st.sampled_from(["name", "message", "stack"]), st.none() | st.integers() | st.text()))
-def test_whatever_a_process_says_of_an_error_can_be_told(described):
+def test_any_error_of_a_process_can_be_told(described):
     assert isinstance(tell_all(described), str)
     assert find_place(described, RUN) == ""
 

@@ -41,7 +41,7 @@ def test_an_address_is_taken_apart(text, address):
 
 
 @given(st.text(min_size=1), st.text("ab-_ü1", min_size=1), st.text("ab.-1", min_size=1))
-def test_an_address_is_read_as_it_was_written_whatever_the_bundle_is_called(bundle, name, version):
+def test_an_address_is_read_as_it_was_written_with_any_name_of_a_bundle(bundle, name, version):
     assert read_address(f"{bundle}/{name}@{version}") == (bundle, name, version)
 
 
@@ -107,7 +107,7 @@ def test_versions_are_sorted_number_by_number_and_previews_before_what_they_prev
 
 
 @given(st.lists(st.text(st.characters(categories=["L", "N"], include_characters="-."), min_size=1), max_size=5))
-def test_whatever_a_version_may_be_can_be_sorted(versions):
+def test_all_versions_can_be_sorted(versions):
     assert len(sorted(versions, key=version_order)) == len(versions)
 
 

@@ -118,7 +118,7 @@ def outcome(line: str) -> str:
         "echo '日本語' \"ключ\"; hit me",
     ],
 )
-def test_a_command_is_found_wherever_it_stands(line):
+def test_a_command_is_found_at_any_place_of_the_line(line):
     assert ["hit", "me"] in spoken(line)
 
 

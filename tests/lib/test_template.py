@@ -141,7 +141,7 @@ class TestFilling:
         assert error.kind is Kind.VALIDATION
         assert error.message == "the variable A is not set on the host; set it, or write ${A:-default}"
 
-    def test_a_default_helps_nobody_who_may_not_have_the_variable(self):
+    def test_a_default_does_not_replace_a_variable_that_is_not_allowed(self):
         def variable(name):
             raise ToolError(Kind.CAPABILITY_MISSING, name)
 
@@ -184,7 +184,7 @@ class TestNames:
             "declare a parameter of that name, or write {{print}} for the text itself"
         )
 
-    def test_a_member_whose_parameter_nobody_gave_is_left_out(self):
+    def test_a_member_whose_parameter_is_missing_is_left_out(self):
         template = compile_template({"a": "{x}", "b": {"c": "{x}", "d": 1}})
         assert template.render(look_up_in({"x"}, {}, {}), no_variable) == {"b": {"d": 1}}
 

@@ -79,7 +79,7 @@ def deflated(data):
 
 
 @pytest.mark.spec("S1-93")
-def test_the_same_files_give_the_same_bytes_in_whatever_order_they_come():
+def test_the_same_files_give_the_same_bytes_in_any_order():
     assert write_archive(FILES) == write_archive(dict(reversed(FILES.items())))
     assert read_archive(write_archive(FILES)) == FILES
 
@@ -99,7 +99,7 @@ NAMES = st.text(st.characters(codec="utf-8", categories=("Ll", "Nd", "Lo")), min
 
 
 @given(st.dictionaries(NAMES, st.binary(max_size=50), max_size=6))
-def test_whatever_is_written_is_read_back_or_refused_when_it_is_written(files):
+def test_every_value_is_read_back_or_refused_when_it_is_written(files):
     try:
         data = write_archive(files)
     except ToolError:

@@ -143,7 +143,7 @@ def test_every_text_that_names_a_module_of_ours_names_one_that_is_there():
     assert stale == []
 
 
-def test_the_search_finds_a_name_wherever_it_stands():
+def test_the_search_finds_a_name_at_any_place_of_the_text():
     code = textwrap.dedent(
         """
         A = "toolcrib.gone"

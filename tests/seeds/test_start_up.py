@@ -120,7 +120,7 @@ async def test_a_start_up_module_that_fails_is_reported_by_its_line_and_the_star
 
 
 @pytest.mark.spec("S4-12")
-async def test_a_start_up_module_that_nobody_finds_is_reported(project):
+async def test_a_missing_start_up_module_is_reported(project):
     async with Crib(project, modules={"tools": ["nowhere_at_all"]}) as crib:
         (problem,) = crib.problems
     assert problem.message == (

@@ -177,7 +177,7 @@ def test_one_id_and_version_twice_is_a_conflict_and_another_version_is_accepted(
     assert found(catalog, "deploy-service@1.1.0") == "project/deploy-service@1.1.0"
 
 
-def test_of_several_versions_in_a_tree_the_highest_is_meant_whatever_its_file_is_called(tree):
+def test_of_several_versions_in_a_tree_the_highest_is_meant_under_any_file_name(tree):
     catalog = Catalog()
     catalog.add_source(tree.folder("project"))
     tree.write("a.card", "hello 1.9.0")
@@ -257,7 +257,7 @@ KEPT = st.tuples(
 
 
 @given(st.lists(KEPT, max_size=10), st.sampled_from(SPACES))
-def test_whatever_is_kept_a_look_up_below_a_space_stays_below_it(kept, space):
+def test_a_lookup_below_a_space_stays_below_it_for_all_contents(kept, space):
     catalog, there = Catalog(), {}
     lists = {bundle: ToolList(rank) for rank, bundle in enumerate(SPACES)}
     for bundle, tools in lists.items():

@@ -307,7 +307,7 @@ async def test_a_mode_that_does_not_exist_is_refused(crib_of, recording):
 
 
 @pytest.mark.parametrize("value", [2**64, -(2**63) - 1, 10**400])
-async def test_an_integer_that_64_bits_cannot_hold_is_refused_whatever_else_the_tool_takes(crib_of, value):
+async def test_an_integer_that_64_bits_cannot_hold_is_refused_beside_any_other_argument(crib_of, value):
     @tool
     def numbers(n: int) -> int:
         """Take a number."""

@@ -155,7 +155,7 @@ async def test_a_host_that_cannot_take_an_intent_does_not_fail_the_call(crib_of,
     assert set(session.state) == {"endVoiceSession", "suppressAudio"}
 
 
-async def test_a_session_that_nobody_listens_to_is_changed_all_the_same(crib_of):
+async def test_a_session_without_listeners_is_changed_all_the_same(crib_of):
     session = Session(id="s")
     assert (await crib_of(asking(QUIET)).call(Call(name="asks", session=session))).ok
     assert session.state == {"suppressAudio": True}

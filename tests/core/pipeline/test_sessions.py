@@ -152,7 +152,7 @@ async def test_a_tool_that_promises_to_return_nothing_has_not_failed_to_find_som
     assert await kinds(crib_of(note), Session(id="s", max_repeats=2), *calls) == ["ok"] * 4
 
 
-async def test_without_a_bound_on_repeats_nobody_looks_for_loops(crib_of):
+async def test_without_a_bound_on_repeats_loops_are_not_looked_for(crib_of):
     crib = crib_of(look_up())
     assert await kinds(crib, Session(id="s"), *[("search", {"answer": []})] * 5) == ["ok"] * 5
 

@@ -289,7 +289,7 @@ async def test_a_decision_about_one_call_does_not_hold_for_another(crib):
     assert crib.approvals.show(second).state is State.REFUSED
 
 
-async def test_a_question_that_was_altered_is_not_shown_to_anybody(crib):
+async def test_a_question_that_was_altered_is_not_shown(crib):
     approval_id = await file(crib)
     store, key = crib._resources.data.store, f"approvals/questions/{approval_id}.json"
     question = json.loads(store.get(key))

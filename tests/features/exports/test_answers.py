@@ -201,7 +201,7 @@ async def test_a_tool_that_is_switched_off_is_not_offered(shape, crib_of, bench)
     assert bench.done == []
 
 
-async def test_names_that_nobody_has_are_refused_with_the_near_ones(crib):
+async def test_unknown_names_are_refused_with_the_near_ones(crib):
     with pytest.raises(ToolError, match=r"Tool 'ad' not found; did you mean add\?"):
         OpenAIChat(crib, tools=["ad"])
     with pytest.raises(ToolError, match=r"write tools=\['add'\]"):

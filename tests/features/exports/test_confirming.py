@@ -12,7 +12,7 @@ TOKEN = re.compile(r"[\w-]{60}")
 WORDS = "wipe needs confirmation, and it was not confirmed; "
 
 
-async def test_without_anybody_to_ask_the_model_gets_the_refusal_and_no_token(shape, crib, bench):
+async def test_without_a_person_to_ask_the_model_gets_the_refusal_and_no_token(shape, crib, bench):
     answer = await shape.adapter(crib).answer(shape.reply(WIPE))
     (told,) = shape.read(answer)
     assert told.value == {

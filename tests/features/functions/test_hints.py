@@ -281,7 +281,7 @@ def test_a_ladder_of_classes_is_refused():
         HintReader().read(kind)
 
 
-def test_a_field_whose_hint_nobody_defines_is_named():
+def test_a_field_with_an_undefined_hint_is_named():
     kind = dataclasses.make_dataclass("Broken", [("x", "Nowhere")])
     with pytest.raises(HintError, match="Broken: name 'Nowhere' is not defined"):
         HintReader().read(kind)

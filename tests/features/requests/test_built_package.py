@@ -337,7 +337,7 @@ class TestOtherFolders:
 class TestWhatRuns:
     """The bytes that were loaded, within their walls."""
 
-    async def test_files_beside_it_are_found_as_they_were_loaded_whatever_became_of_them(self, tmp_path, crib_of):
+    async def test_files_beside_it_are_found_as_they_were_loaded_even_if_they_changed(self, tmp_path, crib_of):
         made = tmp_path / "made"
         (made / "words").mkdir(parents=True)
         (made / "text_shouter.py").write_text(

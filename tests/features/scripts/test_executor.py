@@ -35,6 +35,6 @@ async def test_an_edited_executor_counts_at_the_next_call_of_a_bound_tool(bench,
     assert (await bound.run({}, context(tool))).value == "new"
 
 
-async def test_a_tool_that_nobody_calls_has_nothing_to_run_with(bench):
+async def test_a_tool_that_is_not_called_has_nothing_to_run_with(bench):
     with pytest.raises(ToolError, match="sample runs only in a call"):
         await bench.runner.bind(bench.tool(config={"command": "bash"})).run({}, None)

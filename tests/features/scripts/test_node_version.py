@@ -55,7 +55,7 @@ def test_any_other_is_taken(node, check, version):
 
 
 @pytest.mark.parametrize("before", [CHUNK_BYTES - 40 + shift for shift in range(0, 60, 7)])
-def test_the_version_is_found_wherever_it_is_written(node, check, before):
+def test_the_version_is_found_in_every_place_that_may_hold_it(node, check, before):
     node(b"20.20.2", before=before)
     with pytest.raises(ToolError, match=r"is 20\.20\.2"):
         check()

@@ -92,7 +92,7 @@ def test_a_declared_effect_is_in_order(crib, sample):
     assert " ".join(ended.out.splitlines()[1].split()) == f"read {data} declared fs.read"
 
 
-def test_what_no_capability_allows_fails_whatever_is_declared(crib, sample):
+def test_what_no_capability_allows_fails_even_if_it_is_declared(crib, sample):
     sample(READS.format(default=""), requires=["fs.read"])
     ended = crib("check", "--observe", "--grant", "fs.read", "read-sample", "path=/etc/hostname")
     assert ended.code == 1

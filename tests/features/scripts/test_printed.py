@@ -51,7 +51,7 @@ def test_what_lies_where_every_job_has_a_folder_of_its_own_is_told_with_the_cure
         printed_value(TOOL, ended(cannot_start=problem, exit_code=127), 5)
 
 
-def test_a_process_whose_end_nobody_saw_has_failed():
+def test_a_process_whose_end_was_not_seen_has_failed():
     with pytest.raises(ToolError, match="sample was killed"):
         printed_value(TOOL, ended(exit_code=None, stdout=b"half"), 5)
 

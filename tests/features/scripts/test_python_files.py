@@ -141,7 +141,7 @@ async def test_a_script_that_may_calls_other_tools(bench, context, language):
 
 
 @pytest.mark.parametrize("language", FILES)
-async def test_a_script_that_does_not_declare_it_calls_nobody(bench, language):
+async def test_a_script_that_does_not_declare_it_calls_no_tool(bench, language):
     outcome = await bench.call(caller(bench, language, {"shell.execute"}))
     assert outcome.error is not None
 

@@ -95,7 +95,7 @@ async def test_a_client_can_lose_messages_or_have_gone_away(crib_of, send, kind)
     assert (client.sent, client.audited) == ([], [])
 
 
-def test_a_client_cannot_do_with_messages_what_nobody_knows():
+def test_a_client_refuses_unknown_ways_to_treat_messages():
     with pytest.raises(ValueError, match="send is 'lost'; write one of ok, fails, closed"):
         FakeContext(send="lost")
 

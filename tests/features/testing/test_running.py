@@ -105,7 +105,7 @@ def test_cases_are_told_as_they_end_with_all_that_differs():
     )
 
 
-def test_a_thousand_differences_are_told_as_far_as_anybody_reads(run):
+def test_of_a_thousand_differences_only_the_first_are_told(run):
     @tool
     def numbers() -> list[int]:
         """Count."""

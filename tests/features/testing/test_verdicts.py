@@ -86,7 +86,7 @@ def test_the_oldest_are_dropped(path, made, monkeypatch):
     assert [*read_failing(path)] == [tools[4].content_hash, tools[2].content_hash, made.content_hash]
 
 
-def test_a_file_stays_within_its_bounds_whatever_it_is_to_hold(path, made, monkeypatch):
+def test_a_file_stays_within_its_bounds_with_any_content(path, made, monkeypatch):
     monkeypatch.setattr(module, "MAX_BYTES", 500)
     for number in range(20):
         remember(path, replace(made, version=f"1.0.{number}"), tried(({"name": "x" * 60}, "failed")))
@@ -121,7 +121,7 @@ def test_a_link_or_a_pipe_in_its_place_is_not_followed_nor_waited_for(path, made
     assert failing_examples(path, made) == []
 
 
-def test_of_many_who_remember_at_once_nobodys_word_is_lost(path, made):
+def test_of_many_writers_at_once_no_record_is_lost(path, made):
     tools = [replace(made, version=f"1.0.{number}") for number in range(16)]
     with ThreadPoolExecutor(8) as pool:
         for done in [pool.submit(remember, path, each, [*tried((ADA, "failed"))]) for each in tools]:

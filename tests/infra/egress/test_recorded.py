@@ -446,7 +446,7 @@ async def test_the_server_fails_from_a_request_on(open_proxy, open_tunnel):
         ("https://bücher.example/x", "xn--bcher-kva.example:443", None),
     ],
 )
-async def test_a_certificate_names_the_host_whatever_it_is(open_proxy, open_tunnel, url, authority, name):
+async def test_a_certificate_names_the_host_for_every_kind_of_host(open_proxy, open_tunnel, url, authority, name):
     recorded = Recorded([RecordedAnswer(url=url, body="found")])
     async with open_proxy(recorded) as door:
         line = await open_tunnel(door, recorded, authority, name)
@@ -710,7 +710,7 @@ def test_answers_come_in_order_and_the_last_stays(bodies, times):
         max_size=12,
     )
 )
-def test_whatever_is_sent_something_is_said_or_the_connection_ends(pieces):
+def test_any_input_is_answered_or_ends_the_connection(pieces):
     complaints = []
 
     class Hear(logging.Handler):

@@ -214,7 +214,7 @@ class TestRead:
         jail = make_jail(Path("/proc/self"))
         assert refuse(jail.read, "smaps", 10).kind is Kind.LIMIT_EXCEEDED
 
-    def test_a_file_without_permissions_for_anybody_else_is_read_by_its_owner(self, jail, root):
+    def test_a_file_without_permissions_for_others_is_read_by_its_owner(self, jail, root):
         (root / "notes.txt").chmod(0o400)
         assert jail.read("notes.txt", LIMIT) == b"notes"
 

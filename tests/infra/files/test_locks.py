@@ -216,7 +216,7 @@ class TestThreads:
             with locks.hold("store", 1), locks.hold("bundle/1", 1):
                 assert threading.active_count() == before
 
-    def test_one_helper_waits_however_many_threads_do_and_gives_back_what_nobody_wants(self, folder, path):
+    def test_one_helper_waits_for_any_number_of_threads_and_gives_back_a_lock_without_a_waiter(self, folder, path):
         with held_elsewhere(folder) as holder:
             threads = [threading.Thread(target=refusal, args=(Locks(folder), 0.3)) for _ in range(5)]
             for thread in threads:

@@ -296,7 +296,7 @@ class TestIdentity:
         finally:
             os.close(descriptor)
 
-    def test_a_folder_is_known_whatever_its_path_is_said_to_be(self, root):
+    def test_a_folder_is_known_by_every_spelling_of_its_path(self, root):
         protection = Protection([root / "tools", root / SETTINGS])
         assert self.bars(protection, root / "tools", "/mounted/new.py") == (True, True)
         assert self.bars(protection, root / "tools" / "group", "/mounted/group/new.py") == (True, True)
@@ -335,7 +335,7 @@ PART = st.sampled_from(["..", ".", "tools", "Tools", "group", "src", "link", "up
 
 @settings(max_examples=examples(300), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(parts=st.lists(PART, min_size=1, max_size=6))
-def test_no_path_whatever_changes_what_is_protected(jail, root, parts):
+def test_no_spelling_of_a_path_changes_what_is_protected(jail, root, parts):
     if not (root / "link").is_symlink():
         (root / "link").symlink_to("tools/group")
         (root / "src" / "up").symlink_to("../tools")

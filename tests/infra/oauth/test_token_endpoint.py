@@ -91,7 +91,7 @@ async def test_an_endpoint_that_hangs_is_given_up(site, client, monkeypatch):
     site.go_on.set()
 
 
-async def test_an_endpoint_that_nobody_listens_on_can_be_tried_again(site, client):
+async def test_an_endpoint_without_a_listener_can_be_tried_again(site, client):
     with pytest.raises(ToolError) as refusal:
         await ask(site, client, token_url=parse_url("http://127.0.0.1:1/token"), hosts=None)
     assert refusal.value.kind in {Kind.TRANSIENT, Kind.HOST_NOT_ALLOWED}

@@ -58,13 +58,13 @@ def test_what_is_installed_near_the_tool_comes_before_the_search_path(project, f
     assert found(folder, "x", elsewhere.parent) == (str(of_modules),)
 
 
-def test_nobody_looks_above_the_project_for_what_is_installed(project, folder, tmp_path_factory):
+def test_packages_above_the_project_are_not_found(project, folder, tmp_path_factory):
     program(project.parent / "node_modules" / ".bin" / "planted")
     with pytest.raises(ToolError):
         found(folder, "planted")
 
 
-def test_nobody_looks_above_a_folder_that_belongs_to_no_project(tmp_path):
+def test_packages_above_a_folder_without_a_project_are_not_found(tmp_path):
     program(tmp_path / "node_modules" / ".bin" / "x")
     alone = tmp_path / "scripts" / "deep"
     alone.mkdir(parents=True)

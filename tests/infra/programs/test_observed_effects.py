@@ -175,7 +175,7 @@ def test_an_undeclared_effect_is_not_covered_by_another_capability():
     assert comparison == Comparison(undeclared=(deed,), declared=(), unused=("fs.write",))
 
 
-def test_what_no_capability_opens_is_undeclared_whatever_is_declared():
+def test_what_no_capability_opens_is_undeclared_even_with_all_of_them():
     deed = Deed(act="read", what="/etc/shadow", denied=True, capability="")
     assert Comparison.of(sample("fs.read", ""), [deed]).undeclared == (deed,)
 
@@ -203,7 +203,7 @@ ANYTHING = st.recursive(
 
 
 @given(written=ANYTHING)
-def test_whatever_a_result_says_of_effects_can_be_judged(written):
+def test_any_effects_that_a_result_names_can_be_judged(written):
     deeds = find_deeds(sample("fs.read"), read_effects(written), WORKSPACE)
     comparison = Comparison.of(sample("fs.read"), deeds)
     assert sorted([*comparison.undeclared, *comparison.declared]) == deeds

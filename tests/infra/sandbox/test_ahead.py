@@ -72,7 +72,7 @@ async def test_one_that_was_killed_while_it_waited_costs_no_call(sandbox, make_j
     assert not Path(f"/proc/{ready[0]}").exists()
 
 
-async def test_modules_that_nobody_had_asked_for_are_there_in_the_very_next_job(sandbox, make_job, ready, eventually):
+async def test_modules_that_were_not_preloaded_are_loaded_for_the_job(sandbox, make_job, ready, eventually):
     code = "import sys\ndef main(): return 'colorsys' in sys.modules"
     ended = await run(sandbox, make_job, code, imports=("colorsys",))
     assert json.loads(ended.result)["value"] is True
@@ -88,12 +88,12 @@ async def test_an_observed_job_gets_a_worker_of_its_own(sandbox, make_job, ready
     assert not Path(f"/proc/{ready[0]}").exists()
 
 
-async def test_nobody_waits_any_more_when_the_sandbox_is_closed(sandbox, ready):
+async def test_no_call_waits_any_more_when_the_sandbox_is_closed(sandbox, ready):
     await asyncio.to_thread(sandbox.close)
     assert not any(Path(f"/proc/{process}").exists() for process in ready)
 
 
-async def test_nobody_waits_any_more_when_the_launcher_was_killed(sandbox, ready, eventually):
+async def test_no_call_waits_any_more_when_the_launcher_was_killed(sandbox, ready, eventually):
     os.kill(sandbox._launcher.pid, signal.SIGKILL)
     await eventually(lambda: not any(Path(f"/proc/{process}").exists() for process in ready))
 

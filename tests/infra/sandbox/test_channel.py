@@ -487,7 +487,7 @@ async def test_a_listener_that_a_worker_sends_is_served_until_the_job_ends(open_
     assert open_descriptors() == before
 
 
-async def test_a_listener_that_nobody_asked_for_is_closed(open_descriptors):
+async def test_a_listener_that_was_not_requested_is_closed(open_descriptors):
     from toolcrib.infra.channel import frame
     from toolcrib.infra.sandbox.attempt import Attempt
 

@@ -261,7 +261,7 @@ async def test_a_job_that_may_write_everywhere_still_cannot_change_what_is_fixed
     assert (tmp_path / "free").read_text() == "3\n"
 
 
-def test_a_workspace_that_nobody_may_write_to_refuses_a_tool_that_would(workspace):
+def test_an_unwritable_workspace_refuses_a_tool_that_would_write(workspace):
     workspace_policy = WorkspacePolicy(workspace=workspace, unwritable="it holds the settings")
     assert build_policy(("fs.read",), workspace_policy).write == ()
     with pytest.raises(ToolError, match="no tool may write to the workspace: it holds the settings") as caught:

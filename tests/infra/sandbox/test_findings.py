@@ -65,7 +65,7 @@ def test_what_is_not_known_passes_the_gate(tmp_path, policy):
     Sandbox(cache=tmp_path / "none.json").check(policy)
 
 
-def test_a_guarantee_that_nobody_can_give_is_refused_by_the_gate_at_once(tmp_path):
+def test_an_impossible_guarantee_is_refused_by_the_gate_at_once(tmp_path):
     with pytest.raises(ToolError, match="cannot guarantee weightlessness"):
         Sandbox(require=("env", "weightlessness"), cache=tmp_path / "none.json").check()
 

@@ -166,7 +166,7 @@ def execute(args, context):
     assert sorted(line["message"] for line in said[1:]) == list(range(8))
 
 
-async def test_a_handler_that_says_nothing_needs_nobody_to_hear_it(run):
+async def test_a_handler_that_says_nothing_needs_no_client(run):
     answer, said = await run("def execute(args, context): return context.clientId")
     assert (answer, said) == ({"value": "ann"}, [])
 

@@ -130,7 +130,7 @@ LACKS = {
 
 @pytest.mark.parametrize("user", USERS.values(), ids=USERS)
 @pytest.mark.parametrize(("answers", "missing", "impossible"), LACKS.values(), ids=LACKS)
-def test_what_is_reported_is_what_is_seen_whatever_the_kernel_lacks(user, answers, missing, impossible):
+def test_what_is_reported_is_what_is_seen_on_any_kernel(user, answers, missing, impossible):
     if user == 0 and os.geteuid() != 0:
         pytest.skip("only root is root")
     told = run_host(user, answers)
@@ -268,7 +268,7 @@ BROKEN = [
 
 
 @pytest.mark.parametrize("text", BROKEN, ids=range(len(BROKEN)))
-def test_a_broken_file_is_nobodys_findings(tmp_path, text):
+def test_a_broken_file_holds_no_findings(tmp_path, text):
     path = tmp_path / "probe.json"
     path.write_text(text.replace("OF", json.dumps(probe._circumstances())))
     path.chmod(0o600)

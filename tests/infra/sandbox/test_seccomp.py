@@ -137,7 +137,7 @@ def test_no_file_is_made_that_is_started_as_its_owner(machine, bit):
         ask(name, pair, with_arguments(**{f"at{mode}": 0o755 | bit, f"at{flags}": os.O_RDWR | os.O_TRUNC}), ALLOWED)
 
 
-def test_memory_that_nobody_owns_is_not_to_be_had(machine):
+def test_memory_that_is_shared_and_anonymous_is_refused(machine):
     program = seccomp.build(network=False, mounts=True, starts=True)
     ask = lambda flags: judge(program, MACHINES[machine], number_of((9, 222), machine), [0, 0, 0, flags])  # noqa: E731
     for shared in (0x21, 0x23, 0x8021, 0xFFFFFFFF_00000021):

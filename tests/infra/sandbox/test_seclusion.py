@@ -251,7 +251,7 @@ async def test_no_file_is_left_that_is_started_as_its_owner(attempt, confine, wo
 
 
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="the numbers of the calls are those of x86_64")
-async def test_an_opening_whose_mode_nobody_sees_is_not_there(attempt, confine):
+async def test_a_way_to_open_files_whose_mode_cannot_be_seen_is_disabled(attempt, confine):
     assert await attempt([call_of(437, -100, 0, 0, 24)], confine("fs.write")) == ["ENOSYS"]
 
 

@@ -70,7 +70,7 @@ def test_no_cut_lets_a_secret_out_in_any_spelling(spelling):
     ),
     places=st.lists(st.integers(0, 500), max_size=12),
 )
-def test_whatever_is_cut_wherever_nothing_but_the_secrets_is_missing(parts, places):
+def test_at_any_cut_nothing_but_the_secrets_is_missing(parts, places):
     masking, text = masking_of(SECRET, OTHER), "".join(parts)
     pieces = cut(text, places)
     told = "".join(shown(masking, pieces))

@@ -54,7 +54,7 @@ def test_every_usual_spelling_is_hidden(spelling):
 
 
 @pytest.mark.parametrize("name", ["", "a", "ab", "abc", "user", "someone-else"])
-def test_a_password_is_hidden_in_basic_credentials_whatever_name_stands_before_it(name):
+def test_a_password_is_hidden_in_basic_credentials_of_any_name(name):
     coded = base64.b64encode(f"{name}:{VALUE}".encode()).decode()
     shown = masking_of(VALUE).hide(f"Basic {coded}")
     assert MASK in shown

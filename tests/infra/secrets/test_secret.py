@@ -35,7 +35,7 @@ def test_only_asking_for_it_gives_the_text():
         lambda secret: logging.LogRecord("x", 20, "", 1, "%s %r", (secret, secret), None).getMessage(),
     ],
 )
-def test_it_is_masked_wherever_it_is_shown(show):
+def test_it_is_masked_in_every_form_that_shows_it(show):
     shown = show(Secret("KEY", VALUE))
     assert MASK in shown
     assert VALUE not in shown

@@ -242,7 +242,7 @@ class TestGenerations:
         assert (tmp_path / "secret").read_bytes() == b"0123456789abcdef"
         assert store.get("a/b") is None
 
-    def test_a_pipe_in_place_of_a_mark_does_not_hold_anybody_up(self, store, tmp_path):
+    def test_a_pipe_in_place_of_a_mark_does_not_block(self, store, tmp_path):
         (tmp_path / ".generations").mkdir()
         os.mkfifo(tmp_path / ".generations" / "a")
         within(10, lambda: store.generation("a"))

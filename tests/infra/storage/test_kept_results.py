@@ -69,7 +69,7 @@ async def test_a_large_partial_value_is_kept_aside_too(crib_of):
     assert result.meta["kept"]["bytes"] == 5_000
 
 
-async def test_nobody_else_can_read_what_was_kept(crib_of):
+async def test_other_users_cannot_read_what_was_kept(crib_of):
     crib = crib_of(numbers, calls={"result_bytes": 100})
     result = await crib.call(Call(name="numbers", arguments={"n": 100}, caller="ann"))
     handle = result.meta["kept"]["handle"]

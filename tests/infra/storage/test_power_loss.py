@@ -264,7 +264,7 @@ STEPS = st.one_of(
 
 @given(st.lists(STEPS, max_size=5))
 @settings(max_examples=10)
-def test_whatever_is_done_is_done_or_not_when_the_power_fails(tmp_path_factory, steps):
+def test_every_operation_is_done_or_not_when_the_power_fails(tmp_path_factory, steps):
     check(tmp_path_factory.mktemp("power"), steps)
 
 
@@ -272,7 +272,7 @@ def test_whatever_is_done_is_done_or_not_when_the_power_fails(tmp_path_factory, 
 @pytest.mark.timeout(1800)
 @given(st.lists(STEPS, max_size=12))
 @settings(max_examples=size(300))
-def test_whatever_long_story_is_told_the_power_may_fail(tmp_path_factory, steps):
+def test_the_power_may_fail_at_any_moment_of_a_long_story(tmp_path_factory, steps):
     check(tmp_path_factory.mktemp("power"), steps)
 
 

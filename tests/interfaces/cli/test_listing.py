@@ -187,7 +187,7 @@ def test_no_secret_of_a_config_is_shown(said):
         "postgres://user:pass@host/db",
     ],
 )
-def test_what_is_known_to_be_a_secret_is_hidden_wherever_it_stands(text):
+def test_what_is_known_to_be_a_secret_is_hidden_at_any_depth(text):
     for config in ({"note": text}, {"a": [{"b": f"see {text}"}]}):
         shown = json.dumps(hide_secrets(config))
         assert HIDDEN in shown

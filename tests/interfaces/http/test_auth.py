@@ -70,7 +70,7 @@ async def test_every_door_asks_for_its_own_scope_and_no_other(closed):
             assert refused == (scope != needed), (method, path, scope, reply.status)
 
 
-async def test_what_is_not_there_is_told_to_nobody_without_a_token(closed):
+async def test_without_a_token_a_missing_path_is_not_told_from_others(closed):
     assert (await closed.client.get("/nowhere")).status == 401
     assert (await closed.client.ask("TRACE", "/tools")).status == 401
     text = closed.crib.tokens.create("reader", ["read"])[1]

@@ -138,7 +138,7 @@ async def test_a_large_value_is_read_in_pieces_by_its_caller_alone(make_world):
     assert (await world.client.get(f"/crib/results/{kept['handle']}", headers=stranger)).status == 404
 
 
-async def test_a_handle_that_nobody_was_given_is_not_found(world):
+async def test_a_handle_that_was_never_given_out_is_not_found(world):
     for path in ["x", "%2e%2e", "..%2f..%2fetc%2fpasswd", "0" * 48, "%00"]:
         assert (await world.client.get(f"/crib/results/{path}")).status == 404
 

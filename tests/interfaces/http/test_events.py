@@ -262,7 +262,7 @@ async def test_so_many_listen_at_once_and_who_leaves_makes_room(post, monkeypatc
     assert (await second.event())["data"]["step"] == "filed"
 
 
-async def test_who_never_reads_is_left_and_nobody_else_notices(posts):
+async def test_a_client_that_never_reads_is_dropped_without_disturbing_others(posts):
     post = await posts(server={"body_seconds": 1})
     claim = post.claim()
     deaf, hearing = await post.listen(room=4_096), await post.listen()

@@ -109,7 +109,7 @@ async def test_arguments_that_are_nested_too_deep_are_refused_however_open_the_s
     assert "nested deeper than 64 levels" in reply.json["detail"]
 
 
-async def test_equal_keys_are_refused_wherever_they_stand_and_marks_in_texts_are_not_taken_for_keys(filled):
+async def test_equal_keys_are_refused_at_any_depth_and_marks_in_texts_are_not_taken_for_keys(filled):
     await filled.with_tool("open", argSchema={"type": "object"})
     for raw in (
         b'{"args": {"x": {"a": 1, "a": 1}}}',

@@ -348,7 +348,7 @@ async def test_a_call_is_stopped_when_the_server_stops_it(make_world):
     assert ended == ["stopped"]
 
 
-async def test_nobody_watches_a_client_any_longer_than_its_call_takes(make_world):
+async def test_a_client_is_watched_only_as_long_as_its_call_takes(make_world):
     @tool
     async def wait_a_moment() -> str:
         """Wait."""

@@ -194,7 +194,7 @@ async def test_a_palette_finds_a_slug_invokes_it_and_switches_it(make_world):
 
 
 @pytest.mark.spec("S1-04")
-async def test_a_slug_that_nobody_has_is_an_empty_list_and_calls_nothing(world):
+async def test_an_unknown_slug_is_an_empty_list_and_calls_nothing(world):
     await world.with_bundle()
     await world.with_tool("weather")
     assert (await world.client.get("/tools/search?q=zzqqxx")).json == {"tools": [], "nextPageToken": None}

@@ -373,7 +373,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("answers", HOSTILE.values(), ids=HOSTILE)
-async def test_an_issuer_whose_keys_cannot_be_had_lets_nobody_in(served, issuer, answers):
+async def test_an_issuer_whose_keys_cannot_be_fetched_admits_no_token(served, issuer, answers):
     documents = {
         "PRIVATE": {"issuer": issuer.url, "jwks_uri": "http://127.0.0.1:9/keys"},
         "PLAIN": {"issuer": issuer.url, "jwks_uri": "http://keys.example/keys"},

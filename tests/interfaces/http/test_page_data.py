@@ -32,7 +32,7 @@ async def test_the_loopback_address_alone_neither_makes_nor_revokes_tokens(world
     assert [one.name for one in world.crib.tokens.list()] == ["ci"]
 
 
-async def test_nobody_hands_out_a_scope_that_they_lack(world):
+async def test_a_token_cannot_give_a_scope_that_it_lacks(world):
     manager = bearer(world, "manage", "read")
     refused = await world.client.post(
         "/ui/access/tokens", {"name": "x", "scopes": ["read", "approve"]}, headers=manager

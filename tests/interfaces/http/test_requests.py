@@ -224,7 +224,7 @@ async def test_what_is_too_large_is_refused_before_it_is_read(make_world, tmp_pa
 @pytest.mark.parametrize(
     "request_id", ["req_20240115_009", "..%2F..%2Fetc%2Fpasswd", "x" * 10_000, "%00", "*", "%ED%9F%BF", "a%0d%0ab: c"]
 )
-async def test_an_unknown_id_is_404_whatever_is_asked_of_it(world, request_id):
+async def test_an_unknown_id_is_404_for_every_operation(world, request_id):
     place = f"/requests/{request_id}"
     replies = [await world.client.get(place + act) for act in ("", "/history", "/events")]
     replies += [await world.client.post(place + act, {}) for act in ("/cancel", "/retry")]

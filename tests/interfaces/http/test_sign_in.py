@@ -41,7 +41,7 @@ async def test_a_sign_in_names_either_a_code_or_a_token(guarded, body):
     assert (await client.post("/ui/session", body)).status == 400
 
 
-async def test_a_wrong_code_signs_nobody_in(guarded):
+async def test_a_wrong_code_does_not_sign_in(guarded):
     client = guarded.client
     refused = await client.post("/ui/session", {"code": "AAAA"})
     assert refused.status in {401, 403}

@@ -304,7 +304,7 @@ class TestForged:
         monkeypatch.setattr("toolcrib.features.folders.registry.MAX_REGISTRY_BYTES", 100)
         self.refused(load_registry(built.root), "more than 100 bytes")
 
-    def test_definitions_come_from_the_folder_whatever_the_registry_says(self, built):
+    def test_definitions_come_from_the_folder_and_not_from_the_registry(self, built):
         document = built.document()
         entry = document["tools"]["a_b"]
         entry.update(description="FORGED", requiresConfirmation=True, parameters={}, summary="FORGED", idempotent=False)

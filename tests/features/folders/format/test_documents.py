@@ -76,7 +76,7 @@ def test_more_than_four_lines_are_advised_against(lines, told, warnings_of):
         (b"x" * 300_000, ":1: has 300000 bytes, the limit is 256000; make it smaller"),
     ],
 )
-def test_texts_that_nobody_could_read_are_refused_with_their_line(name, data, told, faults):
+def test_unreadable_texts_are_refused_with_their_line(name, data, told, faults):
     file = {"summary": "doc_summary.md", "doc": "doc.md"}[name]
     assert faults(**{name: data}) == [f"{file}{told}"]
 

@@ -127,7 +127,7 @@ FORMATS = "email, date-time, uri, uuid, ipv4, ipv6"
         (lambda entry: {"$defs": {"unused": entry}}, "$defs.unused"),
     ],
 )
-def test_a_format_outside_the_list_is_refused_wherever_it_stands(written, change, at, faults, with_parameters):
+def test_a_format_outside_the_list_is_refused_at_any_depth(written, change, at, faults, with_parameters):
     schema = with_parameters(**change({"format": written}))
     (told,) = faults(schema=schema)
     place, _, text = told.partition(": ")
@@ -302,7 +302,7 @@ def test_a_default_that_its_own_schema_refuses_fails_the_build_and_not_every_cal
     assert '"default": ' in json.dumps(changed, indent=2).split("\n")[int(place.split(":")[1]) - 1]
 
 
-def test_a_default_is_judged_wherever_it_stands_and_one_that_fits_is_fine(read, faults, with_parameters):
+def test_a_default_is_checked_at_any_depth_and_one_that_fits_is_fine(read, faults, with_parameters):
     inner = {"type": "object", "properties": {"deep": {"type": "integer", "description": "A", "default": 1}}}
     change = with_property({"type": "array", "items": {"description": "A", **inner}, "default": []})
     assert read(schema=with_parameters(**change)).problems == ()

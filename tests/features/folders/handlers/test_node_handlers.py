@@ -106,7 +106,7 @@ async def test_what_cannot_be_sent_is_refused_inside_the_handler(folders, messag
     assert await folders.data(folders.tool("sender", code)) == words
 
 
-async def test_messages_arrive_in_their_order_also_if_nobody_waits_for_them(folders):
+async def test_messages_arrive_in_order_also_if_the_handler_does_not_await_them(folders):
     heard = []
 
     async def send(message):
@@ -249,7 +249,7 @@ async def test_what_else_is_in_the_folder_is_found_beside_the_handler(folders):
     assert await folders.data(folders.tool("greeter", code, files=files)) == "Hello Ann"
 
 
-async def test_the_bytes_that_were_loaded_run_whatever_becomes_of_the_files(folders):
+async def test_the_bytes_that_were_loaded_run_even_if_the_files_change(folders):
     tool = folders.tool("stable", "export const execute = () => ({ ok: true, data: 'checked' });")
     (folders.root / "stable" / "handler.js").write_text("export const execute = () => ({ ok: true, data: 'changed' });")
     assert await folders.data(tool) == "checked"

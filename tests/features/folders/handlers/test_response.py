@@ -203,7 +203,7 @@ def test_a_failure_of_a_type_that_is_none_is_told_which_there_are(kind, shown):
     ],
 )
 @pytest.mark.parametrize("ok", [True, False])
-def test_intents_that_are_none_are_an_invalid_response_whatever_else_it_says(intents, reason, ok):
+def test_intents_that_are_none_make_the_whole_response_invalid(intents, reason, ok):
     assert invalid({**failing(), "ok": ok, "data": 1, "intents": intents}) == reason
 
 
@@ -281,7 +281,7 @@ def test_anything_else_that_was_thrown_is_told_by_its_name_and_the_log_has_the_r
 
 
 @pytest.mark.parametrize("described", [{}, {"name": "x" * 100_000}, {"name": None, "toolError": "CONFLICT"}])
-def test_whatever_describes_what_was_thrown_the_error_is_short(described):
+def test_the_error_is_short_for_any_description_of_what_was_thrown(described):
     error = thrown(TOOL, described)
     assert error.kind is Kind.INTERNAL
     assert len(error.message) < 200

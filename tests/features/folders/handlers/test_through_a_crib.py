@@ -88,7 +88,9 @@ def execute(args, context):
 
 @pytest.mark.spec("S2-37")
 @pytest.mark.parametrize("language", AUDIT)
-async def test_an_audit_entry_names_the_tool_and_the_client_whatever_the_handler_says(crib, handler_of, language):
+async def test_an_audit_entry_names_the_tool_and_the_client_even_if_the_handler_names_others(
+    crib, handler_of, language
+):
     tools = crib(handler_of(language, AUDIT[language], version="2.1.0"))
     result = await tools.call(Call(name="sample", arguments={}, caller="client-7"))
     assert result.error is None

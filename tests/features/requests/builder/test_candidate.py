@@ -70,7 +70,7 @@ class TestWhatIsRead:
             "data/words.txt": b"\x00\xff",
         }
 
-    def test_one_file_is_a_package_whatever_it_is_called(self, tmp_path):
+    def test_one_file_is_a_package_under_any_name(self, tmp_path):
         (tmp_path / "mine.py").write_text("def shout(text):\n    return {'loud': text}\n")
 
         candidate = read_candidate(tmp_path / "mine.py", REQUEST)
@@ -96,7 +96,7 @@ class TestWhatIsRead:
 
 class TestWhatIsRefused:
     @pytest.mark.parametrize("target", ["/etc/hostname", "helper.py", "../request.yaml", "nowhere"])
-    def test_a_link_is_not_followed_wherever_it_leads(self, package, target):
+    def test_a_link_is_not_followed_to_any_target(self, package, target):
         (package.parent / "request.yaml").write_text("secret")
         (package / "link.py").symlink_to(target)
 
@@ -269,7 +269,7 @@ class TestWhatIsRefused:
 
     @settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(path=st.lists(st.text(min_size=1, max_size=8), min_size=1, max_size=3), content=st.binary(max_size=50))
-    def test_whatever_lies_there_is_taken_or_refused(self, tmp_path_factory, path, content):
+    def test_any_content_of_the_folder_is_taken_or_refused(self, tmp_path_factory, path, content):
         folder = tmp_path_factory.mktemp("package")
         try:
             place = folder.joinpath(*(part.replace("/", "").replace("\0", "") or "x" for part in path))

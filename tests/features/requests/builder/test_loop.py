@@ -225,7 +225,7 @@ async def test_a_malformed_request_fails_with_its_reason_and_the_next_one_is_bui
 
 
 @pytest.mark.spec("S0-36")
-async def test_what_the_gate_refuses_each_time_fails_with_its_words_and_is_announced_to_nobody(shop, writer):
+async def test_what_the_gate_refuses_each_time_fails_with_its_words_and_is_not_announced(shop, writer):
     filed = shop.file("word_counter", experiment_blocked="exp_words")
     maker = writer("# wrong: no function\n", "# wrong: no outputs\n")
     over = await shop.builder(maker).build_one()
@@ -266,7 +266,7 @@ async def test_the_real_gate_refuses_a_tool_that_says_the_same_to_everything(sho
     assert shop.steps(filed.id).count("making") == 1
 
 
-async def test_nobody_writes_what_nothing_could_prove(shop, writer):
+async def test_an_untestable_request_is_not_written(shop, writer):
     shop.file("web_reader", capabilities=["net.http"])
     maker = writer(shop.code("web_reader"))
     bench = replace(shop.bench, capabilities=frozenset({"net.*"}))
@@ -275,7 +275,7 @@ async def test_nobody_writes_what_nothing_could_prove(shop, writer):
     assert maker.tasks == []
 
 
-async def test_a_request_that_asks_for_more_than_the_operator_allows_fails_before_anybody_writes_it(shop, writer):
+async def test_a_request_that_asks_for_more_than_the_operator_allows_fails_before_it_is_written(shop, writer):
     filed = shop.file("web_reader", capabilities=["net.http"])
     maker = writer(shop.code("web_reader"))
     over = await shop.builder(maker).build_one()
@@ -594,7 +594,7 @@ async def test_a_maker_that_writes_too_much_fails_with_the_setting_and_the_next_
     assert (await shop.builder(writer(shop.code())).build_one()).status is Status.READY
 
 
-async def test_what_a_maker_left_behind_is_removed_whatever_it_is(shop):
+async def test_everything_that_a_maker_left_behind_is_removed(shop):
     class Messy(Raising):
         async def make(self, maker_task):
             closed = maker_task.folder / "closed" / "deep"
@@ -688,7 +688,7 @@ async def test_a_queue_that_is_lost_in_the_very_moment_is_told_again(shop, write
     assert (await shop.builder(writer("# wrong: all of it\n"), queue=queue).build_one()).status is Status.FAILED
 
 
-async def test_what_nobody_could_be_told_of_in_time_is_announced_by_the_next_builder(shop, writer):
+async def test_what_was_not_announced_in_time_is_announced_by_the_next_builder(shop, writer):
     queue = Away(shop.queue)
 
     def publish_and_cut(candidate, request, allowance):

@@ -259,7 +259,7 @@ class TestWhatIsThereAlready:
         assert [path.name for path in tools.iterdir()] == ["text_shouter"]
         assert place.is_symlink() is (kind == "link")
 
-    def test_an_empty_folder_is_in_nobodys_way(self, package, tools):
+    def test_an_empty_folder_is_no_obstacle(self, package, tools):
         (tools / "text_shouter").mkdir()
 
         put(package, tools)

@@ -105,7 +105,7 @@ def test_the_request_and_its_requirements_are_handed_over_word_for_word(folder, 
         assert f"> - {line}\n" in brief
 
 
-def test_nobody_else_can_look_into_it(folder, wish):
+def test_other_users_cannot_look_into_it(folder, wish):
     folder.mkdir(parents=True)
     folder.chmod(0o755)
     lay_out(folder, wish)

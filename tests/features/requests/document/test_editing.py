@@ -82,7 +82,7 @@ def test_another_field_is_added_behind_those_that_come_before_it(before, after):
 @pytest.mark.parametrize(
     "value", ["", "a: b", "yes", "1", "null", "a\nb", "é😀", "#", "a # b", '"', "\\", "\u2028", "\ufeff", "\x07", " a "]
 )
-def test_whatever_the_value_it_arrives(value):
+def test_any_value_arrives(value):
     for text in ("tool_request:\n  id: x\n", "tool_request:\n  description: x\n", '{"tool_request": {"id": "x"}}'):
         assert read_yaml(set_field(text, "description", value)).value["tool_request"]["description"] == value
 

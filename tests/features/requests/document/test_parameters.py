@@ -99,7 +99,7 @@ class TestInputs:
         assert problems(of_input(name=name))[0].startswith("inputs[0].name: ")
 
     @pytest.mark.parametrize("name", ["a", "A", "_a", "match", "type", "self", "a" * 64, "__a__"])
-    def test_whatever_python_takes_is_fine(self, warnings, of_input, name):
+    def test_what_python_accepts_is_fine(self, warnings, of_input, name):
         assert warnings(of_input(name=name)) == []
 
     @pytest.mark.spec("S0-16")

@@ -20,7 +20,7 @@ def left(value):
     return Tried(sample=SAMPLE, result=Result(value=value, error=ToolError(Kind.PERMANENT, "the network failed")))
 
 
-def test_no_value_and_an_empty_object_are_lost_whatever_the_answers_show():
+def test_no_value_and_an_empty_object_count_as_lost_for_all_answers():
     achievement = achieved({"loud": "AHOY"}, "[]")
     assert achievement.is_lost(left(None))
     assert achievement.is_lost(left({}))

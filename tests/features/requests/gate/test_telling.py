@@ -41,7 +41,7 @@ def test_a_name_that_only_examples_show_is_told_once_too(prove, few):
 
 
 @pytest.mark.parametrize("examples", [None, EXAMPLES])
-def test_one_line_that_raises_is_told_once_whatever_it_says(examples, prove, few):
+def test_one_line_that_raises_is_told_once_even_with_changing_texts(examples, prove, few):
     code = CODE.replace("    return", "    {}[f'key {loudly}']\n    return")
     [text] = texts(prove(code, few(examples=examples)))
     first = "True" if examples else "False"

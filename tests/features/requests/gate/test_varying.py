@@ -72,7 +72,7 @@ def test_a_tool_without_inputs_has_one_answer_and_no_remark(prove, wish):
     assert ONE_ANSWER not in judgement.checks
 
 
-def test_what_says_nothing_about_the_answer_is_not_provable_and_nobody_writes_it(prove, wish):
+def test_what_says_nothing_about_the_answer_is_not_provable_and_is_not_written(prove, wish):
     request = wish(name="quantum_banana", inputs=[], outputs=None, example_usage=None)
     stub = "def quantum_banana(): pass"
     text = (

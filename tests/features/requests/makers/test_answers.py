@@ -129,7 +129,7 @@ code = st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="
 
 
 @given(code)
-def test_whatever_stands_in_a_fence_of_ours_is_read_back(text):
+def test_any_text_in_a_fence_of_ours_is_read_back(text):
     text = text.rstrip()
     assert read_files(fence("python", f"# file: {ENTRY}\n{text}"), entry=ENTRY) == {ENTRY: f"{text}\n".encode()}
 

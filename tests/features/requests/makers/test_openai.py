@@ -306,7 +306,7 @@ async def test_an_answer_that_cannot_be_used_is_a_complaint_and_leaves_the_packa
         (200, mistake(f"{'x' * 990}{KEY}")),
     ],
 )
-async def test_the_key_is_told_to_nobody(office, maker_of, endpoint, caplog, status, body):
+async def test_the_key_is_never_told(office, maker_of, endpoint, caplog, status, body):
     caplog.set_level(0)
     endpoint.answer(body, status=status)
     error = await refused(maker_of(), office.task())

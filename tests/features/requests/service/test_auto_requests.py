@@ -85,14 +85,14 @@ def test_inputs_are_guessed_from_the_types_of_arguments_and_hold_none_of_their_v
     | st.lists(st.integers())
     | st.dictionaries(st.text(max_size=70), st.none() | st.booleans() | st.integers() | st.text() | st.floats()),
 )
-def test_whatever_is_called_the_request_is_a_readable_request_or_none(name, arguments):
+def test_a_call_of_any_name_files_a_readable_request_or_none(name, arguments):
     fields = fields_from_call(name, arguments)
     if fields is not None:
         assert read_request(write_request(fields), numbered=False).name == fields["name"]
 
 
 @given(st.text(max_size=300) | st.from_regex(r"[A-Za-z0-9 _-]{1,120}[?!.]?", fullmatch=True))
-def test_whatever_is_searched_for_the_request_is_a_readable_request_or_none(text):
+def test_a_search_for_any_text_files_a_readable_request_or_none(text):
     fields = fields_from_search(text)
     if fields is not None:
         assert read_request(write_request(fields), numbered=False).name == fields["name"]
@@ -161,7 +161,7 @@ async def test_a_call_of_a_tool_that_is_there_files_nothing(yards):
     assert yard.queue.requests() == []
 
 
-def test_a_name_that_was_asked_for_is_not_asked_for_again_whatever_became_of_it(yard):
+def test_a_name_that_was_requested_is_not_requested_again_in_any_state(yard):
     first = AutoRequests(yard.requests).of_call("word_counter", {"text": "x"})
     yard.queue.fail(yard.claim(), "nobody can build that")
     assert AutoRequests(yard.requests).of_call("word_counter", {}) == first
@@ -169,7 +169,7 @@ def test_a_name_that_was_asked_for_is_not_asked_for_again_whatever_became_of_it(
     assert len(yard.queue.requests()) == 1
 
 
-def test_a_request_of_somebody_who_knew_better_is_the_one_that_counts(yard):
+def test_an_open_request_of_the_same_name_is_used_instead_of_an_automatic_one(yard):
     filed = yard.requests.new(yard.fields()).filed
     assert AutoRequests(yard.requests).of_call("word_counter", {}) == filed.id
 

@@ -67,7 +67,7 @@ async def test_a_missing_tool_is_asked_for_and_comes_when_it_is_there(yard, tmp_
     await until_no_thread_waits()
 
 
-async def test_a_builder_in_the_same_process_builds_what_somebody_waits_for(yard, tmp_path):
+async def test_a_builder_in_the_same_process_builds_what_a_caller_waits_for(yard, tmp_path):
     async with asyncio.timeout(60):
         obtaining = asyncio.create_task(yard.crib.obtain("word_counter", yard.fields()))
         await until_asked(yard)
@@ -116,7 +116,7 @@ async def test_what_is_wrong_with_a_file_is_told_with_its_name(yard, tmp_path):
     assert yard.queue.requests() == []
 
 
-async def test_without_a_request_nobody_guesses_what_a_name_may_mean(yard):
+async def test_without_a_request_the_meaning_of_a_name_is_not_guessed(yard):
     error = await refused(yard.crib.obtain("word_counter"))
     assert error.kind is Kind.NOT_FOUND
     assert "give the request" in error.message
@@ -222,7 +222,7 @@ async def test_a_tool_that_is_switched_off_is_not_built_again(yards):
     assert yard.requests.list() == []
 
 
-async def test_a_tool_that_somebody_else_asked_for_otherwise_is_the_tool_of_that_name(yard):
+async def test_a_tool_that_another_caller_requested_differently_is_the_tool_of_that_name(yard):
     yard.requests.new(yard.fields(description="Another wish for the same name"))
     async with asyncio.timeout(20):
         obtaining = asyncio.create_task(yard.crib.obtain("word_counter", yard.fields()))

@@ -105,7 +105,7 @@ def test_a_request_without_an_id_is_not_submitted_and_one_that_is_too_large_is_n
 
 
 @pytest.mark.parametrize("request_id", ["", "req_20240115_001", "../../etc/passwd", "x" * 10_000, "\ud800", "*"])
-def test_an_unknown_id_is_told_with_the_cure_whatever_is_asked_of_it(yard, request_id):
+def test_an_unknown_id_is_told_with_the_cure_by_every_operation(yard, request_id):
     requests = yard.requests
     allow = lambda one: requests.allow(one, Allowance())  # noqa: E731 - one of several acts
     for act in (requests.show, requests.history, requests.cancel, requests.retry, requests.package, allow):
@@ -227,7 +227,7 @@ async def test_what_the_gate_refuses_is_told_in_full_and_the_request_waits_on(ya
     assert not (yard.tools / "word_counter").exists()
 
 
-async def test_a_refused_delivery_leaves_what_nobody_held_to_the_builder(yard, tmp_path):
+async def test_a_refused_delivery_leaves_an_unheld_request_to_the_builder(yard, tmp_path):
     filed = yard.requests.new(yard.fields()).filed
     error = await refused(yard.requests.deliver(filed.id, tmp_path / "nothing.py"))
     assert error.kind is Kind.VALIDATION

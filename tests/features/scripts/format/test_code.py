@@ -239,7 +239,7 @@ class TestTheSignature:
             (f"{SINK}{SINK.replace('Sink', 'Other')}", "1: which class is the sink? found Sink, Other; begin the names of the others with '_'"),
         ],
     )  # fmt: skip
-    def test_that_nobody_could_call_is_refused(self, text, message, problems):
+    def test_that_cannot_be_called_is_refused(self, text, message, problems):
         assert problems("ops/do-it.py", HEAD + text)[0].startswith(message)
 
     def test_one_that_unfolds_without_end_is_refused(self, problems):
@@ -266,7 +266,7 @@ class TestSinks:
 
 class TestLibraries:
     @pytest.mark.spec("S3-60")
-    def test_are_loaded_and_listed_whatever_they_hold(self, load):
+    def test_are_loaded_and_listed_with_any_content(self, load):
         text = HEAD.replace('"python"\n', '"library"\n').replace('"python_runtime"', "None") + "def main(*a): ...\n"
         (tool,) = load("ops/do-it.py", text)
         assert (tool.kind, tool.run.executor) == ("library", None)

@@ -40,7 +40,7 @@ def test_another_file_is_skipped(name):
 
 
 @pytest.mark.spec("S3-01")
-def test_a_tool_in_a_language_that_nobody_reads_is_reported(problems):
+def test_a_tool_in_an_unknown_language_is_reported(problems):
     assert problems("ops/do-it.rb", f"#!/usr/bin/ruby\n{RUBY}") == [
         (
             "2: metadata is not read from .rb files, so this one is skipped; "

@@ -300,7 +300,7 @@ class TestTheExecutor:
     def test_decides_the_kind(self, executor, kind, describe):
         assert describe(executor_id=executor).kind == kind
 
-    def test_a_runtime_stays_one_whatever_executes_it(self, describe):
+    def test_a_runtime_stays_one_with_any_executor(self, describe):
         assert describe(tool_type="runtime", executor_id="subprocess").kind == "runtime"
         assert describe(tool_type="library", executor_id="subprocess").kind == "library"
 

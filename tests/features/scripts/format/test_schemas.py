@@ -166,7 +166,7 @@ class TestParameters:
             ("outputs:\n  x:\n    type: string\n    enum: []", "12: outputs.x.enum"),
         ],
     )
-    def test_a_choice_of_nothing_is_refused_wherever_it_stands(self, written, place, faults):
+    def test_an_empty_choice_is_refused_at_any_depth(self, written, place, faults):
         assert faults(written, outputs=None) == [
             f"{place}: must be a list of at least one value; write the values or remove it"
         ]

@@ -33,7 +33,7 @@ async def test_calls_beyond_the_queue_are_refused_while_those_in_it_are_served_i
     assert "toolcrib_calls_queued 0" in text
 
 
-async def test_nobody_stands_in_the_queue_for_longer_than_is_useful():
+async def test_no_call_waits_in_the_queue_for_longer_than_is_useful():
     admission = Admission(1, 5, max_wait=0.05)
     async with admission:
         with pytest.raises(ToolError) as refused:

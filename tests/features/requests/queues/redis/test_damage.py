@@ -26,7 +26,7 @@ def file(queue, spelled):
 
 
 class TestAKeyOfAnotherKind:
-    def test_it_keeps_nobody_from_the_requests_beside_it(self, queue, client, file):
+    def test_the_requests_beside_it_are_not_affected(self, queue, client, file):
         for number, request_id in enumerate((FIRST, SECOND, THIRD)):
             file(request_id, name=f"tool_{number}")
         queue.claim("o", 60)

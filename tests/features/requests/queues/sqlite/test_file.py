@@ -53,7 +53,7 @@ def test_a_change_is_on_disk_when_its_method_returns(queue, a_request):
     assert writer.execute("PRAGMA journal_mode").fetchone()[0] == "wal"
 
 
-def test_what_happened_before_one_first_looked_wakes_nobody(queue, open_one, a_request):
+def test_what_happened_before_the_first_look_wakes_no_waiter(queue, open_one, a_request):
     open_one().file(a_request())
     queue.requests()
     assert not queue.wait(0)
