@@ -83,7 +83,7 @@ def judge_clients(target: Target) -> list[str]:
             found = check(client, answer, target.names)
             if answer.get("version", "") != version:
                 found.append(f"{client}: speaks {answer.get('version')}, not {version}")
-        except Exception as problem:  # noqa: BLE001 - whatever a client raises is a finding, and the next one is judged too
+        except Exception as problem:  # noqa: BLE001 - any exception of a client is a finding, and the next one is judged too
             found = [f"{client}: {problem!r:.2000}"]
         print(f"{client}: {'; '.join(found) or 'the same result from every format'}")
         wrong += found

@@ -30,7 +30,7 @@ SECONDS = 60
 REDIRECT = "http://127.0.0.1:1/callback"
 UNAUTHORIZED, FORBIDDEN, FINE = 401, 403, 200
 FILE = 'def add(first: int, second: int) -> int:\n    """Add."""\n    return first + second\n'
-# The server trusts nobody on loopback, as one behind a proxy does: the header says that the request came from elsewhere.
+# The server trusts no client on loopback, as one behind a proxy does: the header says that the request came from elsewhere.
 ELSEWHERE = {"X-Forwarded-For": "203.0.113.1"}
 
 
@@ -148,7 +148,7 @@ async def fetch_token(http: httpx2.AsyncClient, issuer: str, storage: Storage, s
 
 
 def free_port() -> int:
-    """A port that nobody listens on."""
+    """A port without a listener."""
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
         return int(held.getsockname()[1])

@@ -32,7 +32,7 @@ hypothesis.settings.register_profile(
 
 
 def pytest_configure() -> None:
-    """Make every run start the same, whatever started it."""
+    """Make every run start in the same state."""
     hypothesis.settings.load_profile("suite")
     # A shell ignores SIGINT in what it starts in the background, and children would inherit that.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

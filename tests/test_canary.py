@@ -33,7 +33,7 @@ ARGUMENTS = {"city": "Oslo"}
 
 
 def coded_in(raw):
-    """The letters of base64 that the bytes alone decide, whatever stands before and after them."""
+    """The letters of base64 that the bytes alone decide, independent of their neighbours."""
     for offset in range(3):
         first, last = -(-offset * 8 // 6), (offset + len(raw)) * 8 // 6
         for code in (base64.b64encode, base64.urlsafe_b64encode):
@@ -64,7 +64,7 @@ def hits(data):
 
 
 class Echo(http.server.BaseHTTPRequestHandler):
-    """Repeats whatever it is sent, in every way it can think of."""
+    """Repeats everything that it is sent, in many ways."""
 
     protocol_version = "HTTP/1.1"
 

@@ -1,4 +1,4 @@
-"""A server that says whatever a test wants it to, byte for byte."""
+"""A server that says what a test wants it to, byte for byte."""
 
 from __future__ import annotations
 

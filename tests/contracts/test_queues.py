@@ -1405,7 +1405,7 @@ class QueueMachine(RuleBasedStateMachine):
 
 class TestModel:
     def test_the_queue_follows_its_rules_for_any_order_of_operations(self, new_storage):
-        # Without shrinking: whoever breaks a rule sees it at once, and the long run finds the shortest way to it.
+        # Without shrinking: a broken rule is seen at once, and the long run finds the shortest way to it.
         check_against_model(new_storage, examples=20, steps=25, phases=[Phase.generate])
 
     @pytest.mark.soak

@@ -74,7 +74,7 @@ class TestDocuments:
     def test_a_key_that_is_taken_is_not_given_away(self, store):
         assert store.create("a/b", b"first")
         assert not store.create("a/b", b"second")
-        # Not even to somebody who brings the same.
+        # Not even for the same content.
         assert not store.create("a/b", b"first")
         assert store.get("a/b") == b"first"
 

@@ -240,7 +240,7 @@ def test_a_document_without_slots_stays_as_it_is(document):
 
 @given(TRICKY, TRICKY, TRICKY)
 def test_no_value_is_ever_expanded_again(before, between, value):
-    """What is written equals the pieces put together, whatever the values look like."""
+    """What is written equals the pieces put together, for all values."""
     text = read_braces(f"{before}{{a}}{between}${{A}}")
     pieces = text.pieces if isinstance(text, Text) else (text,)
     asked = []

@@ -234,7 +234,7 @@ async def test_a_client_that_does_not_let_go_holds_up_no_one_else_and_how_it_end
 
 
 async def test_a_connection_may_be_closed_from_another_thread():
-    # In this mode the loop refuses whatever another thread does to it without waking it.
+    # In this mode the loop refuses everything that another thread does to it without waking it.
     asyncio.get_running_loop().set_debug(True)
     client = Client()
     session = Session(id="s", send=client.receive)

@@ -1,4 +1,4 @@
-"""One catalogue over many sources: any spelling finds the tool that is meant, and nobody else's."""
+"""One catalogue over many sources: any spelling finds the tool that is meant, and no other."""
 
 import sys
 import threading

@@ -975,7 +975,7 @@ async def test_a_tool_cannot_write_a_call_down_that_never_was(crib_of):
 
 
 async def test_a_tool_that_outlives_a_cancellation_of_its_own_goes_on_as_if_awaited(crib_of):
-    """The first step is taken by hand; whatever is thrown in later must reach the tool at the right place."""
+    """The first step is taken by hand; an exception that is thrown in later must reach the tool at the right place."""
     seen = []
 
     @tool

@@ -323,7 +323,7 @@ async def test_a_call_without_a_place_leaves_its_confirmation_unused(crib_of):
 async def test_a_session_that_is_closed_still_calls_because_tools_decide_that_themselves(crib_of):
     @tool
     def bids_farewell(context: Context) -> bool:
-        """Look whether anybody is still there."""
+        """Look whether the client is still connected."""
         return context.session.is_active
 
     session = Session(id="s")

@@ -1,4 +1,4 @@
-"""`crib secret`: a secret goes in by a way that nobody sees, and never comes out."""
+"""`crib secret`: a secret is read unseen, and never shown."""
 
 import io
 import json

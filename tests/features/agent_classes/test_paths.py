@@ -83,7 +83,7 @@ with document_imports():
             print(name, module.mine)
         except ModuleNotFoundError:
             print(name, "absent")
-    # The other name is nobody's, and is offered.
+    # No project has the other name, and it is offered.
     from tool.bases import BaseTool
 assert "core" in sys.modules and "tool" not in sys.modules
 import core as after

@@ -299,7 +299,7 @@ class Bench:
 
         @tool(modes=["text"])
         def table() -> dict:
-            """A table, which nobody can listen to."""
+            """A table, which cannot be read aloud."""
             return {"rows": [1, 2]}
 
         @tool(name="größe_messen")

@@ -1,4 +1,4 @@
-"""Whatever a model writes: each of its calls is answered in words, and the others still run."""
+"""Each call of a hostile reply of a model is answered in words, and the others still run."""
 
 import json
 

@@ -123,7 +123,7 @@ def test_a_request_that_failed_is_the_exit_code_of_a_builder_that_runs_once(proj
 
 @contextmanager
 def ended_in_time(process: subprocess.Popen[str]):
-    """Whoever waits for a line of a process that has nothing to say does not wait for ever."""
+    """A wait for a line of a silent process is bounded."""
     watchdog = threading.Timer(SECONDS, process.kill)
     watchdog.start()
     try:
@@ -133,7 +133,7 @@ def ended_in_time(process: subprocess.Popen[str]):
 
 
 class Refusing(BaseHTTPRequestHandler):
-    """An endpoint that knows nobody."""
+    """An endpoint that knows no key."""
 
     def do_POST(self):
         self.rfile.read(int(self.headers["Content-Length"]))

@@ -73,7 +73,7 @@ SPELLINGS = {
     ],
 }  # fmt: skip
 LINES = [(how, line) for how, lines in SPELLINGS.items() for line in lines]
-# Names that a shell looks up itself; whatever the line says, they only read.
+# Names that a shell looks up itself; in every line they only read.
 ORDINARY = [
     "ls -la", "ls -la src tests", "cat README.md", "head -n 20 x | tail -5", "grep -rn 'TODO' src | sort | uniq -c | sort -rn | head",
     "find . -name '*.py' -type f", "find src -newer x -print", "wc -l src/*.py", "cut -d, -f1 x | tr a-z A-Z", "awk '{print $1}' x",

@@ -318,7 +318,7 @@ def script(write):
 
 @pytest.fixture
 def slow_call(script, write, project):
-    """Calls a tool that sleeps, once the sandbox was tried, which takes as long as it takes and is nobody's own time."""
+    """Calls a tool that sleeps, once the sandbox was probed, so that the time of the probe is not measured."""
 
     async def slow_call(language, limit):
         script("quick.py", "def main(): return 1")

@@ -429,7 +429,7 @@ ITEMS = st.one_of(st.integers(-(2**60), 2**60), st.text(max_size=5), st.none(), 
 @settings(max_examples=40)
 @given(items=st.lists(ITEMS, max_size=6), output=st.sampled_from([None, TEXT, {"type": "array"}]), plain=st.booleans())
 def test_a_stream_is_the_same_call(items, output, plain):
-    """Whatever is yielded: with a reader, without one, and in the mode that takes the full path, the result is the same."""
+    """The result is the same with a reader, without one, and on the full path, for anything that is yielded."""
 
     async def sample():
         """Yield."""

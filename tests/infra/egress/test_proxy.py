@@ -190,7 +190,7 @@ async def test_chunks_pass_in_both_directions_and_end_where_they_end(serve, open
             b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5;note=1\r\nhello\r\n0\r\nTrailer: 1\r\n\r\n"
         )
         site.requests.append(body)
-        await reader.read()  # the connection stays open, and nobody waits for it
+        await reader.read()  # the connection stays open, and the proxy does not wait for it
 
     site = await serve(lambda _: reply)
     async with open_proxy(open_egress(site.endpoint)) as door:

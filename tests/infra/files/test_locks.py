@@ -88,7 +88,7 @@ def waiters_for(path):
 
 
 def freeze_waiter(process, path):
-    """Stop a process that waits in the kernel; whoever is really stopped does not wait there any more."""
+    """Stop a process that waits in the kernel; a process that is really stopped does not wait there any more."""
     until(lambda: waiters_for(path) == 1)
     os.kill(process.pid, signal.SIGSTOP)
     until(lambda: waiters_for(path) == 0)
@@ -148,7 +148,7 @@ class TestProcesses:
             with Locks(folder).hold("store", 1):
                 waiter = stack.enter_context(running(HOLDER, folder))
                 freeze_waiter(waiter, path)
-            # The lock is free, and whoever waits for it did not yet come to take it.
+            # The lock is free, and its waiter has not taken it yet.
             assert refusal(Locks(folder), 0.2).kind is Kind.TRANSIENT
             os.kill(waiter.pid, signal.SIGCONT)
             assert waiter.stdout.readline() == "held\n"

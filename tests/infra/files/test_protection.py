@@ -1,4 +1,4 @@
-"""Protected paths are read and never written, whatever way leads to them."""
+"""Protected paths are read and never written, by any route."""
 
 import os
 import shutil

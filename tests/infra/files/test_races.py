@@ -1,4 +1,4 @@
-"""Somebody swaps a folder for a link to what is forbidden, in a tight loop, while the jail reads and writes through it."""
+"""An attacker swaps a folder for a link to what is forbidden, in a tight loop, while the jail reads and writes through it."""
 
 import ctypes
 import os

@@ -227,7 +227,7 @@ async def test_a_process_that_dies_before_storing_leaves_an_error_with_a_cure_an
     finally:
         child.kill()
         child.communicate()
-    # What the server does whether or not anybody still listens.
+    # What the server does even if no client listens any more.
     used = read_tokens(text).refresh_token
     for issued in site.server.issued:
         issued.can_refresh = issued.can_refresh and issued.refresh_token != used

@@ -1,4 +1,4 @@
-"""The line between a job and the host: calls of other tools, and whatever else comes over it."""
+"""The line between a job and the host: calls of other tools, and invalid messages."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""A job finds in its files what stood there when they were checked, whatever lies on disk."""
+"""A job finds in its files what stood there when they were checked, even if the files changed on disk."""
 
 import json
 import time

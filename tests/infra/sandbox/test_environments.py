@@ -437,7 +437,7 @@ def test_a_file_that_needs_another_python_says_so_when_there_is_none(tmp_path):
 
 @pytest.fixture
 def passing_on(tmp_path):
-    """A python3.19 that only passes on to a Python in a folder that is on nobody's search path."""
+    """A python3.19 that only passes on to a Python in a folder that is on no search path."""
     behind = tmp_path / "versions" / "python3.19"
     behind.parent.mkdir()
     base = Path(sys.executable).resolve()

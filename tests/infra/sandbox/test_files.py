@@ -276,7 +276,7 @@ async def test_what_is_written_is_owned_by_the_user_of_the_host(attempt, confine
 
 @pytest.fixture
 def unmade(workspace):
-    """Things of a workspace that nobody has made yet."""
+    """Names in a workspace that do not exist yet."""
     names = ("settings.toml", "tools", ".ai/tools")
     return {"fixed": tuple(workspace / name for name in names), "closed": (workspace / ".data",)}
 
@@ -326,7 +326,7 @@ async def test_a_tool_that_locks_the_workspace_holds_up_no_one_else(attempt, con
         assert await attempt([MAKE[0], MAKE[-1]], policy, path=workspace) == ["EROFS", "done"]
     finally:
         os.close(lock)
-    # Nobody knows whether they are needed still; the next call does.
+    # Whether they are still needed is only known at the next call.
     assert (workspace / "tools").is_dir()
     assert await attempt(["pass"], policy) == ["done"]
     assert sorted(entry.name for entry in workspace.iterdir()) == [".data", "file", "settings.toml2"]

@@ -23,7 +23,7 @@ PACKAGES = f"lib/python{sysconfig.get_python_version()}/site-packages"
 
 
 def make_environment(folder, program=BASE):
-    """What python -m venv makes, as far as anybody looks."""
+    """What python -m venv makes, as far as it is read."""
     (folder / "bin").mkdir(parents=True)
     (folder / "bin" / "python").symlink_to(program)
     (folder / "pyvenv.cfg").write_text(f"home = {program.parent}\ninclude-system-site-packages = false\n")

@@ -145,7 +145,7 @@ async def test_a_job_in_a_process_that_was_forked_ahead_ends_so_too(start, sandb
 
 @pytest.mark.parametrize("how", ["a file is saved", "a file is saved and a backup kept", "a folder is renamed"])
 async def test_a_job_is_killed_even_if_its_supervisor_is_stopped(start, workspace, how, eventually):
-    # What somebody holds open stays behind when its name is another's.
+    # A file that is held open stays behind when its name is given to another.
     running = await start(code=WAIT.replace("    with", "    kept = open(f'{folder}/settings.toml')\n    with", 1))
     worker, supervisor = map(int, (workspace / "ready").read_text().split())
     os.kill(supervisor, signal.SIGSTOP)

@@ -31,7 +31,7 @@ notifications.install(calls, way_out, sys.argv.pop(1).encode())
 
 
 def serve(listener, process):
-    """Answer until nobody is left who could ask; the output."""
+    """Answer until no process is left that could ask; the output."""
     until = time.monotonic() + SECONDS
     while not listener.is_over:
         assert time.monotonic() < until, "the process did not end"

@@ -1,4 +1,4 @@
-"""What stands in a project while a job runs says nothing to whoever reads it, and is gone afterwards."""
+"""What stands in a project while a job runs says nothing to other readers, and is gone afterwards."""
 
 import os
 import time

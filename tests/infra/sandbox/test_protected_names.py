@@ -1,4 +1,4 @@
-"""No job writes what git or the host runs by itself, and none reads or writes a secret, by whatever call it comes to it."""
+"""No job writes what git or the host runs by itself, and none reads or writes a secret, by any system call."""
 
 import asyncio
 import json
@@ -114,7 +114,7 @@ async def test_a_protected_name_is_made_changed_and_removed_by_no_call(attempt, 
     # Links with harmless names may be left behind, and lead nowhere that could be written.
     changed = {place for place in before.keys() | after.keys() if before.get(place) != after.get(place)}
     if name == ".git":
-        # In a repository that is there, other files may be made, and removed in whatever order the file system lists them.
+        # In a repository that is there, other files may be made, and removed in the order in which the file system lists them.
         ordinary = (".git/a", ".git/index", ".git/objects", ".git/refs", ".git/HEAD")
         changed = {place for place in changed if not place.startswith(ordinary)}
     assert changed <= {"link"}, changed

@@ -133,7 +133,7 @@ def test_no_file_is_made_that_is_started_as_its_owner(machine, bit):
         for making in (os.O_CREAT, os.O_TMPFILE, os.O_CREAT | os.O_EXCL | os.O_WRONLY):
             ask(name, pair, with_arguments(**{f"at{mode}": 0o755 | bit, f"at{flags}": making}), errno.EPERM)
             ask(name, pair, with_arguments(**{f"at{mode}": 0o1777, f"at{flags}": making}), ALLOWED)
-        # Without such a flag the argument is whatever stands there.
+        # Without such a flag the argument is undefined.
         ask(name, pair, with_arguments(**{f"at{mode}": 0o755 | bit, f"at{flags}": os.O_RDWR | os.O_TRUNC}), ALLOWED)
 
 

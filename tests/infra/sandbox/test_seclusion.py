@@ -216,7 +216,7 @@ async def test_no_privilege_is_to_be_had(attempt, confine):
     for policy in (confine(), confine("shell.execute", "net.http")):
         outcomes = await attempt(list(PRIVILEGES.values()), policy)
         refused = dict(zip(PRIVILEGES, outcomes, strict=True))
-        # In a namespace of users there is nobody else to become.
+        # In a user namespace there is no other user to become.
         assert refused.pop("another user") in {"EPERM", "EINVAL"}
         assert {name: outcome for name, outcome in refused.items() if outcome != "EPERM"} == {}
         # What programs ask for and can do without.

@@ -116,7 +116,7 @@ async def test_signals_that_the_host_ignores_or_blocks_reach_a_program(tmp_path,
         sandbox.close()
         signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
         signal.signal(signal.SIGUSR1, before)
-    # Signals 32 and 33 belong to the C library, which lets nobody change them; make starts its children with them ignored.
+    # Signals 32 and 33 belong to the C library, which does not let them be changed; make starts its children with them ignored.
     of_the_library = 0b11 << 31
     assert [int(line.split()[1], 16) & ~of_the_library for line in ended.stdout.splitlines()] == [0, 0]
 
@@ -136,7 +136,7 @@ async def test_a_script_is_an_ordinary_process(run_python):
 
 
 def test_a_script_cannot_take_the_socket_of_its_supervisor():
-    """Root may look into every process, so this host runs as somebody else."""
+    """Root may look into every process, so this host runs as another user."""
     host = (
         "import asyncio, sys, time\n"
         "from pathlib import Path\n"

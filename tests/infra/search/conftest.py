@@ -10,7 +10,7 @@ from toolcrib.infra.search import Row
 
 @pytest.fixture
 def a_row():
-    """Make a row of a slug and whatever else matters."""
+    """Make a row of a slug and the given fields."""
 
     def make(slug, **facts) -> Row:
         usual = {

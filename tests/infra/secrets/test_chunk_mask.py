@@ -59,7 +59,7 @@ def test_no_cut_lets_a_secret_out_in_any_spelling(spelling):
         told = "".join(shown(masking, pieces))
         assert MASK in told
         assert not masking.is_in(told)
-        # Whatever comes out of the stream, a reader cannot put the secret together from it.
+        # A reader of the stream cannot put the secret together from it.
         assert not any(SPELLINGS[spelling][place : place + 8] in told for place in range(len(SPELLINGS[spelling]) - 8))
 
 

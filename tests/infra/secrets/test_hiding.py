@@ -1,4 +1,4 @@
-"""Secrets that were handed out are found in whatever is told afterwards, in every usual spelling."""
+"""Secrets that were handed out are found in all later reports, in every usual spelling."""
 
 import base64
 import html

@@ -1,4 +1,4 @@
-"""The key of a project: made once, for its owner's eyes only, and refused when somebody else could know it."""
+"""The key of a project: made once, readable by its owner only, and refused if another user could have read it."""
 
 import os
 import stat

@@ -1,4 +1,4 @@
-"""A secret shows itself to nobody who does not ask for it."""
+"""A secret is shown only on request."""
 
 import copy
 import dataclasses

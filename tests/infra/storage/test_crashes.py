@@ -1,4 +1,4 @@
-"""Writers that are killed: nothing torn, nothing acknowledged missing, nothing left behind, and nobody locked out."""
+"""Writers that are killed: nothing torn, nothing acknowledged missing, nothing left behind, and no lock held."""
 
 import hashlib
 import json
@@ -83,7 +83,7 @@ def kill_writers(root, rounds, chance):
         store = FileStore(root)
         check_documents({key: store.get(key) for key in store.stamps("bundles/")}, said)
         assert list(root.rglob("*.part")) == []
-        # Whoever was killed under the lock locks nobody out.
+        # A writer that was killed under the lock does not keep it.
         with store.lock("bundle/shared", 5):
             count = int(store.get("bundles/shared/count") or b"0")
     # No two were under the lock at once, and what was counted was kept.

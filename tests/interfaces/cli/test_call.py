@@ -1,4 +1,4 @@
-"""`crib call` in this process: arguments, answers, refusals, questions that nobody can answer."""
+"""`crib call` in this process: arguments, answers, refusals, questions without a person to answer them."""
 
 from __future__ import annotations
 

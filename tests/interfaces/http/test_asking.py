@@ -1,4 +1,4 @@
-"""The queue of requests is down, hangs, or is asked too much: nobody else waits for it, and nobody hears where it lies."""
+"""The queue of requests is down, hangs, or is asked too much: other requests do not wait for it, and no client learns its address."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def listening():
 
 @pytest.fixture
 def closed():
-    """A port where nobody is."""
+    """A port without a listener."""
     with socket.socket() as place:
         place.bind(("127.0.0.1", 0))
         yield place.getsockname()[1]

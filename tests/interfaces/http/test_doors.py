@@ -1,4 +1,4 @@
-"""What keeps a web page in somebody's browser from using the server: names, pages, and the type of bodies."""
+"""What keeps a web page in a user's browser from using the server: names, pages, and the type of bodies."""
 
 from __future__ import annotations
 

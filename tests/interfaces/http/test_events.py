@@ -1,4 +1,4 @@
-"""Server-sent events over a real connection: every event once and in order, and an orderly end whatever happens."""
+"""Server-sent events over a real connection: every event once and in order, and an orderly end in every case."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class Listener:
 
 @dataclass
 class Post:
-    """A server over a project with one request, and somebody on the other side of its queue."""
+    """A server over a project with one request, and a builder on the other side of its queue."""
 
     crib: Crib
     queue: EmbeddedQueue

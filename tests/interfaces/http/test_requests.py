@@ -564,7 +564,7 @@ async def test_a_server_without_room_for_a_delivery_says_so_and_not_where(world,
 
 
 class Slow(dict):
-    """Files that are handed out when somebody lets go of them."""
+    """Files that are handed out when they are released."""
 
     def __init__(self, *given):
         super().__init__(*given)

@@ -1,4 +1,4 @@
-"""Whole stories over HTTP: what somebody does one after the other, with and without a network."""
+"""Whole stories over HTTP: what a user does one after the other, with and without a network."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 @pytest.fixture
 def no_network(monkeypatch):
-    """Have every attempt to reach anybody fail; the addresses that were tried."""
+    """Have every attempt to connect fail; the addresses that were tried."""
     tried: list[object] = []
 
     def refuse(_, address, *__):

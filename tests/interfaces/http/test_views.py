@@ -1,4 +1,4 @@
-"""A caller that is limited to some tools learns nothing of the others, whatever it asks.
+"""A caller that is limited to some tools learns nothing of the others, by any request.
 
 Two worlds answer the same requests with the same limits: in one of them there are tools that the caller may not see, in the
 other they do not exist. Every endpoint and every method of MCP is asked, from their own tables, so that a new one is too.

@@ -98,7 +98,7 @@ def test_null_for_what_was_left_out_is_taken_away_and_null_that_the_tool_takes_s
     sent = {"query": "x", "top_k": None, "filters": {"kind": None, "since": None}}
     assert export.restore(sent) == {"query": "x", "filters": {"since": None}}
     assert sent == {"query": "x", "top_k": None, "filters": {"kind": None, "since": None}}
-    # What is required is never taken away, whatever it is; the tool's own schema refuses it.
+    # What is required is never taken away; the tool's own schema refuses it.
     assert export.restore({"query": None, "top_k": 3, "filters": None}) == {"query": None, "top_k": 3}
 
 

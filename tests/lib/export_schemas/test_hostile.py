@@ -1,4 +1,4 @@
-"""Schemas made to break an exporter: huge, deep, unfolding without end, with letters that nobody expects."""
+"""Schemas made to break an exporter: huge, deep, unfolding without end, with unexpected letters."""
 
 import json
 

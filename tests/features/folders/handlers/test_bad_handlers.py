@@ -194,7 +194,7 @@ async def test_an_uncaught_error_counts_for_the_call_that_it_came_from(folders, 
     tool = bad(*UNCAUGHT)
     for number, name in enumerate(UNCAUGHT.values(), 1):
         error = await folders.error(tool, bad=number)
-        # Node 20 forgets whose a bare text was that nobody caught.
+        # Node 20 does not say which handler threw a bare text that was not caught.
         assert error.message in {
             f"bad failed unexpectedly ({known}); the log has the details" for known in (name, "Error")
         }
@@ -219,7 +219,7 @@ async def test_what_a_call_left_behind_does_not_fail_the_next_one(folders, any_n
     second = await folders.call(tool, wait=True)
     assert (second.error, second.value) == (None, first)
     assert "stdout" not in second.meta
-    # The state of a process in which something went wrong unseen is worth nothing: it serves nobody any more.
+    # The state of a process in which something went wrong unseen cannot be trusted: it serves no further call.
     assert await folders.data(tool) != first
 
 
@@ -396,7 +396,7 @@ async def test_garbage_between_calls_costs_no_call(folders, has_gone):
     first = await folders.data(tool, bad=1)
     worker = folders.runner._workers._idle[0]
     async with asyncio.timeout(5):
-        while worker.is_usable:  # noqa: ASYNC110 - nobody tells when a process has written to a socket
+        while worker.is_usable:  # noqa: ASYNC110 - no event says when a process has written to a socket
             await asyncio.sleep(0.001)
     assert await folders.data(tool) != first
     assert await has_gone(first)

@@ -155,7 +155,7 @@ async def test_half_a_character_costs_no_process(folders, any_node, where):
     assert (outcome.error is None) == (where == "in what is printed")
     if where == "in the data":
         assert "a string with a lone surrogate" in outcome.error.message
-        return  # an answer that is none ends its process, whatever is wrong with it
+        return  # an invalid answer always ends its process
     if where != "in a key":
         assert await folders.data(tool) == before
 

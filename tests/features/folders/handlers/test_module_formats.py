@@ -1,4 +1,4 @@
-"""A handler is loaded by its own syntax, whatever the package around it says about its files."""
+"""A handler is loaded by its own syntax, even if the package around it says something else about its files."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""A Builder and whoever else speaks to the Redis server as the document shows: PUBLISH and HSET, in either order."""
+"""A Builder and foreign clients that speak to the Redis server as the document shows: PUBLISH and HSET, in either order."""
 
 import asyncio
 import json
@@ -45,7 +45,7 @@ def answers(path):
 
 @pytest.fixture
 def fullsend(address):
-    """Whoever asks, with a client of its own."""
+    """A requester with a client of its own."""
     import redis
 
     with redis.Redis(unix_socket_path=str(address), decode_responses=True) as client:
@@ -71,7 +71,7 @@ async def test_the_commands_of_the_document_have_a_tool_built_and_announced(shop
     bad = "tool_request:\n  id: req_20240115_001\n  name: Not-A-Name\n"
     good = with_id(shop.request(experiment_blocked="exp_words").text, "req_20240115_002")
     later = with_id(shop.request("line_counter").text, "req_20240115_003")
-    # Nobody listens yet: what is stored has to be enough.
+    # No builder listens yet: what is stored has to be enough.
     fullsend.hset("tool_requests:req_20240115_002", mapping={"status": "pending", "yaml": good})
     stop = asyncio.Event()
     with fullsend.pubsub() as heard:

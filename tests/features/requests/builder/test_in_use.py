@@ -34,7 +34,7 @@ WISH = {
     ],
 }
 # By itself it knows the defaults too, as the gate demands; that of options it would have to fill in, and `raw` shows whether
-# somebody did. What it does wrong, it does for repositories that no gate asks for.
+# a person did. What it does wrong, it does for repositories that no gate asks for.
 CODE = """\
 import sys
 

@@ -1,4 +1,4 @@
-"""The Builder: from a request to a tool that is there, whatever happens on the way."""
+"""The Builder: from a request to a published tool, through every kind of interruption."""
 
 import asyncio
 import os

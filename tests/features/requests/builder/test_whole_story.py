@@ -138,7 +138,7 @@ def store(client, request_id, text):
 
 
 class Watcher:
-    """Whoever asked: it hears the announcements, and sees the status of its requests all the while."""
+    """A requester: it hears the announcements, and sees the status of its requests all the while."""
 
     def __init__(self, client, heard, *request_ids):
         self.client = client

@@ -1,4 +1,4 @@
-"""Two requests ask for the same thing whoever asks for it, however urgently, and however it is written down."""
+"""Two requests ask for the same thing independent of requester, urgency and notation."""
 
 import pytest
 

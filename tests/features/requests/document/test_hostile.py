@@ -1,4 +1,4 @@
-"""Whatever is sent as a request, there is a request or one clear refusal, within a moment."""
+"""Any input is a request or one clear refusal, within a moment."""
 
 import itertools
 import json

@@ -1,4 +1,4 @@
-"""A request is read leniently, and whatever is wrong with it is told at once."""
+"""A request is read leniently, and everything that is wrong with it is told at once."""
 
 import json
 

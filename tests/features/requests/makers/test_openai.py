@@ -93,7 +93,7 @@ class Endpoint:
 def endpoint():
     server = ThreadingHTTPServer(("127.0.0.1", 0), StandIn)
     server.daemon_threads = True
-    server.handle_error = lambda *_: None  # whoever reads no further lets go of the connection
+    server.handle_error = lambda *_: None  # a client that stops reading closes the connection
     server.answers, server.heard = [], []
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
@@ -120,7 +120,7 @@ async def refused(maker, task):
 
 
 def everything_told(office, error):
-    """All that anybody could read: what was said, the error with what led to it, and the workspace."""
+    """All that could be read: what was said, the error with what led to it, and the workspace."""
     chain, told = error, []
     while chain is not None:
         told.append(f"{chain!r} {chain.to_json() if isinstance(chain, ToolError) else ''}")

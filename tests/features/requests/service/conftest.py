@@ -1,4 +1,4 @@
-"""A project whose crib files requests, and somebody on the other side of its queue who fulfils them."""
+"""A project whose crib files requests, and a builder on the other side of its queue that fulfils them."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def crib_with(crib_of, project):
 
 @pytest.fixture
 def made(tmp_path_factory):
-    """Where somebody made the tool."""
+    """Where a person made the tool."""
     return tmp_path_factory.mktemp("made")
 
 
@@ -104,7 +104,7 @@ class TestTheGate:
 class TestTheLease:
     @pytest.fixture
     def overtake(self, crib_with, other):
-        """Hold up whoever says this, as if it had fallen silent, until somebody else could claim its request."""
+        """Hold up the builder that says this, as if it had lost its lease, until another one could claim its request."""
         crib = crib_with(builder={"lease_seconds": 1})
         crib.requests.new(wish())
         claims = []

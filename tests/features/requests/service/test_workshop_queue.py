@@ -74,7 +74,7 @@ def server():
 
 @pytest.fixture
 def client(server):
-    """Whoever else uses the server."""
+    """Another user of the server."""
     import redis
 
     with redis.Redis(unix_socket_path=str(server), password=PASSWORD, decode_responses=True) as client:

@@ -1,4 +1,4 @@
-"""Calls of tools take turns; whoever cannot be served soon is told at once."""
+"""Calls of tools take turns; a caller that cannot be served soon is told at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nobody is waited for without end, and nobody takes more than a share."""
+"""Every wait for a client is bounded, and no client takes more than a share."""
 
 from __future__ import annotations
 

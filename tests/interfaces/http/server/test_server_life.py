@@ -83,7 +83,7 @@ async def test_a_token_that_has_expired_lets_no_server_start_for_others(crib_of,
 async def test_a_token_in_force_lets_a_server_start_for_others(crib_of, project):
     crib = crib_of(project=project)
     crib.tokens.create("new", ["read"])
-    # It gets as far as the address, which is nobody's.
+    # It gets as far as the address, which this machine does not have.
     with pytest.raises(SettingsError, match=r"192\.0\.2\.1 is not an address of this machine"):
         await asyncio.wait_for(serve(crib, host="192.0.2.1", port=0, say=print), 10)
 

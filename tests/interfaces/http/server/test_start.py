@@ -120,7 +120,7 @@ async def test_health_tells_the_last_finding_while_another_one_takes_long():
     def find():
         finds.extend(found)
         if finds == ["first"]:
-            now[0] += QUICK_FINDING_SECONDS  # it took long, so that nobody waits for the next one
+            now[0] += QUICK_FINDING_SECONDS  # it took long, so that no request waits for the next one
         else:
             assert let_go.wait(SECONDS)
         return [ToolError(Kind.VALIDATION, text) for text in found]
@@ -134,7 +134,7 @@ async def test_health_tells_the_last_finding_while_another_one_takes_long():
         now[0] += FINDING_SHARE * QUICK_FINDING_SECONDS
         assert await finder.read() == ["first"]
         let_go.set()
-        while (told := await finder.read()) == ["first"]:  # noqa: ASYNC110 - the thread tells nobody
+        while (told := await finder.read()) == ["first"]:  # noqa: ASYNC110 - the thread gives no signal
             await asyncio.sleep(0)
     assert told == ["second"]
 

@@ -89,7 +89,7 @@ def test_nothing_is_opened_before_it_is_needed(proxy_to, server, spelled):
     queue = RedisQueue(proxy.url)
     assert proxy.opened == 0
     queue.file(read_request(spelled()))
-    assert proxy.opened == 1  # whoever only files does not listen
+    assert proxy.opened == 1  # a client that only files does not listen
     queue.close()
     RedisQueue(proxy.url).close()
     assert proxy.opened == 1
@@ -97,7 +97,7 @@ def test_nothing_is_opened_before_it_is_needed(proxy_to, server, spelled):
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory):
-    """A certificate for this machine that nobody but the tests trusts."""
+    """A certificate for this machine that only the tests trust."""
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ec

@@ -1,4 +1,4 @@
-"""Hashes of ours that somebody else took away, damaged or wrote over, and what a forked child inherits."""
+"""Hashes of ours that another client removed, damaged or wrote over, and what a forked child inherits."""
 
 import os
 from dataclasses import replace

@@ -109,7 +109,7 @@ class TestAServerThatIsDown:
             assert kept >= set(known)
         stop.set()
         filing.join(30)
-        # Each fall came between a command and its answer for whoever was filing, and nothing was stored twice.
+        # Each fall came between a command and its answer for a filing client, and nothing was stored twice.
         assert [filed.id for filed in queue.requests()] == acknowledged
         assert {len(queue.history(request_id)) for request_id in acknowledged} == {1}
 

@@ -226,7 +226,7 @@ class TestWritingOver:
             client.delete(key)
         assert queue.requests() == []
         assert queue.reconcile() == 3
-        assert queue.reconcile() == (1 if claimed else 0)  # nobody knows how long its lease was
+        assert queue.reconcile() == (1 if claimed else 0)  # how long its lease was is unknown
         assert sorted(filed.id for filed in queue.requests()) == ids
         claim = queue.claim("p", 60)
         assert claim.id == ids[0]

@@ -46,7 +46,7 @@ def build(claim):
     try:
         private.rename(place / "tools" / name)
     except OSError:
-        assert (place / "tools" / name / "tool.py").read_text() == name  # somebody was here before, and all is there
+        assert (place / "tools" / name / "tool.py").read_text() == name  # another builder wrote it before, completely
     made = Made(name=name, version="1.0.0", address=f"tools/{name}@1.0.0", path=f"tools/{name}", digest="d")
     if queue.finish(claim, made):
         with finished.open("a") as log:
@@ -138,7 +138,7 @@ class Storm:
 
 
 def file_for_certain(queue, request):
-    """File it until it is acknowledged, as anybody does who is told that it is not known."""
+    """File it until it is acknowledged, as a client does that is told that the outcome is unknown."""
     deadline = time.monotonic() + 60
     while True:
         try:

@@ -128,7 +128,7 @@ def test_a_file_that_others_keep_busy_is_tried_again_later(path, open_one, a_req
     with pytest.raises(ToolError, match="is locked by another process; nothing was stored, try again") as caught:
         queue.file(a_request("other_tool"))
     assert (caught.value.kind, caught.value.retryable) == (Kind.TRANSIENT, True)
-    assert queue.requests() == [filed]  # whoever reads waits for nobody
+    assert queue.requests() == [filed]  # readers do not wait
     other.execute("ROLLBACK")
     other.close()
     assert queue.file(a_request("other_tool")).name == "other_tool"
@@ -247,7 +247,7 @@ def test_a_disk_that_is_really_full_refuses_and_keeps_what_it_has(path):
 
 
 def test_a_folder_that_may_not_be_written_is_explained():
-    # Root may write everywhere, so that it becomes somebody else, who must be able to come as far as here.
+    # Root may write everywhere, so that it becomes another user, who must be able to enter this folder.
     folder = Path(tempfile.mkdtemp(prefix="queues-"))
     folder.chmod(0o555)
     lines = run(
