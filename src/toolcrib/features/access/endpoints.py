@@ -121,7 +121,7 @@ class AccessEndpoints:
             raise ToolError(Kind.VALIDATION, f"body: scopes: write a list of some of {', '.join(Scope)}")
         if not set(scopes) <= set(request.scopes):
             missing = ", ".join(sorted(set(scopes) - set(request.scopes)))
-            raise ToolError(Kind.AUTH, f"nobody hands out more than they have; you lack {missing}")
+            raise ToolError(Kind.AUTH, f"a token cannot give more than its own scopes; you lack {missing}")
         if days is not None and (not isinstance(days, int) or isinstance(days, bool) or not 0 < days <= MAX_DAYS):
             raise ToolError(Kind.VALIDATION, f"body: days: write a number from 1 to {MAX_DAYS}, or leave it out")
         try:

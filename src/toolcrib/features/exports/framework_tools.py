@@ -28,7 +28,7 @@ EXTRAS = {
     "pydantic_ai": "toolcrib[pydantic-ai]",
     "smolagents": "toolcrib[smolagents]",
 }
-# The types that smolagents knows; whatever else a schema says is `any` there, and is checked by the crib.
+# The types that smolagents knows; everything else in a schema is `any` there, and is checked by the crib.
 SMOLAGENTS_TYPES = frozenset({"string", "boolean", "integer", "number", "array", "object"})
 NOT_IN_A_NAME = re.compile(r"\W")
 

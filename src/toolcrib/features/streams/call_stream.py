@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     Perform = Callable[[Call], Coroutine[object, object, Result]]
 
-# What may wait for a reader: beyond it the tool waits, and messages that nobody waits for are dropped.
+# What may wait for a reader: beyond it the tool waits, and messages without a reader are dropped.
 MAX_WAITING = 64
 MAX_WAITING_BYTES = 256_000
 # How long the end of a tool that is cancelled is waited for; after that it ends by itself, at its deadline at the latest.
