@@ -1,7 +1,7 @@
-"""Read `doc.md`: its sections, the examples that can be run, and the ways in which the tool fails.
+"""Parse `doc.md`: its sections, its runnable examples and its failure modes.
 
-Of Markdown it knows headings, code fences and lines of text, each with its line. What stands in a fence, in indented code
-or in a comment is no heading. Each line is read once.
+Only headings, code fences and plain lines of Markdown are recognised. Text in a fence, in indented code or in a comment is
+never a heading. The parser makes one pass over the lines.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)", re.DOTALL)
 HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*))?", re.DOTALL)
 COMMENT = re.compile(r" {0,3}<!--")
 COMMENT_END = "-->"
-# What a fence, a heading or a comment begins with; most lines are none of these.
+# First characters of fences, headings and comments; a line with another one is plain text.
 SPECIAL = frozenset("`~#<")
 SECTION = 2
 EXAMPLES = "Examples"
@@ -39,15 +39,15 @@ PLACE = "example"
 
 
 class Absent:
-    """What stands for the result of an example that shows none."""
+    """Marks an example without a result."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DocExample:
-    """A call that the documentation shows; `line` is where its arguments begin.
+    """A documented call; `line` is the line of its arguments.
 
-    `arguments` is None where they cannot be read, and `problem` says why. `expected` is the data that the example shows
-    as its result, or `Absent`; `expected_error` is the error type that its result names.
+    `arguments` is None if they cannot be parsed; `problem` gives the reason. `expected` is the documented result, or
+    `Absent`; `expected_error` is the error type that the result names.
     """
 
     title: str
@@ -61,7 +61,7 @@ class DocExample:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FailureMode:
-    """A way to fail that the documentation names; `known` says whether it is the name of an error type."""
+    """A documented failure mode; `known` is True if it is the name of an error type."""
 
     name: str
     line: int
@@ -69,19 +69,19 @@ class FailureMode:
 
 
 def missing_sections(text: str) -> list[str]:
-    """The required sections that have no heading of their own."""
+    """The required sections without a heading."""
     titles = [block.title for block in read_blocks(text) if isinstance(block, Heading) and block.level == SECTION]
     return [name for name in SECTIONS if not any(is_called(title, name) for title in titles)]
 
 
 def doc_examples(text: str) -> list[DocExample]:
-    """The examples that show arguments, in their order."""
+    """The examples with arguments, in document order."""
     parts = [part for section in sections(text, EXAMPLES) for part in _parts(section)]
     return [_example(title, blocks) for title, blocks in parts if _fences(blocks)]
 
 
 def failure_modes(text: str) -> list[FailureMode]:
-    """The items of the section on failure modes that name one."""
+    """The named items of the section on failure modes."""
     lines = [block for section in sections(text, FAILURE_MODES) for block in section if isinstance(block, Text)]
     found = ((FAILURE.match(line.text), line.line) for line in lines)
     names = [(match[1].strip(" \t`:"), number) for match, number in found if match]
@@ -99,7 +99,7 @@ class Heading:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Fence:
-    """Code between fences; an unclosed one runs to the end."""
+    """A fenced code block; an unclosed one extends to the end of the document."""
 
     language: str
     code: str
@@ -118,10 +118,10 @@ class Text:
 Block = Heading | Fence | Text
 
 
-# A document is asked for its sections, its examples and its failure modes, one after the other.
+# Sections, examples and failure modes of one document are read one after the other, from one parse.
 @lru_cache(maxsize=1)
 def read_blocks(text: str) -> tuple[Block, ...]:
-    """The blocks of a document, in their order."""
+    """Split a document into its blocks."""
     lines = iter(enumerate(unix_lines(text).split("\n"), 1))
     blocks: list[Block] = []
     for number, line in lines:
@@ -141,7 +141,7 @@ def read_blocks(text: str) -> tuple[Block, ...]:
 
 
 def sections(text: str, name: str) -> list[list[Block]]:
-    """What stands under each `## ` heading of this name, the headings of lower rank included."""
+    """The blocks under each `## ` heading of this name, including deeper headings."""
     found: list[list[Block]] = []
     is_inside = False
     for block in read_blocks(text):
@@ -155,13 +155,13 @@ def sections(text: str, name: str) -> list[list[Block]]:
 
 
 def is_called(title: str, name: str) -> bool:
-    """Whether a heading is that of a section; more may follow the name, as in `Common Mistakes (Do Not)`."""
+    """Whether a heading names the section; a suffix is allowed, as in `Common Mistakes (Do Not)`."""
     rest = title.removeprefix(name)
     return title.startswith(name) and not (rest[:1].isalnum() or rest[:1] == "_")
 
 
 def unix_lines(text: str) -> str:
-    """The text with one kind of line end."""
+    """Normalise line endings to line feeds."""
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
@@ -198,11 +198,11 @@ def _title(text: str) -> str:
 
 
 class _FaultError(Exception):
-    """Why the JSON of an example cannot be read."""
+    """The JSON of an example cannot be parsed."""
 
 
 def _parts(section: list[Block]) -> list[tuple[str, list[Block]]]:
-    """The section cut at its headings, each part with its title; the whole section where it has none."""
+    """Split the section at its headings; without headings it is one part."""
     titles = [EXAMPLES]
     parts: list[list[Block]] = [[]]
     for block in section:
@@ -227,7 +227,7 @@ def _example(title: str, blocks: list[Block]) -> DocExample:
     try:
         arguments = _arguments(fence)
         expected_error, shown = _result(blocks[blocks.index(fence) + 1 :])
-        # Beside an error the code shows what the error looks like.
+        # With an error, the code block shows the error and not the data.
         expected = Absent if shown is None or expected_error else _read(shown)
     except _FaultError as fault:
         problem = str(fault)
@@ -243,7 +243,7 @@ def _example(title: str, blocks: list[Block]) -> DocExample:
 
 
 def _result(blocks: list[Block]) -> tuple[str, Fence | None]:
-    """The error type that the result names, and the code that shows it."""
+    """The error type that the text of the result names, and its code block."""
     start = next((index for index, block in enumerate(blocks) if _begins_a_result(block)), None)
     if start is None:
         return "", None

@@ -1,6 +1,6 @@
-"""Check without running it that a handler has an `execute` that can be called, and what it imports.
+"""Check statically that a handler exports a callable `execute`, and that the files it imports belong to the tool.
 
-A handler that imports a file which is no part of its tool works on its author's machine and nowhere else.
+A handler that imports any other file would work on its author's machine only.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 
     from toolcrib.features.folders.report import Report
 
-# Most handlers hold nothing like it, and are not looked through.
+# The imports of a handler without a match are not checked.
 SUSPECT = re.compile(r"node_modules|__pycache__|[/\"'`]\.[^./\"'`\s]")
 HERE = frozenset({"", ".", ".."})
-NOT_TAKEN = "is no part of the tool, as its path has a name that begins with a dot, or node_modules or __pycache__"
+NOT_PART = "is no part of the tool, as its path has a name that begins with a dot, or node_modules or __pycache__"
 CURE = "it is not there when the handler runs; move it to another name"
 LOADERS = frozenset({"import_module", "__import__", "run_path", "spec_from_file_location", "SourceFileLoader"})
 EXECUTE = "execute"
-# What Node adds to the path of a require.
+# The suffixes that Node tries for a required path.
 ENDINGS = ("", ".js", ".mjs", ".cjs", ".json", ".node", "/index.js", "/index.cjs")
-# A function, and one that yields.
+# Functions and generators.
 FUNCTIONS = frozenset({"function_declaration", "generator_function_declaration"})
 NO_JAVASCRIPT_EXPORT = "exports no `execute`; write `export async function execute({ args, context }) { … }`"
 NO_PYTHON_FUNCTION = "has no function `execute`; write `async def execute(args, context):`"
@@ -41,9 +41,9 @@ POSITIONAL = 2
 
 
 def check_javascript(report: Report, name: str, code: bytes, folder: str, known: Collection[str]) -> None:
-    """Note a syntax error, that nothing named `execute` is exported, or an import of a file that is not there.
+    """Report a syntax error, a missing export `execute`, and each import of a missing file.
 
-    `known` are the files of the tool and those that it shares, by their paths from the root of the folders.
+    `known` holds the paths of the tool's own and shared files, relative to the root of the folders.
     """
     try:
         text = decode(code, f"{report.place}/{name}")
@@ -59,7 +59,7 @@ def check_javascript(report: Report, name: str, code: bytes, folder: str, known:
     warn_of_javascript(report, name, text, root)
     for source in _sources(root, skip="try_statement"):
         path = source.text.decode("utf-8", "replace")[1:-1] if source.text else ""
-        if path.startswith(("./", "../")) and not _is_left_out(path.split("/")) and not _is_there(folder, path, known):
+        if path.startswith(("./", "../")) and not _is_excluded(path.split("/")) and not _is_there(folder, path, known):
             cure = f"put it into {folder}/, or into a folder beside it that begins with '_', or remove the import"
             report.refuse(
                 name, source.start_point.row + 1, f"imports {show(path)}, which is no file of the tool; {cure}"
@@ -72,8 +72,7 @@ def _is_there(folder: str, path: str, known: Collection[str]) -> bool:
 
 
 def check_python(report: Report, name: str, code: bytes, _folder: str, _known: Collection[str]) -> None:
-    """Note a syntax error, or that no function `execute` takes two arguments."""
-    # Only a handler in Python needs what reads plain Python files.
+    """Report a syntax error, or a missing function `execute` with two arguments."""
     try:
         module = parse_python(code, f"{report.place}/{name}")
     except ToolError as error:
@@ -93,35 +92,35 @@ def check_python(report: Report, name: str, code: bytes, _folder: str, _known: C
 
 
 def warn_of_javascript(report: Report, name: str, text: str, root: Node) -> None:
-    """Warn of each such file that the code imports by a path."""
+    """Warn about each imported path that is not part of the tool."""
     if not SUSPECT.search(text):
         return
     for source in _sources(root):
         path = source.text.decode("utf-8", "replace")[1:-1] if source.text else ""
-        if path.startswith((".", "/")) and _is_left_out(path.split("/")):
+        if path.startswith((".", "/")) and _is_excluded(path.split("/")):
             _warn(report, name, source.start_point.row + 1, path)
 
 
 def warn_of_python(report: Report, name: str, text: str, module: ast.Module) -> None:
-    """Warn of each such file that the code imports."""
+    """Warn about each import that is not part of the tool."""
     if not SUSPECT.search(text):
         return
     for node in ast.walk(module):
         for path, parts in _python_paths(node):
-            if _is_left_out(parts):
+            if _is_excluded(parts):
                 _warn(report, name, getattr(node, "lineno", 1), path)
 
 
 def _warn(report: Report, name: str, line: int, path: str) -> None:
-    report.warn(name, line, f"imports {show(path)}, which {NOT_TAKEN}; {CURE}")
+    report.warn(name, line, f"imports {show(path)}, which {NOT_PART}; {CURE}")
 
 
-def _is_left_out(parts: list[str]) -> bool:
+def _is_excluded(parts: list[str]) -> bool:
     return any(part not in HERE and is_foreign(part) for part in parts)
 
 
 def _sources(root: Node, *, skip: str = "") -> Iterator[Node]:
-    """The texts that imports name, wherever they stand but in nodes of the type `skip`."""
+    """The literal sources of all imports, except below nodes of the type `skip`."""
     waiting = [root]
     while waiting:
         node = waiting.pop()
@@ -150,7 +149,7 @@ def _source(node: Node) -> Node | None:
 
 
 def _python_paths(node: ast.AST) -> Iterator[tuple[str, list[str]]]:
-    """What a piece of code imports, as it is written and in its parts."""
+    """The names that a node imports, each as written and split into its parts."""
     if isinstance(node, ast.Import):
         yield from ((alias.name, alias.name.split(".")) for alias in node.names)
     elif isinstance(node, ast.ImportFrom):
@@ -192,7 +191,7 @@ def _parse(code: bytes) -> Node:
 
 
 def _first_error(root: Node) -> int:
-    """The line of the innermost first thing that the grammar does not know."""
+    """The line of the first syntax error."""
     node = root
     while not (node.is_error or node.is_missing):
         inner = next((child for child in node.children if child.has_error), None)
@@ -203,7 +202,7 @@ def _first_error(root: Node) -> int:
 
 
 def _exports_execute(statement: Node) -> bool:
-    """Whether a statement at the top of the file exports it, or exports what cannot be seen from here."""
+    """Whether a top-level statement exports `execute`, or re-exports names that are unknown here."""
     if statement.type == "export_statement":
         return _is_module_export(statement)
     if statement.type != "expression_statement":
@@ -227,7 +226,7 @@ def _is_module_export(statement: Node) -> bool:
 
 
 def _declared(declaration: Node) -> list[str]:
-    """The names that a declaration gives to functions and values."""
+    """The names that a declaration defines."""
     if declaration.type in FUNCTIONS:
         return [_spelled(_field(declaration, "name"))]
     if declaration.type not in {"lexical_declaration", "variable_declaration"}:
@@ -269,7 +268,7 @@ def _is_required(value: Node) -> bool:
 
 
 def _holds_execute(value: Node) -> bool:
-    """Whether an object has such a property, or takes in others that cannot be seen from here."""
+    """Whether an object literal has the property `execute`, or a spread that may add it."""
     if value.type != "object":
         return False
     return any(entry.type == "spread_element" or _key(entry) == EXECUTE for entry in value.named_children)
@@ -286,6 +285,6 @@ def _field(node: Node, name: str) -> Node | None:
 
 
 def _spelled(node: Node | None) -> str:
-    """The text of a node; of a string what stands between the quotes."""
+    """The source text of a node; a string without its quotes."""
     text = "" if node is None or node.text is None else node.text.decode("utf-8", "replace")
     return text[1:-1] if node is not None and node.type == "string" else text

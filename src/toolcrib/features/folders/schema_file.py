@@ -50,7 +50,7 @@ KEYWORDS = frozenset(
     | {"default", "deprecated", "readOnly", "writeOnly", "examples", "format", "contentEncoding"}
     | {"contentMediaType", "contentSchema", "definitions"}
 )
-# Words of older drafts, which count where "$schema" names one.
+# Keywords of older drafts, known only if "$schema" names such a draft.
 OLDER = frozenset({"id", "dependencies", "additionalItems", "$recursiveRef", "$recursiveAnchor"})
 CURRENT = "2020-12"
 MAX_REASONS = 3
@@ -58,7 +58,7 @@ MAX_GUESSES = 20
 OPTIONAL = ("requires", "hosts", "outputSchema", "timeoutMs", "limits", "tags", "displayName", ICONS)
 MAX_TIMEOUT_MS = 7 * 24 * 3600 * 1000
 VERSION = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+")
-# Each required field, with what could stand there.
+# Each required field with a sample value.
 REQUIRED = {
     "toolId": '"my_tool"',
     "version": '"1.0.0"',
@@ -77,7 +77,7 @@ Word = TypeVar("Word", bound="StrEnum")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Options:
-    """What a tool adds to its ten fields."""
+    """The optional fields of a tool."""
 
     requires: frozenset[str] = frozenset()
     hosts: tuple[str, ...] | None = None
@@ -91,7 +91,7 @@ class Options:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Declaration:
-    """What a tool says about itself; a field that was refused is None or empty."""
+    """The declared fields of a tool; a refused field is None or empty."""
 
     name: str = ""
     version: str = ""
@@ -125,12 +125,12 @@ def read_fields(report: Report, name: str, code: bytes) -> SchemaFile | None:
 
 
 def read_declaration(file: SchemaFile, folder: str) -> Declaration:
-    """Read every field; what is wrong is noted in the file."""
+    """Read every field; problems are added to the report."""
     expected = folder.replace("-", "_")
     for name, sample in {**REQUIRED, "toolId": f'"{expected}"'}.items():
         if name not in file.fields:
             file.refuse((), f'Missing required field: {name}; write "{name}": {sample}')
-    _warn_of_strangers(file)
+    _warn_of_unknown_fields(file)
     confirmed = _switch(file, "requiresConfirmation")
     return Declaration(
         name=_name(file, expected),
@@ -148,7 +148,7 @@ def read_declaration(file: SchemaFile, folder: str) -> Declaration:
 
 
 def read_options(file: SchemaFile) -> Options:
-    """Read the optional fields; what is refused is left out."""
+    """Read the optional fields; refused values are omitted."""
     return Options(
         requires=_requires(file),
         hosts=_hosts(file),
@@ -162,7 +162,7 @@ def read_options(file: SchemaFile) -> Options:
 
 
 def read_schema(file: SchemaFile, name: str) -> dict[str, object]:
-    """The schema that a field holds; empty if there is none or it is refused."""
+    """The schema in a field; empty if it is missing or refused."""
     if name not in file.fields:
         return {}
     schema = file.fields[name]
@@ -178,7 +178,7 @@ def read_schema(file: SchemaFile, name: str) -> dict[str, object]:
 
 
 def read_parameters(file: SchemaFile, name: str) -> dict[str, object]:
-    """The schema of the arguments, which is a closed object and holds only formats that every agent can check."""
+    """The schema of the arguments: a closed object with supported formats only."""
     schema = read_schema(file, name)
     written = file.fields.get(name)
     if not isinstance(written, dict):
@@ -210,7 +210,7 @@ def _check_format(file: SchemaFile, at: Steps, schema: Mapping[str, object]) -> 
 
 
 def _check_defaults(file: SchemaFile, name: str, schema: dict[str, object]) -> None:
-    """Refuse a default that its own schema refuses: every call that leaves it to the platform would fail."""
+    """Refuse a default that its own schema rejects: every call that relies on it would fail."""
     for place, default, reasons in misfitting_defaults(schema):
         at, shown = (name, *_steps(schema, place)), show(default)
         told = (
@@ -247,7 +247,7 @@ def _warn_of_properties(file: SchemaFile, at: Steps, schema: Mapping[str, object
 
 
 def _warn_of_undefined(file: SchemaFile, at: Steps, schema: Mapping[str, object]) -> None:
-    """Warn of what is required and yet not allowed: nothing can satisfy such a schema."""
+    """Warn about a property that is required but not allowed: no arguments satisfy such a schema."""
     required = schema.get("required")
     if schema.get("additionalProperties") is not False or not isinstance(required, list):
         return
@@ -266,7 +266,7 @@ def _matches_a_pattern(schema: Mapping[str, object], name: str) -> bool:
 
 
 def _steps(schema: object, place: Place) -> Steps:
-    """The place with the index of an item as a number."""
+    """The place with array indexes as integers."""
     steps: list[str | int] = []
     for step in place:
         index = int(step) if isinstance(schema, list) and step.isdecimal() else None
@@ -359,7 +359,7 @@ def _icons(file: SchemaFile) -> tuple[Icon, ...]:
     return tuple(icons)
 
 
-def _warn_of_strangers(file: SchemaFile) -> None:
+def _warn_of_unknown_fields(file: SchemaFile) -> None:
     known = (*REQUIRED, *OPTIONAL, *UNREAD)
     strangers = [name for name in file.fields if name not in known]
     meant = dict(near_misses([word[:SHOWN] for word in strangers[:MAX_GUESSES]], known))
@@ -440,7 +440,7 @@ def _budget(file: SchemaFile) -> int | None:
 
 
 def _refuse(file: SchemaFile, name: str, problem: str) -> None:
-    """Note what is wrong with a field that is there; that one is missing has been said."""
+    """Report an invalid field; a missing one has been reported already."""
     if name not in file.fields:
         return
     file.refuse((name,), f'{name}: {show(file.fields[name])} {problem}; write "{name}": {REQUIRED[name]}')

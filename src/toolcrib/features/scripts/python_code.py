@@ -1,4 +1,4 @@
-"""Read the metadata of a Python file from its syntax tree, and find the function or class that enters it."""
+"""Read the metadata of a Python file from its syntax tree, and find its entry: a function or a class."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ MAIN = "main"
 EXECUTE = "execute"
 ACTION = "action"
 PARAMS = "params"
-# How the parameter is called that takes all arguments at once, where nothing is declared.
+# Names of a parameter that takes all arguments as one mapping, if none are declared.
 MAPPINGS = frozenset(
     (
         *(PARAMS, "parameters", "args", "arguments", "kwargs", "inputs", "input", "input_data", "payload", "data"),
         *("options", "config", "request"),
     )
 )
-# How the parameter is called that takes the project; the child gives it by the same names.
+# Names of a parameter that takes the project folder; the child passes it by the same names.
 PROJECT = "project_path"
 PROJECTS = frozenset({PROJECT, "project", "project_dir", "project_root", "workspace", "workspace_path", "root"})
 PLAIN_HINTS = frozenset(
@@ -67,7 +67,7 @@ COMMON = frozenset({"version"})
 
 
 def read_python_file(path: Path, code: bytes) -> Metadata | None:
-    """The metadata of a Python file; None for a file without any, which is a helper."""
+    """The metadata of a Python file; None for a helper without metadata."""
     place = str(path)
     module = parse_python(code, place)
     refuse_base_tools(module, place)
@@ -96,7 +96,7 @@ def read_python_file(path: Path, code: bytes) -> Metadata | None:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Entry:
-    """Where a file is entered. `function` has the signature that tells the arguments; `given` are not the caller's."""
+    """The entry point of a file. The signature of `function` gives the arguments; `given` are passed by the platform, not by the caller."""
 
     convention: Convention
     name: str = ""
@@ -110,11 +110,11 @@ PROGRAM = Entry(convention=Convention.ARGV)
 def choose_entry(module: ast.Module, names: frozenset[str] | None, action: str = "") -> Entry:
     """The entry of a file whose tool declares these arguments (None: it declares none)."""
     entry = _choose_defined(module, names, action)
-    return _choose_brought_in(module, names, action) if entry is PROGRAM and does_nothing(module.body) else entry
+    return _choose_imported(module, names, action) if entry is PROGRAM and does_nothing(module.body) else entry
 
 
 def does_nothing(statements: Iterable[ast.stmt]) -> bool:
-    """Whether the statements only define, import and assign, so that running them has no effect."""
+    """Whether the statements only define, import and assign, so that running them does nothing."""
     return all(map(_is_idle, statements))
 
 
@@ -158,9 +158,9 @@ def _choose_defined(module: ast.Module, names: frozenset[str] | None, action: st
     return _sink(module) or PROGRAM
 
 
-def _choose_brought_in(module: ast.Module, names: frozenset[str] | None, action: str) -> Entry:
-    """A function that the file imports or makes under the name of an entry; its parameters are unknown."""
-    functions, offered = _functions(module), _brought_in(module)
+def _choose_imported(module: ast.Module, names: frozenset[str] | None, action: str) -> Entry:
+    """A function that the file imports or assigns under the name of an entry; its parameters are unknown."""
+    functions, offered = _functions(module), _imported_names(module)
     for name in [action.replace("-", "_")] if action else (MAIN, EXECUTE):
         if name in offered and not name.startswith("_"):
             known = functions.get(offered[name])
@@ -171,8 +171,8 @@ def _choose_brought_in(module: ast.Module, names: frozenset[str] | None, action:
     return PROGRAM
 
 
-def _brought_in(module: ast.Module) -> dict[str, str]:
-    """The names that may be functions from elsewhere, each with the name that it is another one for."""
+def _imported_names(module: ast.Module) -> dict[str, str]:
+    """The imported and assigned names that may be functions, each with the name that it is an alias for."""
     found: dict[str, str] = {}
     for statement in module.body:
         if isinstance(statement, ast.ImportFrom):
@@ -193,15 +193,15 @@ def _action_entry(functions: dict[str, AnyFunction], names: frozenset[str] | Non
 
 
 def _bound(function: AnyFunction, names: frozenset[str] | None) -> Entry:
-    """The function with its arguments one by one, or with all of them at once."""
-    if _takes_all_at_once(function, names):
+    """The entry of a function that takes its arguments by name, or all of them as one mapping."""
+    if _takes_mapping(function, names):
         return Entry(convention=Convention.PARAMS, name=function.name, function=function)
     given = {argument.arg for argument in _named(function)} & {PROJECT} - (names or frozenset())
     return _by_name(function, frozenset(given))
 
 
-def _takes_all_at_once(function: AnyFunction, names: frozenset[str] | None) -> bool:
-    """Whether the first parameter takes the whole mapping: it is none of the arguments, and is called or hinted as one is."""
+def _takes_mapping(function: AnyFunction, names: frozenset[str] | None) -> bool:
+    """Whether the first parameter takes all arguments as one mapping: it is not a declared argument, and its name or hint is that of a mapping."""
     positional = _positional(function)
     if not positional or positional[0].arg in (names or frozenset()):
         return False
@@ -218,7 +218,7 @@ def _takes_all_at_once(function: AnyFunction, names: frozenset[str] | None) -> b
 
 
 def _is_record_hint(hint: ast.expr) -> bool:
-    """Whether the hint may be that of a mapping with named values: of anything but a plain value or a list."""
+    """Whether the hint may be that of a mapping: anything but a plain value or a list."""
     words = ast.unparse(hint).replace("typing.", "").strip("'\"")
     return words.partition("[")[0] not in PLAIN_HINTS
 
@@ -240,7 +240,7 @@ def _takes(function: AnyFunction, names: frozenset[str] | None) -> bool:
 
 
 def _reads_arguments_itself(main: AnyFunction, names: frozenset[str] | None) -> bool:
-    """Whether main takes nothing by name: nothing at all where something is declared, or a list of words."""
+    """Whether main parses its arguments itself: it takes none although some are declared, or a list of words."""
     arguments = _named(main)
     if main.args.kwarg is not None or main.args.kwonlyargs:
         return False
@@ -260,7 +260,7 @@ def _positional(function: AnyFunction) -> list[ast.arg]:
 
 
 def _has_guard(module: ast.Module) -> bool:
-    """Whether the file does something when it is run as a program."""
+    """Whether the file has an `if __name__ == "__main__"` block."""
     return any(
         isinstance(statement, ast.If)
         and any(isinstance(node, ast.Constant) and node.value == "__main__" for node in ast.walk(statement.test))
@@ -269,7 +269,7 @@ def _has_guard(module: ast.Module) -> bool:
 
 
 def _sink(module: ast.Module) -> Entry | None:
-    """The class that events are written to, if there is one."""
+    """The sink class of the file, if there is one."""
     found = {node.name: node for node in module.body if isinstance(node, ast.ClassDef) and _writes_events(node)}
     public = [node for name, node in found.items() if not name.startswith("_")]
     if not public:
@@ -296,7 +296,7 @@ def _writes_events(node: ast.ClassDef) -> bool:
 
 
 class _NotLiteralError(Exception):
-    """An expression that is not a literal; `line` is where it stands."""
+    """An expression that is not a literal; `line` is its line."""
 
     def __init__(self, line: int, message: str) -> None:
         super().__init__(message)
@@ -304,34 +304,34 @@ class _NotLiteralError(Exception):
 
 
 class _Variables:
-    """Reads the variables of a module, one statement after the other."""
+    """Reads the metadata variables of a module, statement by statement."""
 
     def __init__(self, place: str) -> None:
         self.fields: dict[str, object] = {}
         self.lines: dict[Steps, int] = {}
         self.problems: list[str] = []
         self._place = place
-        self._strangers: dict[str, int] = {}
+        self._unknown: dict[str, int] = {}
         self._config_schema: tuple[str, ast.expr | None, int] | None = None
 
     def line(self, at: Steps) -> int:
-        """The line of a value, or of the nearest thing around it; the first line for what is not there."""
+        """The line of a value, or of the nearest value around it; line 1 for a missing one."""
         while at and at not in self.lines:
             at = at[:-1]
         return self.lines.get(at, 1)
 
     def read(self, statement: ast.stmt) -> None:
-        """Keep the value if the statement gives one of our variables a literal."""
+        """Store the value if the statement assigns a literal to a metadata variable."""
         for name, value in _assignments(statement):
             if name in VARIABLES:
                 self._keep(name, VARIABLES[name], value, statement.lineno)
             elif name in CONFIG_SCHEMAS:
                 self._config_schema = (name, value, statement.lineno)
             elif name.startswith("__") and name.endswith("__"):
-                self._strangers[name.strip("_")] = statement.lineno
+                self._unknown[name.strip("_")] = statement.lineno
 
     def adopt_config_schema(self) -> list[str]:
-        """Take `CONFIG_SCHEMA` for the input schema where nothing else declares the parameters; returns the warnings."""
+        """Use `CONFIG_SCHEMA` as the input schema if nothing else declares the parameters; returns the warnings."""
         if self._config_schema is None or ("input_schema",) in self.lines or ("parameters",) in self.lines:
             return []
         name, value, line = self._config_schema
@@ -350,13 +350,13 @@ class _Variables:
         return frozenset(VARIABLES.values()) & {at[0] for at in self.lines if len(at) == 1} - self.fields.keys()
 
     def slips(self) -> list[tuple[str, str]]:
-        """Variables that look like one of ours, each with the one that was meant."""
-        found = near_misses(self._strangers, [variable.strip("_") for variable in VARIABLES])
+        """Misspelled metadata variables, each with the name that was meant."""
+        found = near_misses(self._unknown, [variable.strip("_") for variable in VARIABLES])
         return [(f"__{name}__", f"__{meant}__") for name, meant in found]
 
     def warning(self, slip: str, meant: str) -> str:
-        """The warning about such a variable."""
-        return f"{self._place}:{self._strangers[slip.strip('_')]}: {slip}: is not read; write {meant}"
+        """The warning about a misspelled variable."""
+        return f"{self._place}:{self._unknown[slip.strip('_')]}: {slip}: is not read; write {meant}"
 
     def _keep(self, name: str, field: str, node: ast.expr | None, line: int) -> None:
         place = f"{self._place}:{line}: {name}"
@@ -406,7 +406,7 @@ class _Variables:
 
 
 def _assignments(statement: ast.stmt) -> Iterator[tuple[str, ast.expr | None]]:
-    """The names that a statement sets, each with its value; None for one that changes what is there."""
+    """The names that a statement assigns, each with its value; None for an augmented assignment."""
     if isinstance(statement, ast.Assign):
         yield from ((target.id, statement.value) for target in statement.targets if isinstance(target, ast.Name))
     elif isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name) and statement.value:

@@ -1,7 +1,7 @@
-"""Find, read and record the cases of a tool: examples of its documents, and files of cases in JSON or YAML.
+"""Find, read and record the cases of a tool: examples in its documentation, and case files in JSON or YAML.
 
-Files are read strictly, because an unknown key may be a misspelled expectation. An example that cannot
-be run becomes a case that fails.
+Files are parsed strictly, because an unknown key may be a misspelled expectation. An example that cannot run becomes a
+failing case.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 DOCUMENT = "doc.md"
 FAILURE_MODES = "Failure Modes"
-# An example with one of these errors needs a client that causes it.
+# The client that provokes each of these errors.
 CAUSES: dict[str, FakeContext] = {
     Kind.SESSION_INACTIVE: FakeContext(is_active=False),
     Kind.CONFIRMATION_REQUIRED: FakeContext(confirm=False),
@@ -64,13 +64,13 @@ ENDINGS = (".json", ".yaml")
 
 
 def find_cases(tool: Tool, root: Path | None = None) -> list[Case]:
-    """Every case of a tool, of its documents first; `root` is the project, whose files are named from there."""
+    """All cases of a tool, documented ones first; places are relative to the project folder `root`."""
     recorded = [case for file in _files(tool, root) for case in read_file(file)]
     return [replace(case, place=from_root(root, case.place)) for case in (*documented_cases(tool), *recorded)]
 
 
 def load_cases(path: str | Path) -> list[Case]:
-    """The cases of a file; raises ToolError with everything that is wrong with it, a line for each with place and cure."""
+    """The cases of a file; raises ToolError with all its problems, one per line with place and cure."""
     document = read_small(Path(path), MAX_DEFINITION_BYTES)
     if document is None:
         problem = "there is no such file" if not os.path.lexists(path) else "is no file that can be read"
@@ -80,17 +80,17 @@ def load_cases(path: str | Path) -> list[Case]:
 
 
 def read_cases(document: bytes, place: str) -> list[Case]:
-    """The cases of a document; a place that ends in .json holds JSON, any other YAML."""
+    """The cases of a document: JSON if its place ends in .json, else YAML."""
     value, line_of = _read(document, place)
-    page = _Page(place, line_of)
+    reader = _Reader(place, line_of)
     found: dict[str, Case] = {}
-    for number, item in enumerate(page.items(value, ())):
-        case = _case(page, item, (number,))
+    for number, item in enumerate(reader.items(value, ())):
+        case = _case(reader, item, (number,))
         if case.name in found:
-            page.refuse((number, "name"), f"the name {case.name[:80]!r} stands twice; rename one of the cases")
+            reader.refuse((number, "name"), f"the name {case.name[:80]!r} stands twice; rename one of the cases")
         if case.name:
             found[case.name] = case
-    page.close()
+    reader.close()
     return list(found.values())
 
 
@@ -104,7 +104,7 @@ def read_file(file: Path) -> list[Case]:
 
 
 def documented_cases(tool: Tool) -> Iterator[Case]:
-    """One case for each example that the author of the tool shows."""
+    """One case for each documented example."""
     if isinstance(tool.run, Handler):
         yield from _cases_of_document(tool, tool.run)
         return
@@ -115,7 +115,7 @@ def documented_cases(tool: Tool) -> Iterator[Case]:
 
 
 def from_root(root: Path | None, place: str) -> str:
-    """A place as people of the project name it."""
+    """A place relative to the project folder."""
     return place if root is None else place.removeprefix(f"{root}{os.sep}")
 
 
@@ -133,7 +133,7 @@ def _cases_of_document(tool: Tool, handler: Handler) -> Iterator[Case]:
 
 
 def _case_of_example(tool: Tool, example: DocExample, place: str) -> Case:
-    """The call that an example shows; what it shows of the result has to be in the result."""
+    """The case of an example; the documented result has to be contained in the real one."""
     if example.arguments is None or example.problem:
         return Case(name=example.title, place=place, problem=example.problem)
     expect: dict[str, object] = {}
@@ -167,7 +167,7 @@ def _misfit(tool: Tool, arguments: object) -> str:
 
 
 def _read(document: bytes, place: str) -> tuple[object, Callable[[Steps], int]]:
-    """What a document says, and where each part of it stands."""
+    """The value of a document, and a function that gives the line of each part."""
     if not place.endswith(JSON_ENDING):
         written = read_yaml(document, place)
         return written.value, written.line
@@ -179,26 +179,26 @@ def _read(document: bytes, place: str) -> tuple[object, Callable[[Steps], int]]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Page:
-    """A strict reader of one document that reads to the end: problems are collected, and a placeholder stands in."""
+class _Reader:
+    """A strict reader of one document that collects all problems; invalid values are replaced by placeholders."""
 
     place: str
     line_of: Callable[[Steps], int]
     problems: list[tuple[int, str]] = field(default_factory=list)
 
     def refuse(self, at: Steps, message: str) -> None:
-        """Note what is wrong there."""
+        """Record a problem at a place."""
         self.problems.append((self.line_of(at), message))
 
     def close(self) -> None:
-        """Raise ToolError if anything was refused."""
+        """Raise ToolError if there are problems."""
         if not self.problems:
             return
         told = [f"{self.place}:{line}: {message}" for line, message in self.problems]
         raise ToolError(Kind.VALIDATION, "\n".join(told), details={"problems": self.problems})
 
     def fields(self, value: object, at: Steps, known: Collection[str]) -> dict[str, object]:
-        """The known keys of an object, which has no others."""
+        """The known keys of an object; any other key is a problem."""
         found: dict[str, object] = self.typed(value, at, dict)
         for key in found:
             if key not in known:
@@ -214,14 +214,14 @@ class _Page:
         return []
 
     def typed(self, value: object, at: Steps, kind: type[T]) -> T:
-        """The value, if it is of the kind that belongs there."""
+        """The value, if it has the expected type."""
         if isinstance(value, kind):
             return value
         self.refuse(at, f"{at[-1]} is {NAMES[kind]}, not {_kind_of(value)}; correct it")
         return kind()
 
     def word(self, value: object, at: Steps, known: Collection[str]) -> str:
-        """One of the words that are known there."""
+        """One of the known words."""
         if isinstance(value, str) and value in known:
             return value
         hint = did_you_mean(str(value)[:80], known) or f"write one of {', '.join(sorted(known))}"
@@ -229,70 +229,70 @@ class _Page:
         return next(iter(known))
 
 
-def _case(page: _Page, value: object, at: Steps) -> Case:
-    """The case; without a name if it is none."""
+def _case(reader: _Reader, value: object, at: Steps) -> Case:
+    """The case; without a name if it is invalid."""
     if not isinstance(value, dict):
-        page.refuse(at, 'a case is an object; write {"name": …, "arguments": …, "expect": …}')
+        reader.refuse(at, 'a case is an object; write {"name": …, "arguments": …, "expect": …}')
         return Case(name="")
-    fields = page.fields(value, at, CASE)
+    fields = reader.fields(value, at, CASE)
     return Case(
-        name=_name(page, fields.get("name"), (*at, "name")),
-        arguments=page.typed(fields.get("arguments", {}), (*at, "arguments"), dict),
-        context=_context(page, fields.get("context", {}), (*at, "context")),
-        expect=_expectation(page, fields, (*at, "expect")),
-        place=f"{page.place}:{page.line_of(at)}",
+        name=_name(reader, fields.get("name"), (*at, "name")),
+        arguments=reader.typed(fields.get("arguments", {}), (*at, "arguments"), dict),
+        context=_context(reader, fields.get("context", {}), (*at, "context")),
+        expect=_expectation(reader, fields, (*at, "expect")),
+        place=f"{reader.place}:{reader.line_of(at)}",
     )
 
 
-def _name(page: _Page, name: object, at: Steps) -> str:
+def _name(reader: _Reader, name: object, at: Steps) -> str:
     if isinstance(name, str) and name.strip():
         return name
-    page.refuse(at, 'a case has a name that says what it shows; write "name": "…"')
+    reader.refuse(at, 'a case has a name that says what it shows; write "name": "…"')
     return ""
 
 
-def _context(page: _Page, value: object, at: Steps) -> FakeContext:
-    fields = page.fields(value, at, CONTEXT)
-    session = page.fields(fields.get("session", {}), (*at, "session"), SESSION)
+def _context(reader: _Reader, value: object, at: Steps) -> FakeContext:
+    fields = reader.fields(value, at, CONTEXT)
+    session = reader.fields(fields.get("session", {}), (*at, "session"), SESSION)
     given: dict[str, object] = {}
     if "mode" in fields:
-        given["mode"] = page.word(fields["mode"], (*at, "mode"), MODES)
+        given["mode"] = reader.word(fields["mode"], (*at, "mode"), MODES)
     if "send" in fields:
-        given["send"] = page.word(fields["send"], (*at, "send"), SENDING)
+        given["send"] = reader.word(fields["send"], (*at, "send"), SENDING)
     if "clientId" in fields:
-        given["client_id"] = page.typed(fields["clientId"], (*at, "clientId"), str)
+        given["client_id"] = reader.typed(fields["clientId"], (*at, "clientId"), str)
     if "confirm" in fields:
-        given["confirm"] = page.typed(fields["confirm"], (*at, "confirm"), bool)
+        given["confirm"] = reader.typed(fields["confirm"], (*at, "confirm"), bool)
     if "isActive" in session:
-        given["is_active"] = page.typed(session["isActive"], (*at, "session", "isActive"), bool)
+        given["is_active"] = reader.typed(session["isActive"], (*at, "session", "isActive"), bool)
     if "state" in session:
-        given["state"] = page.typed(session["state"], (*at, "session", "state"), dict)
+        given["state"] = reader.typed(session["state"], (*at, "session", "state"), dict)
     return FakeContext(**given)  # type: ignore[arg-type]  # each value was checked above
 
 
-def _expectation(page: _Page, fields: Mapping[str, object], at: Steps) -> dict[str, object]:
+def _expectation(reader: _Reader, fields: Mapping[str, object], at: Steps) -> dict[str, object]:
     if not fields.get("expect"):
         name = str(fields.get("name", "the case"))[:80]
-        page.refuse(at, f'{name!r} expects nothing; write "expect": {{"ok": true}} or more')
+        reader.refuse(at, f'{name!r} expects nothing; write "expect": {{"ok": true}} or more')
         return {}
-    expect = page.fields(fields["expect"], at, EXPECT)
+    expect = reader.fields(fields["expect"], at, EXPECT)
     for key, value in expect.items():
-        page.typed(value, (*at, key), EXPECT[key])
+        reader.typed(value, (*at, key), EXPECT[key])
     if "error" in expect and expect.get("ok") is True:
-        page.refuse((*at, "ok"), "a call that is ok has no error; remove one of the two")
+        reader.refuse((*at, "ok"), "a call that is ok has no error; remove one of the two")
     if isinstance(expect.get("error"), dict):
-        _check_fields(page, expect["error"], (*at, "error"), ERROR)
+        _check_fields(reader, expect["error"], (*at, "error"), ERROR)
     for number, line in enumerate(_list(expect.get("audit"))):
-        _check_fields(page, line, (*at, "audit", number), AUDIT)
+        _check_fields(reader, line, (*at, "audit", number), AUDIT)
     return expect
 
 
-def _check_fields(page: _Page, value: object, at: Steps, known: Mapping[str, type]) -> None:
-    for key, found in page.fields(value, at, known).items():
+def _check_fields(reader: _Reader, value: object, at: Steps, known: Mapping[str, type]) -> None:
+    for key, found in reader.fields(value, at, known).items():
         if key == "type" and isinstance(found, str):
-            page.word(found, (*at, key), tuple(map(str, Kind)))
+            reader.word(found, (*at, key), tuple(map(str, Kind)))
         else:
-            page.typed(found, (*at, key), known[key])
+            reader.typed(found, (*at, key), known[key])
 
 
 def _list(value: object) -> list[object]:
@@ -311,7 +311,7 @@ def _unreadable(file: Path, line: int, problem: str) -> Case:
 
 
 def _files(tool: Tool, root: Path | None) -> Iterator[Path]:
-    """Where cases of the tool are written, as far as there are any."""
+    """The existing case files of the tool."""
     stems = []
     if isinstance(tool.run, Handler):
         stems.append(tool.run.root / tool.run.folder / BESIDE_A_TOOL)
@@ -320,19 +320,19 @@ def _files(tool: Tool, root: Path | None) -> Iterator[Path]:
     for stem in stems:
         for ending in ENDINGS:
             file = stem.parent / f"{stem.name}{ending}"
-            # Anything there is meant as a file of cases.
+            # A link or folder of that name is reported, too.
             if os.path.lexists(file):
                 yield file
 
 
-# Two cases at one moment must not overwrite each other.
+# Two cases that are recorded at the same time must not overwrite each other.
 _WRITING = threading.Lock()
 
 
 def record_case(tool: Tool, root: Path | None, case: Mapping[str, object]) -> str:
-    """Add a case to the file `tests/cases/SLUG.json`; returns where it stands.
+    """Add a case to the file `tests/cases/SLUG.json`; returns its path.
 
-    Raises ToolError for a case that could not be run, and for a name that is taken.
+    Raises ToolError for an invalid case, and for a name that is taken.
     """
     if root is None:
         raise ToolError(Kind.CONFLICT, "there is no project to write a case into; make one with: crib init")
