@@ -86,7 +86,6 @@ def test_an_execute_is_found_however_it_is_exported(code, read):
         "export default execute;",
         "export default async function execute() {}",
         "export class execute {}",
-        "export function* execute() {}",
         "export * as execute from './other.js';",
         "export * as other from './other.js';",
         "export const other = { execute };",
