@@ -30,6 +30,26 @@ SECRETS = {
     "CANARY_PIN": "739184625011793",
 }
 ARGUMENTS = {"city": "Oslo"}
+# The same secrets as credentials.
+DECLARED = {
+    "bearer": {"type": "bearer", "token": "${secret:CANARY_HEADER}"},
+    "basic": {"type": "basic", "username": "ann", "password": "${secret:CANARY_BODY}"},
+    "signed": {
+        "type": "hmac",
+        "key": "${secret:CANARY_QUERY}",
+        "key_id": "${secret:CANARY_PIN}",
+        "string": "${timestamp}.${body}",
+        "headers": {"X-Signature": "${key_id} ${timestamp} ${signature}"},
+    },
+    "aws": {
+        "type": "aws_sigv4",
+        "access_key_id": "${secret:CANARY_PIN}",
+        "secret_access_key": "${secret:CANARY_BODY}",
+        "session_token": "${secret:CANARY_HEADER}",
+        "region": "eu-north-1",
+        "service": "s3",
+    },
+}
 
 
 def coded_in(raw):
@@ -228,6 +248,9 @@ def documents(port):
     found["emptied"] = document(port, "crashed", errorMode="empty")
     found["invalid"] = {**document(port, "json"), "outputSchema": {"type": "object", "maxProperties": 1}}
     found["nowhere"] = document(1, "json")
+    for kind, auth in DECLARED.items():
+        found[kind] = document(port, "json", headers={"X-Pin": "${CANARY_PIN}"}, auth=auth)
+        found[f"{kind}-crashed"] = document(port, "crashed", headers={}, auth=auth)
     found["unfit"] = document(port, "json", headers={"X-Key": "${CANARY_BODY}"})
     found["uncalled"] = document(port, "json", bodyTemplate="${CANARY_BODY} ${CANARY_NONE}")
     return found

@@ -4,6 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from toolcrib.infra.egress import Request
+from toolcrib.lib.http_syntax import parse_url
 from toolcrib.model.errors import Kind, ToolError
 
 LEAD = b"HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: %s\r\n\r\n"
@@ -60,3 +62,11 @@ async def test_a_request_that_grows_too_large_by_its_credentials_is_not_sent(ser
         await fetch(open_egress(site.endpoint), site.url("/a"), sign=large, max_sent_bytes=100)
     assert refusal.value.kind is Kind.LIMIT_EXCEEDED
     assert site.requests == []
+
+
+async def test_a_request_whose_response_is_streamed_is_signed_too(serve, open_egress):
+    site = await serve(OK)
+    request = Request(url=parse_url(site.url("/a")), sign=sign)
+    async with open_egress(site.endpoint).stream(request, hosts=None, max_piece=100) as (response, _):
+        assert response.status == 200
+    assert signatures(site) == ["X-Signature: GET /a"]

@@ -1005,6 +1005,8 @@ export interface components {
             gate: string;
             /** @enum {unknown} */
             kind?: "VALIDATION" | "NOT_FOUND" | "INTERNAL" | "MODE_RESTRICTED" | "BUDGET_EXCEEDED" | "CONFIRMATION_REQUIRED" | "SESSION_INACTIVE" | "TRANSIENT" | "PERMANENT" | "RATE_LIMIT" | "AUTH" | "CONFLICT" | "BLOCKED" | "DISABLED" | "CAPABILITY_MISSING" | "TIMEOUT" | "OUTPUT_INVALID" | "HOST_NOT_ALLOWED" | "LIMIT_EXCEEDED" | "EXECUTOR_NOT_FOUND" | "CIRCULAR_DEPENDENCY" | "CHAIN_TOO_DEEP" | "LOOP_DETECTED" | "SANDBOX_UNAVAILABLE" | "OVERLOADED" | "CANCELLED";
+            /** @description What the guard has to say besides, such as how many calls are left. */
+            note?: string;
             reason?: string;
             rule?: string;
             where?: string;
@@ -1025,6 +1027,7 @@ export interface components {
             score: number;
         };
         FunctionImpl: {
+            auth?: never;
             bodyTemplate?: never;
             calls?: never;
             errorMode?: never;
@@ -1032,6 +1035,8 @@ export interface components {
             /** @description The key of a function of the host program. */
             goFunc: string;
             headers?: never;
+            /** @description How often the tool may be called within any 60 seconds, by all processes together; here or in `impl`. */
+            maxCallsPerMinute?: number;
             method?: never;
             /** @description A model that the tool needs. */
             model?: string;
@@ -1059,6 +1064,11 @@ export interface components {
             version: string;
         };
         HttpCall: {
+            /** @description The credentials that the request is sent with; secrets stand in it by name, `${secret:NAME}`. */
+            auth?: {
+                /** @enum {unknown} */
+                type: "bearer" | "basic" | "api_key" | "hmac" | "http_signature" | "aws_sigv4" | "oauth2";
+            };
             bodyTemplate?: string;
             calls?: never;
             /**
@@ -1098,10 +1108,17 @@ export interface components {
         };
         HttpImpl: ({
             goFunc?: never;
+            /** @description How often the tool may be called within any 60 seconds, by all processes together; here or in `impl`. */
+            maxCallsPerMinute?: number;
             model?: string;
         } & {
             [key: string]: unknown;
         }) & ({
+            /** @description The credentials that the request is sent with; secrets stand in it by name, `${secret:NAME}`. */
+            auth?: {
+                /** @enum {unknown} */
+                type: "bearer" | "basic" | "api_key" | "hmac" | "http_signature" | "aws_sigv4" | "oauth2";
+            };
             bodyTemplate?: string;
             calls?: never;
             /**
@@ -1135,6 +1152,7 @@ export interface components {
             /** @description With `${name}` for arguments and secrets, but not in scheme, host or port. */
             urlTemplate: string;
         } | {
+            auth?: never;
             bodyTemplate?: never;
             calls: components["schemas"]["HttpCall"][];
             errorMode?: never;
@@ -1365,6 +1383,8 @@ export interface components {
             displayName: string;
             /** @description Computed by the server; ignored. */
             effectiveEnabled?: unknown;
+            /** @description A list of pictures for MCP clients: src (https or data:image/), mimeType, sizes, theme. */
+            icons?: unknown;
             /** @description An alias of toolID. */
             id?: string;
             impl: Record<string, never>;
@@ -1375,6 +1395,8 @@ export interface components {
             lastCalledAt?: unknown;
             /** @description Computed by the server; ignored. */
             match?: unknown;
+            /** @description How often the tool may be called within any 60 seconds, by all processes together; here or in `impl`. */
+            maxCallsPerMinute?: number;
             /** @description Computed by the server; ignored. */
             modifiedAt?: unknown;
             /** @description The JSON Schema of the value; {} allows any. */

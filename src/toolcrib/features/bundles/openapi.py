@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from toolcrib.lib.http_auth.declaration import READERS
 from toolcrib.model.tool import MAX_CALLS_KEY, MAX_CALLS_PER_MINUTE
 from toolcrib.toolkit.http.contract import (
     ANYTHING,
@@ -51,6 +52,12 @@ REQUEST: dict[str, object] = {
     "extractExpr": {**TEXT, "description": "A JSONPath or a regular expression; by default the whole body."},
     "errorMode": {"enum": ["fail", "empty"], "default": "fail"},
     "retry": schema("Retry"),
+    "auth": {
+        "type": "object",
+        "required": ["type"],
+        "properties": {"type": {"enum": [*READERS]}},
+        "description": "The credentials that the request is sent with; secrets stand in it by name, `${secret:NAME}`.",
+    },
 }
 
 BUNDLE_BODY: dict[str, object] = closed(

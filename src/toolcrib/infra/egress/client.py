@@ -100,7 +100,7 @@ class Egress:
         self.check(request.url, hosts)
         await self._check_port(request.url, hosts)
         session, _ = self._ways.get(asyncio.get_running_loop()) or await self._open()
-        async with exchange_streamed(session, request, max_piece) as streamed:
+        async with exchange_streamed(session, request.signed(), max_piece) as streamed:
             yield streamed
 
     def proxy(

@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     from toolcrib.infra.secrets.secret import Masking
 
 FILE = "access_tokens.json"
-LOCK_SECONDS = 30.0
+# Longer than a request to an authorization server takes.
+LOCK_SECONDS = 15.0
 MAX_STORED = 500
 # How long a refusal is repeated without asking the server again, and a token is not renewed whose successor was refused as well.
 REFUSED_SECONDS = 5.0
