@@ -344,7 +344,7 @@ def _answers() -> list[str]:
             answers.append(f"{function} {system.invoke(function, *arguments)}")
         except OSError as problem:
             answers.append(f"{function} {problem.errno}")
-    return answers
+    return [*answers, f"mounts {system.can_arrange_mounts()}"]
 
 
 def _read_fact(path: str) -> str:

@@ -3,6 +3,7 @@
 # ruff: noqa: PTH102, PTH106, PTH110, PTH123, PTH208 - pathlib would take a third of the start
 from __future__ import annotations
 
+import errno
 import functools
 import os
 import select
@@ -40,6 +41,11 @@ DROP_FROM_BOUNDING_SET = 24
 NO_NEW_PRIVS = 38
 AMBIENT_CAPABILITIES = 47
 
+# The calls that arrange mounts, whose numbers are the same on every machine, and the current folder as they name it.
+OPEN_TREE, MOUNT_SETATTR = 428, 442
+HERE = -100
+_NO_SUCH_FLAGS = 0x7FFFFFFF
+
 # libc has no wrapper for it, and the number depends on the architecture.
 _SET_SCHEDULING = {"x86_64": 314, "aarch64": 274}
 _SCHEDULING = struct.Struct("=IIQiIQQQ")
@@ -65,6 +71,23 @@ def invoke(function: str, *arguments: int | bytes | None) -> int:
         number = ctypes.get_errno()
         raise OSError(number, f"{function}: {os.strerror(number)}")
     return result
+
+
+def can_arrange_mounts() -> bool:
+    """Whether the calls that arrange mounts get through to the kernel, which refuses flags that do not exist.
+
+    A container engine may filter them though it allows namespaces; a job would then fail on the way.
+    """
+    try:
+        invoke("syscall", OPEN_TREE, HERE, b"", _NO_SUCH_FLAGS)
+    except OSError as problem:
+        if problem.errno != errno.EINVAL:
+            return False
+    try:
+        invoke("syscall", MOUNT_SETATTR, HERE, b"", _NO_SUCH_FLAGS, b"", 0)
+    except OSError as problem:
+        return problem.errno == errno.EINVAL
+    return False
 
 
 def look_up() -> None:

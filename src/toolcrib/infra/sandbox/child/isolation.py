@@ -111,8 +111,7 @@ _NEW_MOUNTS, _NEW_USER, _NEW_NETWORK = 0x00020000, 0x10000000, 0x40000000
 _NO_SETUID, _NO_DEVICES = 2, 4
 _BIND, _RECURSIVE, _PRIVATE, _FOLLOWING = 4096, 16384, 1 << 18, 1 << 19
 
-_OPEN_TREE, _MOVE_MOUNT, _MOUNT_SETATTR = 428, 429, 442
-_HERE = -100
+_MOVE_MOUNT = 429
 _CLONE, _CLOSE_ON_EXEC, _WITH_ALL_BELOW, _DESCRIPTOR_ITSELF = 1, 0o2000000, 0x8000, 0x1000
 _FROM_DESCRIPTOR, _TO_DESCRIPTOR = 4, 0x40
 _READ_ONLY = 1
@@ -132,7 +131,7 @@ def enter(*, network: bool, in_advance: bool = False) -> bool:
 
     When called `in_advance` of a job, mounts and unmounts outside still propagate inside, until `settle`.
     """
-    if not system.HAS_SUBREAPER or not os.path.isdir(SHARED_MEMORY):
+    if not system.HAS_SUBREAPER or not os.path.isdir(SHARED_MEMORY) or not system.can_arrange_mounts():
         return False
     if not _unshare(_NEW_MOUNTS | (_NEW_NETWORK if network else 0)):
         return False
@@ -287,7 +286,7 @@ def _move(tree: int, place: str | int) -> None:
     if isinstance(place, int):
         system.invoke("syscall", _MOVE_MOUNT, tree, b"", place, b"", _FROM_DESCRIPTOR | _TO_DESCRIPTOR)
     else:
-        system.invoke("syscall", _MOVE_MOUNT, tree, b"", _HERE, os.fsencode(place), _FROM_DESCRIPTOR)
+        system.invoke("syscall", _MOVE_MOUNT, tree, b"", system.HERE, os.fsencode(place), _FROM_DESCRIPTOR)
     os.close(tree)
 
 
@@ -305,10 +304,12 @@ def _encode(text: str | None) -> bytes | None:
 def _open_tree(place: str | int) -> int:
     flags = _CLONE | _CLOSE_ON_EXEC | _WITH_ALL_BELOW
     if isinstance(place, int):
-        return system.invoke("syscall", _OPEN_TREE, place, b"", flags | _DESCRIPTOR_ITSELF)
-    return system.invoke("syscall", _OPEN_TREE, _HERE, os.fsencode(place), flags)
+        return system.invoke("syscall", system.OPEN_TREE, place, b"", flags | _DESCRIPTOR_ITSELF)
+    return system.invoke("syscall", system.OPEN_TREE, system.HERE, os.fsencode(place), flags)
 
 
 def _set_read_only(path: str) -> None:
     attributes = struct.pack("=4Q", _READ_ONLY, 0, 0, 0)
-    system.invoke("syscall", _MOUNT_SETATTR, _HERE, os.fsencode(path), _WITH_ALL_BELOW, attributes, len(attributes))
+    system.invoke(
+        "syscall", system.MOUNT_SETATTR, system.HERE, os.fsencode(path), _WITH_ALL_BELOW, attributes, len(attributes)
+    )
