@@ -410,9 +410,18 @@ class Crib:
         """Publish a tool of the project to the depot in a folder, with further files and signed by a key if given."""
         return self._depots.publish(self._catalog.tool_in_file(name), place, files=files, key=key)
 
-    async def pull(self, name: str, place: str, *, version: str | None = None, replace: bool = False) -> Pulled:
-        """Pull a tool from a depot, a folder or a web address, into the project: all of it or nothing."""
-        return await self._depots.pull(name, place, version=version, replace=replace)
+    def publish_bundle(self, slug: str, version: str, place: str, *, key: Path | None = None) -> Published:
+        """Publish a stored bundle with all its tools to the depot in a folder, under a version X.Y.Z of your choice."""
+        return self._depots.publish_bundle(slug, version, place, key=key)
+
+    async def pull(
+        self, name: str, place: str, *, version: str | None = None, replace: bool = False, enable: bool = False
+    ) -> Pulled:
+        """Pull a tool, a tool folder or a bundle from a depot, a folder or a web address, into the project: all of it or nothing.
+
+        It is disabled unless `enable`; a tool folder waits for its build.
+        """
+        return await self._depots.pull(name, place, version=version, replace=replace, enable=enable)
 
     @property
     def bundles(self) -> Bundles:

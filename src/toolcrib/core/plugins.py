@@ -50,7 +50,7 @@ FEATURES: Mapping[str, tuple[str, ...]] = {
         *("settings:requests", "settings:queue", "settings:builder"),
     ),
     "toolcrib.features.folders:register": (
-        *("runners:handler", "sources:registries", "resources:registries"),
+        *("runners:handler", "sources:registries", "resources:folder_reading", "resources:registries"),
         *("resources:registry_sources", "resources:tool_folders"),
         *("protected_paths", "commands:new", "commands:build", "commands:registry", "settings:folders"),
     ),

@@ -45,7 +45,7 @@ def rewrite_version(crib: Crib, text: str) -> None:
 async def test_a_published_tool_is_listed_and_pulled_from_the_folder(author, user, depot):
     manifest = author.publish("hello", str(depot)).manifest
     assert await list_tools(open_depot(str(depot))) == {"hello": ["1.0.0"]}
-    pulled = await user.pull("hello", str(depot))
+    pulled = await user.pull("hello", str(depot), enable=True)
     assert pulled.manifest == manifest
     assert pulled.written == (user.settings.root / "tools" / "hello.py",)
     assert (await user.call("hello", name="Ann")).value == "Hello, Ann!"
@@ -57,7 +57,7 @@ async def test_a_published_tool_is_listed_and_pulled_from_a_web_server(author, u
     remote = open_depot(served)
     assert await list_tools(remote) == {"hello": ["1.0.0"]}
     await remote.close()
-    pulled = await user.pull("hello", served, version="1.0.0")
+    pulled = await user.pull("hello", served, version="1.0.0", enable=True)
     assert pulled.written[0].read_bytes() == (author.settings.root / "tools" / "hello.py").read_bytes()
     assert (await user.call("hello")).value == "Hello, World!"
 
@@ -171,7 +171,7 @@ async def test_a_file_of_ones_own_is_never_overwritten_unasked(author, user, dep
     error = await refused_later(user.pull("hello", str(depot)))
     assert (error.kind, "--replace" in error.message) == (Kind.CONFLICT, True)
     assert "mine" in mine.read_text()
-    await user.pull("hello", str(depot), replace=True)
+    await user.pull("hello", str(depot), replace=True, enable=True)
     assert (await user.call("hello")).value == "Hello, World!"
     assert (await user.pull("hello", str(depot))).written == ()
 

@@ -61,6 +61,8 @@ async def test_a_script_arrives_where_its_category_says(script_project, depot):
         author.publish("slug_it", str(depot))
         pulled = await user.pull("slug_it", str(depot))
         assert pulled.written == (user.settings.root / ".ai/tools/text/slug_it.py",)
+        assert (await user.call("slug_it", title="A B")).error.kind is Kind.DISABLED
+        user.bundles.switch_tool(user.bundles.bundle_id_of(user.find("slug_it").tool), "slug-it", "1.0.0", True)
         assert (await user.call("slug_it", title="A B")).value == "a-b"
 
 

@@ -29,7 +29,7 @@ async def test_a_trusted_signature_is_named(author, project_of, depot, key):
     author.publish("hello", str(depot), key=key)
     settings = f'[depots]\nsigned = true\nkeys = ["{public_half(key)}"]\n'
     async with project_of("user", settings) as user:
-        pulled = await user.pull("hello", str(depot))
+        pulled = await user.pull("hello", str(depot), enable=True)
         assert pulled.signed.startswith(f"signed by the trusted key {public_half(key)} at 20")
         assert (await user.call("hello")).ok
 

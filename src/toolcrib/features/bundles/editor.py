@@ -29,7 +29,7 @@ from toolcrib.lib.document_format import is_newer, write_bundle, write_tool
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
     from contextlib import AbstractContextManager
 
     from toolcrib.features.bundles.archive import Archive
@@ -311,6 +311,14 @@ class Editor:
                 self.overlay.switch(bundle_id, tool_word(before.tool), enabled=enabled)
             self._tell_of_switch()
             return self.lookup.tool(bundle_id, slug, version, {})
+
+    def disable_ahead(self, bundle: str, words: Iterable[str]) -> None:
+        """Disable tools of another source, by slug and version, before their files arrive."""
+        bundle_id = source_id(bundle)
+        with self._locked(bundle_id):
+            for word in words:
+                self.overlay.switch(bundle_id, word, enabled=False)
+            self._tell_of_switch()
 
     def _tell_of_switch(self) -> None:
         self.sources.look_again()

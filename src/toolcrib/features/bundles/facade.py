@@ -23,6 +23,7 @@ from toolcrib.model.tool import Http
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
+    from toolcrib.features.bundles.archive import Archive
     from toolcrib.features.bundles.other_sources import Board
     from toolcrib.infra.call_counts import Count
     from toolcrib.infra.search.index import Index
@@ -141,6 +142,14 @@ class Bundles:
         It gets this id, whatever id it had before, and where one is given this slug.
         """
         return self._editor.import_bundle(bundle_id, unpack(data), slug=slug, enable=enable)
+
+    def read_archive(self, data: bytes) -> Archive:
+        """The documents of an archive; nothing is stored."""
+        return unpack(data)
+
+    def disable_ahead(self, bundle: str, tools: Iterable[Tool]) -> None:
+        """Disable tools that another source will show in this bundle, before their files arrive."""
+        self._editor.disable_ahead(bundle, map(tool_word, tools))
 
     def delete_bundle(self, bundle_id: str, *, if_match: str = "") -> Bundle:
         """Soft-delete an empty bundle; until it is removed for good, writing it again restores it."""

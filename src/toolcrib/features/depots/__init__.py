@@ -1,10 +1,10 @@
-"""Publishing tools to a depot and pulling them from one: named versions, hashed, signed where the operator asks for it.
+"""Publishing tools, tool folders and bundles to a depot and pulling them from one: named versions, hashed, signed where asked for.
 
 A depot is a folder; served by any static web server, it is the same depot for everyone who can reach that server.
 
     index.json                                 which tools there are, each with its versions, oldest first
     tools/<tool>/<version>/manifest.json       the files of one version, their hashes, and a signature
-    tools/<tool>/<version>/files/<path>        the files themselves, under the path they have in a tree of tools
+    tools/<tool>/<version>/files/<path>        the files themselves, under the path they have in a tree of tools; of a bundle its archive
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class DepotsSettings(Table, name="depots"):
 def register(plugins: Plugins) -> None:
     """Add what publishes and pulls."""
     plugins.add_resource("depots", "toolcrib.features.depots.transfer:Depots")
-    plugins.add_command("publish", "toolcrib.features.depots.commands:publish", "Publish a tool to a depot.")
-    plugins.add_command("pull", "toolcrib.features.depots.commands:pull", "Pull a tool from a depot.")
+    plugins.add_command("publish", "toolcrib.features.depots.commands:publish", "Publish a tool or a bundle to a depot.")
+    plugins.add_command("pull", "toolcrib.features.depots.commands:pull", "Pull a tool or a bundle from a depot.")
     plugins.add_command(
         "depot", "toolcrib.features.depots.commands:depot", "Look into a depot, and make keys to sign with."
     )

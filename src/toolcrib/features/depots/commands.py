@@ -12,7 +12,7 @@ from toolcrib.features.depots.depot import FolderDepot, list_tools, open_depot
 from toolcrib.features.depots.package import new_key, public_half
 from toolcrib.infra.egress import EgressSettings
 from toolcrib.lib.names import read_address
-from toolcrib.toolkit.cli import ExitCode, complain, say, say_facts, say_json, say_table
+from toolcrib.toolkit.cli import ExitCode, WrongUseError, complain, say, say_facts, say_json, say_table
 from toolcrib.toolkit.cli.group import complete_tool, example, json_option, pass_opener, project_option
 from toolcrib.toolkit.client_protocol import ProjectCrib
 
@@ -23,14 +23,22 @@ if TYPE_CHECKING:
     from toolcrib.toolkit.cli.group import Opener
 
 
+WHOLE_BUNDLE = "/*"
+
+
 class DepotCrib(ProjectCrib, Protocol):
     """What these commands use of a crib."""
 
     def publish(self, name: str, place: str, *, files: Iterable[str] = (), key: Path | None = None) -> Published:
         """Publish a tool of the project to the depot in a folder."""
 
-    async def pull(self, name: str, place: str, *, version: str | None = None, replace: bool = False) -> Pulled:
-        """Pull a tool from a depot into the project."""
+    def publish_bundle(self, slug: str, version: str, place: str, *, key: Path | None = None) -> Published:
+        """Publish a stored bundle to the depot in a folder."""
+
+    async def pull(
+        self, name: str, place: str, *, version: str | None = None, replace: bool = False, enable: bool = False
+    ) -> Pulled:
+        """Pull a tool, a tool folder or a bundle from a depot into the project."""
 
 
 @click.command("publish", epilog=example("crib publish initials --to ../depot"))
@@ -40,15 +48,27 @@ class DepotCrib(ProjectCrib, Protocol):
     "--with", "files", multiple=True, metavar="FILE", help="A further file, from the tool's folder; repeatable."
 )
 @click.option("--sign", "key", metavar="KEYFILE", help="Sign it with this key (see: crib depot key).")
+@click.option("--version", metavar="X.Y.Z", help="The version of a bundle, which has none of its own.")
 @project_option
 @pass_opener
-def publish(opener: Opener[DepotCrib], name: str, place: str, files: tuple[str, ...], key: str | None) -> int:
-    """Publish a tool to a depot.
+def publish(
+    opener: Opener[DepotCrib], name: str, place: str, files: tuple[str, ...], key: str | None, version: str | None
+) -> int:
+    """Publish a tool, a tool folder, or a bundle (`BUNDLE/*`) to a depot.
 
     A depot is a folder; any web server that serves it makes it one that can be pulled from elsewhere.
     """
+    key_file = None if key is None else Path(key)
+    is_bundle = name.endswith(WHOLE_BUNDLE)
+    if is_bundle is (version is None) or (is_bundle and files):
+        raise WrongUseError(
+            "a bundle is published as crib publish 'BUNDLE/*' --version X.Y.Z, and a tool has its own version"
+        )
     with opener.open_local() as crib:
-        published = crib.publish(name, place, files=files, key=None if key is None else Path(key))
+        if version is None:
+            published = crib.publish(name, place, files=files, key=key_file)
+        else:
+            published = crib.publish_bundle(name.removesuffix(WHOLE_BUNDLE), version, place, key=key_file)
         manifest = published.manifest
         say(f"published {manifest.name}@{manifest.version} to {place}")
         say_facts(
@@ -67,27 +87,32 @@ def publish(opener: Opener[DepotCrib], name: str, place: str, files: tuple[str, 
 @click.argument("name", metavar="NAME[@VERSION]")
 @click.option("--from", "place", required=True, metavar="DIR|URL", help="The depot: a folder or a web address.")
 @click.option("--replace", is_flag=True, help="Put the new files where other ones are.")
+@click.option("--enable", is_flag=True, help="Enable it at once.")
 @project_option
 @pass_opener
-def pull(opener: Opener[DepotCrib], name: str, place: str, *, replace: bool) -> int:
-    """Pull a tool from a depot.
+def pull(opener: Opener[DepotCrib], name: str, place: str, *, replace: bool, enable: bool) -> int:
+    """Pull a tool, a tool folder or a bundle from a depot.
 
-    Without a version the one published last. All files arrive, each with the hash it was published with, or none.
+    Without a version the one published last. All files arrive, each with the hash it was published with, or none. What
+    arrives is disabled until it is enabled, and a tool folder until it is built.
     """
     with opener.open_local() as crib:
         address = read_address(name)
-        pulled = asyncio.run(crib.pull(address.name, place, version=address.version, replace=replace))
+        pulled = asyncio.run(crib.pull(address.name, place, version=address.version, replace=replace, enable=enable))
         manifest = pulled.manifest
         say(f"pulled {manifest.name}@{manifest.version}: {manifest.description}")
         # What the tool requires is shown because pulling it grants nothing.
         say_facts(
             [
-                ("files", ", ".join(str(path) for path in pulled.written) or "all there already"),
+                ("bundle", pulled.bundle),
+                ("files", "" if pulled.bundle else ", ".join(map(str, pulled.written)) or "all there already"),
                 ("requires", ", ".join(manifest.requires) or "nothing"),
                 ("hash", manifest.hash),
                 ("signature", pulled.signed),
             ]
         )
+        if pulled.to_do:
+            complain(pulled.to_do)
         return ExitCode.DONE
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 from urllib.parse import quote
 
 from toolcrib.features.depots.package import (
+    BUNDLES,
     FORMAT,
     MAX_FILE_BYTES,
     MAX_MANIFEST_BYTES,
@@ -115,6 +116,7 @@ class FolderDepot:
             place = self.root / _folder(manifest.name.replace("_", "-"), manifest.version)
             is_new = not place.exists()
             if is_new:
+                self._refuse_other_kind(manifest, place.parent)
                 self._add(package, place)
             elif self._hash_of(place) != manifest.hash:
                 message = (
@@ -139,6 +141,17 @@ class FolderDepot:
         except BaseException:
             shutil.rmtree(staging, ignore_errors=True)
             raise
+
+    def _refuse_other_kind(self, manifest: Manifest, folder: Path) -> None:
+        """Refuse a bundle under the name of a tool, and the other way round."""
+        for place in folder.glob(f"[!.]*/{MANIFEST}"):
+            other = decode_manifest(place.read_bytes(), str(place))
+            if (other.tree == BUNDLES) is not (manifest.tree == BUNDLES):
+                kind = "bundle" if other.tree == BUNDLES else "tool"
+                message = (
+                    f"{self} holds a {kind} {other.name}; publish this one to another depot, or under another name"
+                )
+                raise ToolError(Kind.CONFLICT, message)
 
     def _hash_of(self, place: Path) -> str:
         with suppress(OSError):

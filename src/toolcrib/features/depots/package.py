@@ -35,6 +35,10 @@ HASH = re.compile(r"[0-9a-f]{64}")
 ALGORITHM = "ed25519"
 KEY_BYTES = 32
 
+# Where the files of a package belong: scripts with metadata, plain files, tool folders, or the bundles of the store.
+SCRIPTS, TOOLS, FOLDERS, BUNDLES = "scripts", "tools", "folders", "bundles"
+TREES = frozenset({SCRIPTS, TOOLS, FOLDERS, BUNDLES})
+
 _PURPOSE = "toolcrib depot manifest"
 
 
@@ -88,7 +92,7 @@ class Manifest:
             raise ToolError(
                 Kind.VALIDATION, f"{self.name}: a package has 1 to {MAX_FILES} files, each under a name of its own"
             )
-        if self.main not in paths or self.tree not in {"scripts", "tools"}:
+        if self.main not in paths or self.tree not in TREES:
             raise ToolError(Kind.VALIDATION, f"{self.name}: the manifest does not say which file is the tool")
         if sum(file.size for file in self.files) > MAX_PACKAGE_BYTES:
             message = f"{self.name}: a package has at most {MAX_PACKAGE_BYTES} bytes; leave data out"

@@ -15,7 +15,11 @@ from typing import TYPE_CHECKING
 from toolcrib.features.depots import DepotsSettings
 from toolcrib.features.depots.depot import FolderDepot, fetch_manifest, fetch_package, open_depot
 from toolcrib.features.depots.package import (
+    BUNDLES,
+    FOLDERS,
     MAX_FILE_BYTES,
+    SCRIPTS,
+    TOOLS,
     Manifest,
     Package,
     PackedFile,
@@ -28,7 +32,7 @@ from toolcrib.infra.files import OPEN_FOLDER, durable, make_folder
 from toolcrib.infra.files.durable import create_in, explained, replace_in
 from toolcrib.lib.system_tools import system_tools
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.model.tool import Chained
+from toolcrib.model.tool import Chained, Handler
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -41,10 +45,13 @@ if TYPE_CHECKING:
 
 
 FILE_MODE = 0o644
+SCHEMA_FILE = "schema.json"
 
 
 def pack(tool: Tool, root: Path, tree: str, further: Iterable[str] = ()) -> Package:
     """Pack the tool's file, the files that its config names, and `further` ones, relative to its folder."""
+    if isinstance(tool.run, Handler):
+        return _pack_folder(tool, tool.run)
     main = _file_of(tool, root)
     folder = main.parent
     paths = [main, *_named_in_config(tool, folder), *(_named(name, folder, tool) for name in further)]
@@ -56,8 +63,7 @@ def pack(tool: Tool, root: Path, tree: str, further: Iterable[str] = ()) -> Pack
         if data is None:
             raise ToolError(Kind.NOT_FOUND, f"{path} is not there any more; nothing was published")
         contents[place] = data
-        digest = hashlib.sha256(data).hexdigest()
-        files.append(PackedFile(path=place, size=len(data), sha256=digest, executable=os.access(path, os.X_OK)))
+        files.append(_packed(place, data, executable=os.access(path, os.X_OK)))
     manifest = Manifest(
         name=whole_name(tool),
         version=tool.version,
@@ -70,27 +76,55 @@ def pack(tool: Tool, root: Path, tree: str, further: Iterable[str] = ()) -> Pack
     return Package(manifest=manifest, contents=contents)
 
 
+def _pack_folder(tool: Tool, handler: Handler) -> Package:
+    """Pack a tool folder: the bytes that were built, whatever its files hold by now."""
+    folder = handler.folder
+    manifest = Manifest(
+        name=tool.name,
+        version=tool.version,
+        description=tool.description,
+        requires=tuple(sorted(tool.requires)),
+        tree=FOLDERS,
+        main=f"{folder}/{SCHEMA_FILE}",
+        files=tuple(_packed(path, handler.files[path]) for path in sorted(handler.files)),
+    )
+    for file in manifest.files:
+        _refuse_elsewhere(file.path, manifest)
+    return Package(manifest=manifest, contents=handler.files)
+
+
+def _packed(path: str, data: bytes, *, executable: bool = False) -> PackedFile:
+    return PackedFile(path=path, size=len(data), sha256=hashlib.sha256(data).hexdigest(), executable=executable)
+
+
 def install(
     package: Package,
     root: Path,
     *,
     staging: Path,
     check: Callable[[Path, Manifest], None],
+    announce: Callable[[], None] = lambda: None,
     replace: bool = False,
 ) -> list[Path]:
     """Install the files of a package into the tree at `root`; returns those that were written.
 
     `check` sees them first, in a folder of their own below `staging`, and raises if the tool is not what it claims to be.
+    `announce` is called before the first of them is written.
     """
     with explained(str(root)):
         _inspect(package, staging, check)
         files = _in_order(package.manifest)
         wanted = [file for file in files if _is_new(package, file, root, replace=replace)]
+        if wanted:
+            announce()
         return _place(package, wanted, root)
 
 
 def left_behind(tool: Tool, package: Package, own: Iterable[str]) -> list[str]:
     """What the tool seems to need and the package does not contain; `own` are the executors that every crib has."""
+    if isinstance(tool.run, Handler):
+        shared = sorted({path.partition("/")[0] for path in tool.run.shared})
+        return [f"the folder {name} beside it was not packed; it must be there if the tool uses it" for name in shared]
     if not isinstance(tool.run, Chained):
         return []
     folder = tool.run.folder
@@ -222,18 +256,23 @@ OBEYED = frozenset(
         *("package.json", "toolcrib.toml", "sitecustomize.py", "usercustomize.py"),
     )
 )
-SCRIPTS = "scripts"
-TOOLS = "tools"
 BUILT = "built"
+ARCHIVE = ".zip"
+NET_HTTP = "net.http"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pulled:
-    """A pulled version: its manifest, the files that were written (none if all existed), and its signer."""
+    """A pulled version: its manifest, the files that were written (none if all existed), its signer, and what is still to do.
+
+    `bundle` is the slug of a bundle that was imported.
+    """
 
     manifest: Manifest
     written: tuple[Path, ...]
     signed: str
+    bundle: str = ""
+    to_do: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -248,10 +287,6 @@ def publish(
     tool: Tool, place: str, parts: Resources, *, files: Iterable[str] = (), key: Path | None = None
 ) -> Published:
     """Publish a tool of the project to the depot in a folder, signed if there is a key to sign with."""
-    depot = open_depot(place)
-    if not isinstance(depot, FolderDepot):
-        message = f"{place} can be pulled from, not published to; publish to the folder that the web server serves"
-        raise ToolError(Kind.VALIDATION, message)
     if tool.source_type == BUILT:
         message = (
             f"{tool.name} was built from a request, and depots keep single files; hand on the request instead: "
@@ -260,13 +295,24 @@ def publish(
         raise ToolError(Kind.VALIDATION, message)
     root, tree = _tree_of(tool, parts)
     package = pack(tool, root, tree, files)
+    own = {"python", *(entry.name for entry in system_tools())}
+    missing = tuple(left_behind(tool, package, own))
+    return Published(manifest=_add(package, place, key), left_behind=missing)
+
+
+def _add(package: Package, place: str, key: Path | None) -> Manifest:
+    """Add a package to the depot in a folder, signed if there is a key to sign with."""
+    depot = open_depot(place)
+    if not isinstance(depot, FolderDepot):
+        message = f"{place} can be pulled from, not published to; publish to the folder that the web server serves"
+        raise ToolError(Kind.VALIDATION, message)
     if key is not None:
         package = replace(package, manifest=sign(package.manifest, key))
+    manifest = package.manifest
     if not depot.publish(package):
-        message = f"{tool.name}@{tool.version} is published there already, with the same content"
-        raise ToolError(Kind.CONFLICT, message, details={"hash": package.manifest.hash})
-    own = {"python", *(entry.name for entry in system_tools())}
-    return Published(manifest=package.manifest, left_behind=tuple(left_behind(tool, package, own)))
+        message = f"{manifest.name}@{manifest.version} is published there already, with the same content"
+        raise ToolError(Kind.CONFLICT, message, details={"hash": manifest.hash})
+    return manifest
 
 
 async def pull(
@@ -277,8 +323,9 @@ async def pull(
     *,
     version: str | None = None,
     replace: bool = False,
+    enable: bool = False,
 ) -> Pulled:
-    """Pull a tool into the project; on any failure the project is as it was.
+    """Pull a tool, a tool folder or a bundle into the project, disabled unless `enable`; on any failure the project is as it was.
 
     `formats` makes, for each kind of tree, the format that reads the files below a root.
     """
@@ -293,13 +340,96 @@ async def pull(
     finally:
         if not isinstance(depot, FolderDepot):
             await depot.close()
+    if manifest.tree == BUNDLES:
+        return _import_bundle(package, parts, signed, enable=enable)
     root = _target(manifest.tree, parts, settings.root)
     if not root.resolve().is_relative_to(settings.root.resolve()):
         raise ToolError(Kind.BLOCKED, f"{root} leads out of the project; nothing was installed. Replace the link")
+    found: list[Tool] = []
+    if manifest.tree == FOLDERS:
+        check, installed = partial(_check_folder, parts, package), ""
+    else:
+        check, installed = partial(_check_tool, formats, found), _installed_version(formats, root, manifest)
     if version is None:
-        _refuse_older(manifest, _installed_version(formats, root, manifest))
-    written = install(package, root, staging=parts.data.folder(), check=partial(_check_tool, formats), replace=replace)
-    return Pulled(manifest=manifest, written=tuple(written), signed=signed)
+        _refuse_older(manifest, installed)
+    written = install(
+        package,
+        root,
+        staging=parts.data.folder(),
+        check=check,
+        # A folder is not live before it is built.
+        announce=partial(_disable, parts, root, found) if not enable else lambda: None,
+        replace=replace,
+    )
+    return Pulled(
+        manifest=manifest, written=tuple(written), signed=signed, to_do=_to_do(manifest, written, enable=enable)
+    )
+
+
+def publish_bundle(slug: str, version: str, place: str, parts: Resources, *, key: Path | None = None) -> Published:
+    """Publish a stored bundle with all its tools as the archive that it exports, under a version of the publisher's choice."""
+    bundles = parts.get("bundles")
+    found = [bundle for bundle in bundles.list_bundles(include_disabled=True).items if bundle.slug == slug]
+    if len(found) != 1:
+        raise ToolError(Kind.NOT_FOUND, f"there is no bundle {slug!r:.80}; list them with: crib bundle list")
+    data = bundles.export_bundle(found[0].id)
+    path = f"{slug}{ARCHIVE}"
+    manifest = Manifest(
+        name=slug,
+        version=version,
+        description=found[0].description or found[0].display_name,
+        requires=_required_by(bundles.read_archive(data).tools.values()),
+        tree=BUNDLES,
+        main=path,
+        files=(_packed(path, data),),
+    )
+    return Published(manifest=_add(Package(manifest=manifest, contents={path: data}), place, key), left_behind=())
+
+
+def _import_bundle(package: Package, parts: Resources, signed: str, *, enable: bool) -> Pulled:
+    """Import the bundle of a package whose archive is what its manifest claims."""
+    manifest, bundles = package.manifest, parts.get("bundles")
+    data = package.contents[manifest.main]
+    archive = bundles.read_archive(data)
+    claimed = f"the bundle {manifest.name} requiring {', '.join(manifest.requires) or 'nothing'}"
+    requires = _required_by(archive.tools.values())
+    if len(manifest.files) != 1 or archive.bundle.get("slug") != manifest.name or requires != manifest.requires:
+        message = f"{manifest.main} does not hold what the manifest names ({claimed}); nothing was imported"
+        raise ToolError(Kind.PERMANENT, message)
+    bundle = bundles.import_bundle(archive.bundle_id, data, enable=enable)
+    to_do = "" if enable else f"it is disabled; look at its tools, then enable it with: crib enable '{bundle.slug}/*'"
+    return Pulled(manifest=manifest, written=(), signed=signed, bundle=bundle.slug, to_do=to_do)
+
+
+def _required_by(documents: Iterable[Mapping[str, object]]) -> tuple[str, ...]:
+    """What the tools of a bundle require, told by their types alone."""
+    return (NET_HTTP,) if any(document.get("type") == "http" for document in documents) else ()
+
+
+def _disable(parts: Resources, root: Path, tools: Iterable[Tool]) -> None:
+    """Disable the tools of a package before their file is there."""
+    trees = {path: bundle for bundle, path in parts.get("script_trees").items()}
+    parts.get("bundles").disable_ahead(trees.get(root, root.name), tools)
+
+
+def _to_do(manifest: Manifest, written: list[Path], *, enable: bool) -> str:
+    if not written:
+        return ""
+    if manifest.tree == FOLDERS:
+        return "it can be called once it is built: crib build"
+    return "" if enable else f"it is disabled; look at it, then enable it with: crib enable {manifest.name}"
+
+
+def _check_folder(parts: Resources, package: Package, folder: Path, manifest: Manifest) -> None:
+    """Refuse a package that is not the tool folder that its manifest names."""
+    name = PurePosixPath(manifest.main).parts[0]
+    for file in manifest.files:
+        _refuse_elsewhere(file.path, manifest)
+    reading = parts.make("folder_reading", root=folder, folder=name, files=dict(package.contents))
+    claimed = f"{manifest.name}@{manifest.version} requiring {', '.join(manifest.requires) or 'nothing'}"
+    if manifest.main != f"{name}/{SCHEMA_FILE}" or reading.tool is None or _claim(reading.tool) != claimed:
+        message = f"{name} is not the tool folder that the manifest names ({claimed}); nothing was installed"
+        raise ToolError(Kind.PERMANENT, message, details={"problems": list(reading.problems)})
 
 
 def _installed_version(formats: Formats, root: Path, manifest: Manifest) -> str:
@@ -323,9 +453,10 @@ def _refuse_older(manifest: Manifest, installed: str) -> None:
     raise ToolError(Kind.CONFLICT, message, details={"installed": installed, "offered": manifest.version})
 
 
-def _check_tool(formats: Formats, folder: Path, manifest: Manifest) -> None:
-    """Refuse a package whose file is not the tool that its manifest names."""
+def _check_tool(formats: Formats, found: list[Tool], folder: Path, manifest: Manifest) -> None:
+    """Refuse a package whose file is not the tool that its manifest names; `found` gets the tools of the file."""
     tools = _tools_in(formats, folder, manifest.main, manifest.tree)
+    found += tools
     claimed = f"{manifest.name}@{manifest.version} requiring {', '.join(manifest.requires) or 'nothing'}"
     if claimed not in map(_claim, tools):
         message = f"{manifest.main} does not hold the tool that the manifest names ({claimed}); nothing was installed"
@@ -382,10 +513,10 @@ def _tree_of(tool: Tool, parts: Resources) -> tuple[Path, str]:
 
 def _target(tree: str, parts: Resources, root: Path) -> Path:
     """The folder of the project for tools of that kind."""
-    trees = parts.tool_folders() if tree == TOOLS else list(parts.get("script_trees").values())
+    trees = parts.tool_folders() if tree in (TOOLS, FOLDERS) else list(parts.get("script_trees").values())
     inside = [path for path in trees if path.is_relative_to(root)]
     if not inside:
-        setting = "catalog.folders" if tree == TOOLS else "scripts.folders"
+        setting = "scripts.folders" if tree == SCRIPTS else "catalog.folders"
         raise ToolError(
             Kind.VALIDATION, f"the project has no folder for {tree}; name one in {setting} of toolcrib.toml"
         )
@@ -402,10 +533,16 @@ class Depots:
         """Publish a tool of the project to the depot in a folder, signed if there is a key to sign with."""
         return publish(tool, place, self._resources, files=files, key=key)
 
-    async def pull(self, name: str, place: str, *, version: str | None = None, replace: bool = False) -> Pulled:
-        """Pull a tool into the project; on any failure the project is as it was."""
+    def publish_bundle(self, slug: str, version: str, place: str, *, key: Path | None = None) -> Published:
+        """Publish a stored bundle with all its tools to the depot in a folder."""
+        return publish_bundle(slug, version, place, self._resources, key=key)
+
+    async def pull(
+        self, name: str, place: str, *, version: str | None = None, replace: bool = False, enable: bool = False
+    ) -> Pulled:
+        """Pull a tool, a tool folder or a bundle into the project; on any failure the project is as it was."""
         formats = {
             SCRIPTS: lambda root: self._resources.make("script_format", root=root),
             TOOLS: lambda _: self._resources.make("plain_format"),
         }
-        return await pull(name, place, self._resources, formats, version=version, replace=replace)
+        return await pull(name, place, self._resources, formats, version=version, replace=replace, enable=enable)

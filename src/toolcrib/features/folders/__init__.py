@@ -45,6 +45,7 @@ def register(plugins: Plugins) -> None:
     """Add the registries and what runs their handlers."""
     plugins.add_runner("handler", "toolcrib.features.folders.runner:HandlerRunner", given=_for_runner)
     plugins.add_resource("tool_folders", "toolcrib.features.folders.facade:ToolFolders")
+    plugins.add_resource("folder_reading", "toolcrib.features.folders.build:read_alone", given=lambda _: {})
     plugins.add_resource("registries", "toolcrib.features.folders.source:Registries")
     plugins.add_resource("registry_sources", "toolcrib.features.folders.source:registry_sources")
     plugins.add_source("registries", _sources)

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from toolcrib.features.folders.build_files import Content, Entry, Files, Hashes
+    from toolcrib.features.folders.format import Reading
 
     Stamp = tuple[int, int, int, int]
 
@@ -239,6 +240,11 @@ def _with_error_types(content: Content) -> Files:
     if not content.folders or ERROR_TYPES in content.shared:
         return content.shared
     return {**content.shared, ERROR_TYPES: error_types()}
+
+
+def read_alone(root: Path, folder: str, files: Files) -> Reading:
+    """Read a tool folder that stands alone, with nothing beside it but the error types that every project has."""
+    return read_tool(root, folder, files, {ERROR_TYPES: error_types()})
 
 
 def _facts(folder: str, hashes: Hashes) -> Entry:
