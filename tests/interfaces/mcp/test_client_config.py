@@ -8,9 +8,13 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from toolcrib import ToolError
 from toolcrib.interfaces.mcp.client_config import McpClient, plan_change
+from toolcrib.lib.documents import read_jsonc
+from toolcrib.lib.json_edit import add_member
 
 PROJECT = Path("/srv/my project")
 ARGS = ["mcp", "-C", "/srv/my project"]
@@ -60,7 +64,7 @@ def test_codex_gets_a_table_behind_its_own(tmp_path):
 
 @pytest.mark.parametrize(
     "text",
-    ['{"mcpServers": {"crib": {"command": "other"}}}', '{// mine\n"mcpServers": {}}', "[]", '{"mcpServers": []}', "{"],
+    ['{"mcpServers": {"crib": {"command": "other"}}}', '{"mcpServers": {},}', "[]", '{"mcpServers": []}', "{"],
 )
 def test_what_cannot_be_added_to_is_left_to_a_person_with_the_entry_to_paste(tmp_path, text):
     (tmp_path / ".mcp.json").write_text(text)
@@ -99,3 +103,101 @@ def test_an_entry_with_the_name_of_the_program_counts_as_one_with_its_path(tmp_p
     by_name.path.parent.mkdir(parents=True)
     by_name.path.write_text(by_name.text)
     assert plan_change(client, tmp_path, tmp_path, program="/opt/bin/crib").entry == ""
+
+
+ENTRY = {"command": "crib", "args": ["mcp", "-C", "/srv/my project"]}
+ODD = {
+    "with comments": '{\n  // mine\n  "mcpServers": {\n    "theirs": {"command": "x"} // keep\n    /* end */\n  },\n  "other": [1, 2]\n}\n',
+    "on one line": '{"mcpServers":{"theirs":{"command":"x"}},"other":1}',
+    "with tabs": '{\n\t"mcpServers": {\n\t\t"theirs": {\n\t\t\t"command": "x"\n\t\t}\n\t}\n}',
+    "with a byte order mark": '\ufeff{\n  "mcpServers": {"theirs": {"command": "x"}}\n}\n',
+    "with the line ends of Windows": '{\r\n  "mcpServers": {\r\n    "theirs": {"command": "x"}\r\n  }\r\n}\r\n',
+    "without servers": '{\n  "theme": "dark" // mine\n}\n',
+    "with an empty object": '{\n    "mcpServers": {}\n}\n',
+    "with an empty object of comments": '{"mcpServers": {\n  // none yet\n}}',
+    "empty": "{}",
+    "empty with a comment": "{\n  // nothing\n}",
+    "with odd letters": '{"mcpServers": {"a\\"}{": {"command": "\\\\", "n": 1.50e3}}, "ü": "\\u00fc"}',
+    "with a key of that name elsewhere": '{"x": {"mcpServers": {"y": 1}}, "mcpServers": {"z": {}}}',
+}
+
+
+@pytest.mark.parametrize("text", ODD.values(), ids=ODD)
+def test_what_stands_in_a_file_stays_letter_for_letter(tmp_path, text):
+    file = tmp_path / "project" / ".mcp.json"
+    file.parent.mkdir()
+    file.write_bytes(text.encode())
+    change = plan_change(McpClient.CLAUDE_CODE, file.parent, tmp_path)
+    before, after = read_jsonc(text), read_jsonc(change.text)
+    added = after["mcpServers"].pop("crib")
+    assert added == {"command": "crib", "args": ["mcp", "-C", str(file.parent)]}
+    assert after == {**before, "mcpServers": before.get("mcpServers", {})}
+    # The old text is the new one with pieces left out.
+    letters = iter(change.text)
+    assert all(letter in letters for letter in text)
+    assert ("\r\n" in text) == ("\r\n" in change.text)
+    assert change.text.count("\n") == change.text.count("\r\n") or "\r\n" not in text
+    file.write_bytes(change.text.encode())
+    assert plan_change(McpClient.CLAUDE_CODE, file.parent, tmp_path).entry == ""
+
+
+def test_comments_stay_beside_what_they_are_about(tmp_path):
+    (tmp_path / ".mcp.json").write_text(ODD["with comments"])
+    lines = plan_change(McpClient.CLAUDE_CODE, tmp_path, tmp_path).text.splitlines()
+    assert lines[3] == '    "theirs": {"command": "x"}, // keep'
+    assert lines[4] == "    /* end */"
+    assert lines[5] == '    "crib": {'
+
+
+@given(
+    document=st.dictionaries(
+        st.text(max_size=5),
+        st.integers()
+        | st.text(max_size=5)
+        | st.lists(st.none(), max_size=2)
+        | st.dictionaries(st.text(max_size=3), st.booleans(), max_size=2),
+        max_size=4,
+    ),
+    servers=st.dictionaries(st.text(max_size=5).filter(lambda name: name != "crib"), st.booleans(), max_size=3)
+    | st.none(),
+    indent=st.none() | st.integers(0, 4) | st.just("\t"),
+)
+def test_an_entry_is_added_to_any_document(document, servers, indent):
+    document = {**document, **({} if servers is None else {"mcpServers": servers})}
+    text = json.dumps(document, indent=indent, ensure_ascii=False)
+    now = json.loads(add_member(text, "mcpServers", "crib", ENTRY, max_bytes=10_000))
+    assert now == {**document, "mcpServers": {**(servers or {}), "crib": ENTRY}}
+
+
+def test_codex_keeps_its_line_ends_and_a_form_that_takes_no_further_table_is_left_to_a_person(tmp_path):
+    path = tmp_path / ".codex" / "config.toml"
+    path.parent.mkdir()
+    path.write_bytes(b'\xef\xbb\xbf# mine\r\nmodel = "m"\r\n')
+    change = plan_change(McpClient.CODEX, PROJECT, tmp_path)
+    assert change.text.startswith('\ufeff# mine\r\nmodel = "m"\r\n\r\n[mcp_servers.crib]\r\n')
+    path.write_text('mcp_servers = {theirs = {command = "x"}}\n')
+    with pytest.raises(ToolError, match="another form; add this by hand"):
+        plan_change(McpClient.CODEX, PROJECT, tmp_path)
+
+
+def test_a_link_stays_a_link_and_permissions_stay(tmp_path, monkeypatch, cli):
+    project, elsewhere = tmp_path / "project", tmp_path / "dotfiles.json"
+    project.mkdir()
+    monkeypatch.setenv("HOME", str(tmp_path))
+    elsewhere.write_text("{}")
+    elsewhere.chmod(0o640)
+    (project / ".mcp.json").symlink_to(elsewhere)
+    assert cli("mcp", "install", "claude-code", "-C", str(project), "--write").code == 0
+    assert (project / ".mcp.json").is_symlink()
+    assert "crib" in json.loads(elsewhere.read_text())["mcpServers"]
+    assert elsewhere.stat().st_mode & 0o777 == 0o640
+
+
+def test_a_link_to_nothing_and_what_is_no_text_are_refused(tmp_path):
+    (tmp_path / ".mcp.json").symlink_to(tmp_path / "nothing")
+    with pytest.raises(ToolError, match="is a link to what does not exist"):
+        plan_change(McpClient.CLAUDE_CODE, tmp_path, tmp_path)
+    (tmp_path / ".cursor").mkdir()
+    (tmp_path / ".cursor" / "mcp.json").write_bytes(b"\xff\xfe{}")
+    with pytest.raises(ToolError, match="cannot be read"):
+        plan_change(McpClient.CURSOR, tmp_path, tmp_path)

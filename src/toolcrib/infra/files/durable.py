@@ -55,10 +55,10 @@ def create(path: Path, data: bytes) -> bool:
         return create_in(folder, path.name, data, mode=PRIVATE_FILE)
 
 
-def replace(path: Path, data: bytes) -> None:
-    """Write or replace a file; a reader sees either the old or the new content."""
+def replace(path: Path, data: bytes, *, mode: int = PRIVATE_FILE, old: os.stat_result | None = None) -> None:
+    """Write or replace a file, with the owner and permissions of the old one if given; a reader sees the old or the new content."""
     with explained(str(path)), _folder_of(path) as folder:
-        replace_in(folder, path.name, data, mode=PRIVATE_FILE)
+        replace_in(folder, path.name, data, mode=mode, old=old)
 
 
 def read(path: Path, limit: int) -> bytes | None:

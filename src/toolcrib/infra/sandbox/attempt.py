@@ -169,6 +169,10 @@ class Attempt:
             return
         try:
             await talk(Lines(self._channel, end_job=self._supervisor_socket.end))
+        except asyncio.CancelledError as cancelled:
+            # The frame of a task group holds the error that holds it, and all of the call would wait for the collector.
+            cancelled.__traceback__ = None
+            raise
         finally:
             self._channel.close()
 

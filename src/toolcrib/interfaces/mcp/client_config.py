@@ -9,7 +9,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolcrib.lib.documents import read_json, read_toml
+from toolcrib.lib.documents import read_jsonc, read_toml
+from toolcrib.lib.json_edit import BOM, add_member
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
@@ -70,19 +71,22 @@ def _path(client: McpClient, project: Path, home: Path, platform: str) -> Path:
 
 
 def _read(path: Path) -> str:
+    """The text of the file with its own line ends; empty if there is none."""
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_bytes().decode()
     except FileNotFoundError:
+        if path.is_symlink():
+            raise ToolError(Kind.VALIDATION, f"{path} is a link to what does not exist; remove it first") from None
         return ""
     except (OSError, UnicodeDecodeError) as problem:
         raise ToolError(Kind.VALIDATION, f"{path} cannot be read ({problem}); mend it first") from problem
 
 
 def _json_change(path: Path, before: str, key: str, entry: Mapping[str, object]) -> Change:
+    is_empty = not before.removeprefix(BOM).strip()
     try:
-        document = read_json(before, place=str(path), max_bytes=MAX_BYTES) if before.strip() else {}
+        document = {} if is_empty else read_jsonc(before, str(path), max_bytes=MAX_BYTES)
     except ToolError as problem:
-        # Comments would be lost by writing the file anew.
         raise _by_hand(path, {key: {NAME: entry}}, problem.message) from problem
     servers = document.get(key, {}) if isinstance(document, dict) else None
     if not isinstance(document, dict) or not isinstance(servers, dict):
@@ -91,22 +95,41 @@ def _json_change(path: Path, before: str, key: str, entry: Mapping[str, object])
         return Change(path=path, entry="", text=before)
     if NAME in servers:
         raise _by_hand(path, {key: {NAME: entry}}, f"it has another entry {NAME!r}")
-    document[key] = {**servers, NAME: entry}
     shown = json.dumps({key: {NAME: entry}}, indent=2, ensure_ascii=False)
-    return Change(path=path, entry=shown, text=json.dumps(document, indent=2, ensure_ascii=False) + "\n")
+    if is_empty:
+        return Change(path=path, entry=shown, text=f"{shown}\n")
+    text = add_member(before, key, NAME, dict(entry), max_bytes=MAX_BYTES)
+    if read_jsonc(text, str(path), max_bytes=MAX_BYTES) != {**document, key: {**servers, NAME: dict(entry)}}:
+        raise _by_hand(path, {key: {NAME: entry}}, "its form is unusual")
+    return Change(path=path, entry=shown, text=text)
 
 
 def _toml_change(path: Path, before: str, started: Mapping[str, object]) -> Change:
     # A text or a list of texts is written in TOML as in JSON.
     lines = (f"{key} = {json.dumps(value, ensure_ascii=False)}\n" for key, value in started.items())
     entry = f"[mcp_servers.{NAME}]\n{''.join(lines)}"
-    servers = read_toml(before, str(path), max_bytes=MAX_BYTES).get("mcp_servers", {})
+    document = read_toml(before.removeprefix(BOM), str(path), max_bytes=MAX_BYTES)
+    servers = document.get("mcp_servers", {})
     if isinstance(servers, dict) and _is_there(servers, started):
         return Change(path=path, entry="", text=before)
     if not isinstance(servers, dict) or NAME in servers:
         raise ToolError(Kind.CONFLICT, f"{path}: it has another entry {NAME!r}; replace it by hand with:\n{entry}")
     gap = "" if not before.strip() else "\n" if before.endswith("\n") else "\n\n"
-    return Change(path=path, entry=entry, text=f"{before}{gap}{entry}")
+    text = f"{before}{gap}{entry}" if "\r\n" not in before else before + f"{gap}{entry}".replace("\n", "\r\n")
+    if not _is_added(text, document, servers, started):
+        raise ToolError(Kind.CONFLICT, f"{path}: it writes mcp_servers in another form; add this by hand:\n{entry}")
+    return Change(path=path, entry=entry, text=text)
+
+
+def _is_added(
+    text: str, document: Mapping[str, object], servers: Mapping[str, object], started: Mapping[str, object]
+) -> bool:
+    """Whether the text says what the document did, and the new server; an inline table takes no further one."""
+    try:
+        now = read_toml(text.removeprefix(BOM), "", max_bytes=MAX_BYTES)
+    except ToolError:
+        return False
+    return now == {**document, "mcp_servers": {**servers, NAME: dict(started)}}
 
 
 def _is_there(servers: Mapping[str, object], entry: Mapping[str, object]) -> bool:

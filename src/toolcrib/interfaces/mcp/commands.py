@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from toolcrib.crib import Crib
     from toolcrib.toolkit.cli.group import Opener
 
+# Nothing in it is secret, and others who work on the project may read it.
+READABLE_FILE = 0o644
+
 
 @click.group("mcp", invoke_without_command=True, epilog=example("crib mcp -C shop"))
 @project_option
@@ -48,15 +51,17 @@ def mcp(ctx: click.Context, url: str | None) -> int:
 def install(opener: Opener[Crib], client: str, *, write: bool) -> int:
     """Add the project to the configuration of a client.
 
-    What stands in the file stays there. An entry of the same name, or a file with comments, is left to you.
+    What stands in the file stays there, letter for letter. An entry of the same name is left to you.
     """
     change = plan_change(McpClient(client), opener.folder.resolve(), Path.home(), program=own_program())
     if not change.entry:
         say(f"{change.path} has it already")
         return ExitCode.DONE
     if write:
-        change.path.parent.mkdir(parents=True, exist_ok=True)
-        replace(change.path, change.text.encode())
+        # A link stays one: the file behind it is written.
+        path = change.path.resolve()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        replace(path, change.text.encode(), mode=READABLE_FILE, old=path.stat() if path.exists() else None)
     say(f"{'wrote to' if write else 'would add to'} {change.path}:")
     say(change.entry.rstrip())
     if not write:
