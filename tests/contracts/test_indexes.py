@@ -371,6 +371,25 @@ def test_a_page_has_all_of_the_tags_and_any_of_the_bundles(index):
     assert [row.slug for row in index.page(limit=2, bundles=["b1", "b2", "b3"])] == ["a", "b"]
 
 
+def test_a_tag_in_any_case_finds_every_spelling_and_each_row_once(index):
+    index.put(
+        [
+            a_row("a", tags=("Red", "red", "big")),
+            a_row("b", tags=("red",)),
+            a_row("c", tags=("RED", "Big")),
+            a_row("d", tags=("redder",)),
+        ]
+    )
+
+    def slugs(*tags, **options):
+        return "".join(row.slug for row in index.page(tags=tags, any_case=True, **{"limit": 9} | options))
+
+    assert (slugs("red"), slugs("rEd", limit=2), slugs("reD", after="id-a")) == ("abc", "ab", "bc")
+    assert (slugs("BIG", "red"), slugs("big", "BIG"), slugs("big", "blue")) == ("ac", "ac", "")
+    index.remove(["id-c"])
+    assert (slugs("red"), slugs("big")) == ("ab", "a")
+
+
 def test_names_are_given_newest_created_first(index):
     index.put(
         [

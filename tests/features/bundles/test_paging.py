@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from toolcrib import Kind, ToolError
 from toolcrib.features.bundles.pages import Cursors
+from toolcrib.infra.search import queries
+from toolcrib.infra.search.tables import read_body
 from toolcrib.model.tool import Entry
 
 
@@ -48,6 +50,19 @@ def test_tools_are_chosen_by_tags_and_bundles(stocked, walk):
     assert len(walk(bundles.list_tools, tags=["even"], page_size=2)) == 9
     assert len(walk(bundles.list_tools, tags=["even"], bundle_ids=[ids[0].upper()], page_size=2)) == 3
     assert walk(bundles.list_tools, tags=["even", "odd"]) == []
+
+
+def test_stored_tools_of_a_tag_are_read_without_reading_the_others(bundles, put_bundle, tool_document, monkeypatch):
+    id_ = put_bundle(bundles)
+    for number in range(40):
+        bundles.put_tool(id_, f"tool-{number}", "v1", tool_document(tags=["Even", "few"] if number < 3 else ["even"]))
+    bundles.list_tools(page_size=1)
+    read = []
+    monkeypatch.setattr(queries, "read_body", lambda body: read.append(body) or read_body(body))
+    for tags, slugs in ((["FEW"], 3), (["few", "EVEN"], 3), (["none"], 0), (["even", "none"], 0)):
+        found, is_complete = bundles.list_stored(tags=tags)
+        assert (len([*found]), is_complete) == (slugs, True)
+    assert len(read) == 6
 
 
 @pytest.mark.spec("S1-52")

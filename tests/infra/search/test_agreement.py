@@ -44,7 +44,7 @@ def rows(draw) -> Row:
         version="1",
         display_name=draw(texts),
         description=draw(texts),
-        tags=tuple(draw(st.lists(st.sampled_from(["mail", "red"]), max_size=2))),
+        tags=tuple(draw(st.lists(st.sampled_from(["mail", "red", "Red"]), max_size=2))),
         parameters=tuple(draw(st.lists(st.tuples(slugs, texts), max_size=1))),
         enabled=draw(st.booleans()),
         modified_at=draw(times),
@@ -98,6 +98,11 @@ def test_full_text_search_gives_the_hits_of_a_scan(steps, include_disabled, limi
         ):
             wanted = {"after": "03", "limit": limit, "include_disabled": include_disabled, **narrowed}
             assert quick.page(**wanted) == plain.page(**wanted)
+        everything = quick.page(limit=50, include_disabled=include_disabled)
+        for tags in (["RED"], ["Mail", "reD"]):
+            page = quick.page(limit=50, tags=tags, any_case=True, include_disabled=include_disabled)
+            folded = {tag.casefold() for tag in tags}
+            assert page == [row for row in everything if folded <= {tag.casefold() for tag in row.tags}]
         assert (quick.count(), quick.stamps("b1")) == (plain.count(), plain.stamps("b1"))
         assert quick.named("mail") == plain.named("mail")
     quick.close()

@@ -146,13 +146,12 @@ class Listing:
         Those behind the place `after`, with all of the tags, in capitals or not.
         """
         is_complete = self.lookup.look(patience)
-        wanted = {tag.casefold() for tag in tags}
 
         def rows_behind(last: Row | None) -> list[Row]:
-            page = partial(self.index.page, limit=MAX_PAGE_SIZE, include_disabled=True)
+            page = partial(self.index.page, limit=MAX_PAGE_SIZE, tags=tags, any_case=True, include_disabled=True)
             return self._read(lambda: page(after=after if last is None else last.id), is_complete=is_complete)
 
-        rows = (row for row in _batches(rows_behind, MAX_PAGE_SIZE) if wanted <= {tag.casefold() for tag in row.tags})
+        rows = _batches(rows_behind, MAX_PAGE_SIZE)
         found = ((row.id, self._usable(row.id, {}, include_disabled=True)) for row in rows)
         entries = (
             (place, Entry(tool=kept.tool, enabled=kept.usable, reason=kept.reason))

@@ -115,13 +115,14 @@ class Index:
         limit: int,
         bundles: Collection[str] | None = None,
         tags: Collection[str] = (),
+        any_case: bool = False,
         include_disabled: bool = False,
     ) -> list[Row]:
-        """Rows by id, after the id `after`; with all of the tags, of any of the bundles."""
+        """Rows by id, after the id `after`; with all of the tags, as written or in `any_case`, of any of the bundles."""
         off = self._off(include_disabled=include_disabled)
         found = self._both(
             lambda connection, _: queries.page_of(
-                connection, after=after, limit=limit, bundles=bundles, tags=tags, off=off
+                connection, after=after, limit=limit, bundles=bundles, tags=tags, any_case=any_case, off=off
             )
         )
         return list(islice(merge(*found, key=lambda row: row.id), limit))

@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 from collections import Counter
 from heapq import merge, nsmallest
-from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from itertools import groupby, islice
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from toolcrib.infra.search import MAX_SLIPS, TIERS, WORDS_DISTANCE, Hit, Query, Tier, by_relevance, moment, order
 from toolcrib.infra.search.relevance import Document
@@ -75,12 +76,14 @@ OF_BUNDLE = f"""
 SELECT id, body FROM rows WHERE bundle = :bundle AND id > :after AND {_is_on("rows.place")} ORDER BY id LIMIT :limit
 """  # noqa: S608 - our own words
 TAGGED = f"""
-SELECT rows.body FROM tags CROSS JOIN rows ON rows.id = tags.id
+SELECT tags.id, rows.body FROM tags CROSS JOIN rows ON rows.id = tags.id
 WHERE tags.tag = :tag AND tags.id > :after
     AND (:bundles IS NULL OR tags.bundle IN (SELECT value FROM json_each(:bundles)))
     AND NOT EXISTS (
         SELECT 1 FROM json_each(:others) AS other
-        WHERE NOT EXISTS (SELECT 1 FROM tags AS too WHERE too.tag = other.value AND too.id = tags.id)
+        WHERE NOT EXISTS (
+            SELECT 1 FROM json_each(other.value) AS spelling JOIN tags AS too ON too.tag = spelling.value AND too.id = tags.id
+        )
     )
     AND {_is_on("rows.place")}
 ORDER BY tags.id LIMIT :limit
@@ -145,20 +148,38 @@ def page_of(
     limit: int,
     bundles: Collection[str] | None,
     tags: Collection[str],
+    any_case: bool,
     off: Collection[str] | None,
 ) -> list[Row]:
     """Rows by id; without disabled rows and bundles, unless `off` is None."""
     wanted = {"after": bound(after), "limit": limit, "off": disabled_bundles(connection, off)}
     if tags:
-        # Read along the rarest tag, which has few rows.
-        rarest, *others = sorted({bound(tag) for tag in tags}, key=lambda tag: _count_tag(connection, tag))
-        wanted |= {"tag": rarest, "others": listed(others), "bundles": listed(bundles)}
-        return [read_body(body) for (body,) in connection.execute(TAGGED, wanted)]
+        wanted["bundles"] = listed(bundles)
+        return _tagged(connection, [_spellings(connection, tag, any_case=any_case) for tag in set(tags)], wanted)
     if bundles is None:
         return [read_body(body) for (body,) in connection.execute(ALL, wanted)]
     # One query per bundle: a small one is found without reading the others.
     walks = [connection.execute(OF_BUNDLE, wanted | {"bundle": bound(bundle)}) for bundle in set(bundles)]
     return [read_body(body) for _, body in islice(merge(*walks), limit)]
+
+
+def _tagged(connection: sqlite3.Connection, tags: list[list[str]], wanted: dict[str, Any]) -> list[Row]:
+    """The rows with all of the tags, each in any of its spellings."""
+    # Read along the rarest tag, which has few rows.
+    rarest, *others = sorted(tags, key=lambda spellings: sum(_count_tag(connection, tag) for tag in spellings))
+    wanted["others"] = json.dumps(others, ensure_ascii=False)
+    walks = [connection.execute(TAGGED, wanted | {"tag": tag}) for tag in rarest]
+    # A row may have a tag in two spellings.
+    rows = (next(same) for _, same in groupby(merge(*walks), key=itemgetter(0)))
+    return [read_body(body) for _, body in islice(rows, wanted["limit"])]
+
+
+def _spellings(connection: sqlite3.Connection, tag: str, *, any_case: bool) -> list[str]:
+    """The tag itself, or as rows spell it, in capitals or not."""
+    if not any_case:
+        return [bound(tag)]
+    found = connection.execute("SELECT tag FROM spellings WHERE folded = ?", (bound(tag.casefold()),))
+    return [spelling for (spelling,) in found]
 
 
 def _count_tag(connection: sqlite3.Connection, tag: str) -> int:

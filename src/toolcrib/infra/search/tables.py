@@ -20,7 +20,7 @@ from toolcrib.infra.search.relevance import document_of
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator
 
-LAYOUT = 1
+LAYOUT = 2
 # How many rows are written at a time: full-text indexes grow fastest when rows come in order.
 CHUNK = 10_000
 # Marks a prefix of a name among the words; it cannot be part of a word.
@@ -41,6 +41,7 @@ CREATE INDEX rows_by_slug ON rows (slug);
 CREATE INDEX rows_by_moment ON rows (moment, id);
 CREATE INDEX rows_off ON rows (place) WHERE enabled = 0;
 CREATE TABLE tags (tag TEXT NOT NULL, id TEXT NOT NULL, bundle TEXT NOT NULL, PRIMARY KEY (tag, id)) WITHOUT ROWID;
+CREATE TABLE spellings (folded TEXT NOT NULL, tag TEXT NOT NULL, PRIMARY KEY (folded, tag)) WITHOUT ROWID;
 CREATE TABLE bundles_off (bundle TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE vocabulary (number INTEGER PRIMARY KEY, word TEXT NOT NULL UNIQUE);
@@ -214,6 +215,10 @@ def _put_at(connection: sqlite3.Connection, place: int, when: int, row: Row, wor
     )
     connection.executemany(
         "INSERT OR IGNORE INTO tags VALUES (?, ?, ?)", ((bound(tag), id_, bundle) for tag in row.tags)
+    )
+    # A spelling stays when its last row goes: it then finds nothing, and there are few of them.
+    connection.executemany(
+        "INSERT OR IGNORE INTO spellings VALUES (?, ?)", ((bound(tag.casefold()), bound(tag)) for tag in row.tags)
     )
     connection.execute("INSERT INTO words (rowid, listed) VALUES (?, ?)", (place, " ".join(words | beginnings)))
     connection.execute(
