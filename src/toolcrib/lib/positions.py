@@ -102,11 +102,18 @@ def line_of_fault(code: bytes) -> int:
     except _NumberError:
         return text.count("\n", 0, next(_odd_numbers(text))) + 1
     except _EqualKeysError:
-        at = _equal_keys(json.loads(text, object_pairs_hook=_Pairs, parse_int=str))
-        return 1 if at is None else Lines(text).line(at)
+        return _line_of_equal_keys(text)
     except (ValueError, RecursionError):
         pass
     return 1
+
+
+def _line_of_equal_keys(text: str) -> int:
+    try:
+        at = _equal_keys(json.loads(text, object_pairs_hook=_Pairs, parse_int=str))
+    except (ValueError, RecursionError):
+        return 1  # what follows the object is no JSON
+    return 1 if at is None else Lines(text).line(at)
 
 
 def spell(at: Steps) -> str:

@@ -249,6 +249,7 @@ def test_a_schema_file_is_an_object(text, faults):
         ('{"a": {"x": 1,\n"x": 2},\n"b": NaN}', "schema.json:2: the key 'x' stands twice in one object; remove one"),
         ('{"a": 1,\n"b": NaN,\n"a": 2}', "schema.json:2: NaN is not a JSON value; write a finite number or null"),
         ('{\n "a": 1,\n "b": {"c": [{"d": 1},\n{"d": 1,\n"d": 2}]}\n}', "schema.json:5: the key 'd' stands twice in one object; remove one"),
+        ('{"toolId": "a",\n"toolId": "b"} x', "schema.json:1: the key 'toolId' stands twice in one object; remove one"),
         ('{"toolId": "a",\n"toolId": "b"}', "schema.json:2: the key 'toolId' stands twice in one object; remove one"),
         ("[" * 100 + "]" * 100, "schema.json:1: [0][0][0][0][0][0][0][0]…: nested deeper than 64 levels; make it flatter"),
         ("[" * 100_000, "schema.json:1: nested deeper than 64 levels; make it flatter"),
