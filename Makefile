@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 READY := $(VENV)/.ready
 
-.PHONY: serve demo test judges coverage mutants lint bench bench-peers docs page clean
+.PHONY: serve demo test judges orders coverage mutants lint bench bench-peers docs page clean
 
 # A server with sample tools; what it keeps lies in a copy of the example, so that the checkout stays as it is.
 serve: $(INSTALLED)
@@ -22,6 +22,10 @@ test: $(READY)
 # Checks that need minutes or other people's programs, each in an environment of its own; some: make judges ARGS=schemathesis
 judges: $(READY)
 	@$(BIN)/python scripts/judges.py $(ARGS)
+
+# Whether tests depend on their order: the whole suite in twenty orders, or fewer of less: make orders ARGS='--seeds 3 tests/core'
+orders: $(READY)
+	@$(BIN)/python scripts/orders.py $(ARGS)
 
 # Which lines the suite runs, child processes of the suite included; those inside the sandbox write no figures.
 coverage: $(READY)

@@ -27,7 +27,7 @@ AT_ONCE = 2
 MAX_MEGABYTES = 512
 MAX_COMPUTING = 1.0
 # Beyond the time for all inputs: starting, and the one input that libFuzzer itself ends.
-PATIENCE = 60
+PATIENCE = 120
 SHOWN_LINES, SHOWN_LETTERS = 40, 300
 
 

@@ -19,7 +19,7 @@ from soaks import examples
 from toolcrib import Crib
 from toolcrib.__main__ import main
 
-pytest_plugins = ["child_processes"]
+pytest_plugins = ["child_processes", "warm_launchers"]
 
 # A slow or busy machine is no defect of the code: no property fails by the time that it took.
 hypothesis.settings.register_profile(

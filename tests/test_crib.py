@@ -53,6 +53,7 @@ def launchers() -> set[int]:
 
 
 @pytest.mark.skipif(not Path("/proc").exists(), reason="looks at processes through procfs")
+@pytest.mark.usefixtures("cold_launchers")
 def test_closing_ends_the_launcher_whichever_tool_started_it(project):
     (project / "tools" / "double.py").write_text('def double(n: int) -> int:\n    """Double."""\n    return 2 * n\n')
     before = launchers()

@@ -1,27 +1,50 @@
 """An index may be lost at any time: calls go on as if it were there, lists wait until it is."""
 
 import json
+import shutil
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from tests.features.bundles.conftest import Shop
 
 from toolcrib import Kind, ToolError
 from toolcrib.features.bundles.index_rows import light_row, row_of
 from toolcrib.infra.search.index import Index
-from toolcrib.lib.names import function_name
+from toolcrib.lib.names import function_name, new_id
 
 MANY = 120
+DOCUMENT = {
+    "schemaVersion": "toolcrib-1",
+    "displayName": "Gizmo",
+    "type": "http",
+    "isEnabled": True,
+    "argSchema": {"type": "object", "properties": {"city": {"type": "string"}}, "additionalProperties": False},
+    "outputSchema": {},
+    "impl": {"urlTemplate": "https://api.example.com/?q=${city}"},
+}
+
+
+@pytest.fixture(scope="module")
+def stock(tmp_path_factory):
+    """A folder with a store and its index, and the id of the bundle in it with more tools than are read while a call waits."""
+    folder = tmp_path_factory.mktemp("stock")
+    shop, id_ = Shop("sqlite", folder / "store"), new_id()
+    bundles = shop.open()
+    bundles.put_bundle(id_, {"slug": "acme", "displayName": "Acme", "isEnabled": True, "description": ""})
+    for number in range(MANY):
+        document = {**DOCUMENT, "description": f"gizmo {number}"}
+        bundles.put_tool(id_, f"tool-{number}", "v1", document)
+    bundles.close()
+    return folder, id_
 
 
 @pytest.fixture
-def stocked(sqlite_shop, put_bundle, tool_document):
-    """The id of a bundle with more tools than are read while a call waits."""
-    bundles = sqlite_shop.open()
-    id_ = put_bundle(bundles)
-    for number in range(MANY):
-        bundles.put_tool(id_, f"tool-{number}", "v1", tool_document(description=f"gizmo {number}"))
+def stocked(sqlite_shop, stock):
+    """The id of that bundle, in the store of the test."""
+    folder, id_ = stock
+    shutil.copytree(folder, sqlite_shop.root.parent, dirs_exist_ok=True)
     return id_
 
 

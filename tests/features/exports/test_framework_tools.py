@@ -6,7 +6,6 @@ import json
 import sys
 
 import pytest
-from agents.tool_context import ToolContext
 
 from toolcrib import Crib, ToolError, tool
 
@@ -24,6 +23,9 @@ def wipe(path: str) -> str:
 
 
 async def ask(handed, name, **arguments):
+    # Takes two seconds to import, which every worker would pay for when tests are collected.
+    from agents.tool_context import ToolContext
+
     (made,) = [each for each in handed if each.name == name]
     text = json.dumps(arguments)
     context = ToolContext(context=None, tool_name=name, tool_call_id="1", tool_arguments=text)

@@ -7,10 +7,12 @@ from contextlib import contextmanager
 
 import pytest
 
+from soaks import examples
 from toolcrib import ToolError
 from toolcrib.infra.files.jail import Jail
 
-ROUNDS = 3000
+pytestmark = pytest.mark.rounds
+ROUNDS = examples(3000)
 MOST_ROUNDS = 200_000
 AT_WORKING_DIRECTORY = -100
 EXCHANGE = 2

@@ -15,7 +15,10 @@ from toolcrib.infra.sandbox.jobs import PythonFile
 
 WHO = "import os\ndef main(): return [os.getpid(), os.getppid()]"
 
-pytestmark = pytest.mark.skipif(not system.HAS_SUBREAPER, reason="nothing is forked ahead here")
+pytestmark = [
+    pytest.mark.skipif(not system.HAS_SUBREAPER, reason="nothing is forked ahead here"),
+    pytest.mark.usefixtures("cold_launchers"),
+]
 
 
 def children_of(process: int) -> list[int]:

@@ -224,6 +224,7 @@ async def test_a_gigabyte_printed_costs_the_host_nothing(sandbox, run_bounded):
     assert ended.result == b'{"value": 1}'
 
 
+@pytest.mark.usefixtures("cold_launchers")
 async def test_a_control_group_is_gone_with_its_launcher(sandbox, run_python):
     groups = []
     for _ in range(20):  # it is made beside the first calls

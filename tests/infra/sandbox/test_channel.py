@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+from soaks import examples
 from toolcrib import Kind, ToolError
 from toolcrib.infra.sandbox.attempt import Lines
 from toolcrib.infra.sandbox.host import Sandbox
@@ -411,10 +412,11 @@ async def test_a_call_made_by_a_job_uses_the_place_of_that_job(tmp_path, policy)
         sandbox.close()
 
 
-async def test_two_hundred_jobs_at_once_run_eight_at_a_time_and_none_is_lost(tmp_path, policy, open_descriptors):
+@pytest.mark.rounds
+async def test_many_jobs_at_once_run_eight_at_a_time_and_none_is_lost(tmp_path, policy, open_descriptors):
     sandbox = Sandbox(jobs=8)
     code = b"def main(x): return x"
-    most = 0
+    most, jobs = 0, examples(200)
 
     async def watch():
         nonlocal most
@@ -430,9 +432,9 @@ async def test_two_hundred_jobs_at_once_run_eight_at_a_time_and_none_is_lost(tmp
         before = open_descriptors()
         watching = asyncio.create_task(watch())
         deadline = time.monotonic() + 50
-        ended = await asyncio.gather(*(sandbox.run(job(number), deadline=deadline) for number in range(200)))
+        ended = await asyncio.gather(*(sandbox.run(job(number), deadline=deadline) for number in range(jobs)))
         watching.cancel()
-        assert [value_of(one) for one in ended] == list(range(200))
+        assert [value_of(one) for one in ended] == list(range(jobs))
         assert open_descriptors() == before
         assert most <= len(before) + 8 * 12
     finally:

@@ -273,6 +273,7 @@ async def test_another_version_of_python_runs_files_too(run, another_python):
     assert value[0] != sys.version_info.minor
 
 
+@pytest.mark.usefixtures("cold_launchers")
 async def test_only_a_handful_of_launchers_stays_and_the_one_that_was_idle_longest_goes(run, tmp_path, monkeypatch):
     monkeypatch.setattr(host, "MAX_LAUNCHERS", 2)
     sandbox = Sandbox()

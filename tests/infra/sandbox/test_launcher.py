@@ -13,6 +13,8 @@ import pytest
 from toolcrib import Kind, ToolError
 from toolcrib.infra.sandbox.jobs import Program, PythonFile
 
+pytestmark = pytest.mark.usefixtures("cold_launchers")
+
 
 def is_alive(process):
     return Path(f"/proc/{process}").exists()

@@ -15,6 +15,7 @@ import pytest
 from soaks import size
 from toolcrib.infra.sandbox.jobs import Program, PythonFile
 
+pytestmark = pytest.mark.usefixtures("cold_launchers")
 DAEMON = """
 import os, time
 def main(marker, file, wait=0):

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from warm_python import WarmPython, run_python
+
 PROGRAM = [sys.executable, "-m", "toolcrib"]
 SECONDS = 30
 HEAVY = ("click", "rich", "aiohttp", "tree_sitter", "tree_sitter_bash", "re2", "importlib.metadata")
@@ -32,7 +34,7 @@ class Terminal:
 
     def __init__(self, folder: Path, *words: str) -> None:
         self.ours, theirs = pty.openpty()
-        self.process = subprocess.Popen(
+        self.process = WarmPython(
             [*PROGRAM, *words],
             cwd=folder,
             stdin=theirs,
@@ -228,14 +230,7 @@ def test_a_tool_file_runs_in_the_sandbox_and_its_stderr_is_shown(host_module):
 
 def test_the_demonstration_works_and_names_no_place_of_this_machine(tmp_path):
     demo = Path(__file__).parents[3] / "examples" / "demo.py"
-    done = subprocess.run(
-        [sys.executable, demo],
-        env={**os.environ, "TMPDIR": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-        check=False,
-    )
+    done = run_python([demo], env={**os.environ, "TMPDIR": str(tmp_path)}, capture_output=True, text=True, timeout=50)
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
     assert done.stdout.endswith("# Every step did what it should.\n")
     assert str(tmp_path) not in done.stdout

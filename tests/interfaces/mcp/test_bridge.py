@@ -6,7 +6,6 @@ import signal
 import socket
 import ssl
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -15,6 +14,8 @@ from pathlib import Path
 import pytest
 from tests.interfaces.mcp.conftest import NEW, OLD, meta
 from tests.interfaces.mcp.test_stdio import HOST, Program
+
+from warm_python import WarmPython, run_python
 
 ROUTED = """
 
@@ -58,8 +59,8 @@ class Server:
         self.start()
 
     def start(self) -> None:
-        words = [sys.executable, "-m", "toolcrib", "serve", "-C", str(self.project), "--port", str(self.port)]
-        self.process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        words = ["-m", "toolcrib", "serve", "-C", str(self.project), "--port", str(self.port)]
+        self.process = WarmPython(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         assert self.url in self.process.stdout.readline()
 
     def stop(self, number: int = signal.SIGTERM) -> None:
@@ -192,8 +193,8 @@ def test_a_token_that_the_server_does_not_know_is_told_with_its_cure(connect):
 
 
 def test_a_token_that_may_not_invoke_is_told_so(server, connect):
-    made = subprocess.run(
-        [sys.executable, "-m", "toolcrib", "token", "create", "reader", "--scope", "read", "-C", str(server.project)],
+    made = run_python(
+        ["-m", "toolcrib", "token", "create", "reader", "--scope", "read", "-C", str(server.project)],
         capture_output=True,
         text=True,
         check=True,

@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +18,7 @@ from soaks import size
 from toolcrib import Context, tool
 from toolcrib.interfaces.mcp import parked, seals
 from toolcrib.interfaces.mcp.stdio_opening import MAX_LINE
+from warm_python import WarmPython
 
 SECONDS = 60
 MEGABYTE = 1_000_000
@@ -34,8 +34,8 @@ class Server:
     """`crib serve` in a process of its own, spoken to over plain connections."""
 
     def __init__(self, project: Path) -> None:
-        words = [sys.executable, "-m", "toolcrib", "serve", "-C", str(project), "--port", "0"]
-        self.process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        words = ["-m", "toolcrib", "serve", "-C", str(project), "--port", "0"]
+        self.process = WarmPython(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         self.port = int(self.process.stdout.readline().rpartition(":")[2])
 
     @property
@@ -125,9 +125,8 @@ def server(project) -> Iterator[Server]:
     running.process.communicate(timeout=SECONDS)
 
 
-@pytest.mark.parametrize(
-    ("raw", "code"),
-    [
+async def test_what_is_no_message_is_refused_by_a_real_server(server):
+    for raw, code in (
         (b"", -32700),
         (b"{", -32700),
         (b"\xff\xfe\x00", -32700),
@@ -141,15 +140,11 @@ def server(project) -> Iterator[Server]:
         (b'{"a":' * 100_000 + b"1" + b"}" * 100_000, -32700),
         (b'{"jsonrpc": "2.0", "id": 1, "method": "ping", "params": ' + b"[" * 5_000 + b"]" * 5_000 + b"}", -32700),
         (b'{"jsonrpc": "2.0", "id": ' + b"9" * 10_000 + b', "method": "ping"}', None),
-    ],
-    ids=range(13),
-)
-async def test_what_is_no_message_is_refused_by_a_real_server(server, raw, code):
-    status, body = await server.ask(server.head("ping", "", len(raw)) + raw)
-    assert 400 <= status < 500
-    if code is not None:
-        assert json.loads(body)["error"]["code"] == code
-    await server.goes_on()
+    ):
+        status, body = await server.ask(server.head("ping", "", len(raw)) + raw)
+        assert 400 <= status < 500, raw[:80]
+        assert code in (None, json.loads(body)["error"]["code"]), raw[:80]
+        await server.goes_on()
 
 
 async def send_large(server: Server, megabytes: int) -> None:

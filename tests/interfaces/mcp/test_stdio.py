@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from tests.interfaces.mcp.conftest import NEW, OLD, meta
 
+from warm_python import WarmPython
+
 HOST = '''
 import asyncio
 from toolcrib import Context, tool
@@ -50,8 +52,8 @@ class Program:
     """`crib mcp` as a client starts it."""
 
     def __init__(self, project: Path, *words: str) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "toolcrib", "mcp", *words],
+        self.process = WarmPython(
+            ["-m", "toolcrib", "mcp", *words],
             cwd=project,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -228,9 +228,10 @@ LEFT_BEHIND = {
     "setTimeout(() => { throw new RangeError('left behind'); }, 3)": "RangeError: left behind",
     "setImmediate(() => process.exit(1))": "",
 }
-ROUNDS = 20
+ROUNDS = examples(20)
 
 
+@pytest.mark.rounds
 @pytest.mark.parametrize("code", LEFT_BEHIND)
 async def test_what_fails_behind_a_call_fails_no_call_that_comes_at_once_and_none_is_done_twice(folders, caplog, code):
     caplog.set_level(logging.ERROR, "toolcrib.runners")
