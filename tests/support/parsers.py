@@ -14,8 +14,9 @@ from toolcrib.features.bundles.format import read_stored_bundle, read_stored_too
 from toolcrib.features.bundles.pages import Cursors
 from toolcrib.features.depots.package import decode_manifest
 from toolcrib.features.ecosystems.format import FrameworkFile
+from toolcrib.features.http_tools.address import compile_address
 from toolcrib.features.http_tools.extraction import compile_extract
-from toolcrib.features.http_tools.placeholders import compile_address, read_slots
+from toolcrib.features.http_tools.slots import read_slots
 from toolcrib.features.python_files.format import PlainFile
 from toolcrib.features.python_files.program_format import PythonProgram
 from toolcrib.features.requests.document import read_request

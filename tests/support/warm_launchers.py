@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from toolcrib.infra.sandbox.launchers import LauncherHandle, LauncherProcess
+from toolcrib.infra.sandbox.host import LauncherHandle, LauncherProcess
 
 WARM: dict[Path, LauncherProcess] = {}
 START, CLOSE = LauncherHandle._start, LauncherHandle.close
