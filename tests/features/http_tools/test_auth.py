@@ -152,6 +152,18 @@ async def test_every_retry_is_signed_anew_with_its_own_time(bench, serve, answer
     assert len({head["x-nonce"] for head in heads}) == 3
 
 
+async def test_every_page_is_signed_for_its_own_address(bench, serve, answer):
+    pages = {"/list": {"items": [1], "next": "/list?page=2"}, "/list?page=2": {"items": [2]}}
+    site = await serve(lambda request: answer(pages[request.split(b" ")[1].decode()]))
+    auth = {**HMAC, "string": "${timestamp}${target}"}
+    call = HttpCall(url=site.url("/list"), auth=auth, pagination={"type": "url", "next": "$.next", "items": "$.items"})
+    assert await bench.value(call) == [1, 2]
+    for index, target in enumerate(pages):
+        sent = head_of(site, index)
+        signed = f"{sent['x-timestamp']}{target}".encode()
+        assert sent["x-signature"] == f"v0={hmac.digest(SECRETS['KEY'].encode(), signed, 'sha256').hex()}"
+
+
 async def test_a_message_signature_is_verified_by_the_code_of_others(bench, serve, answer):
     key = ed25519.Ed25519PrivateKey.generate()
     bench.secrets.values["PEM"] = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()

@@ -261,6 +261,16 @@ async def test_tokens_are_masked_from_the_moment_they_are_known(grant, open_toke
     assert later.hide(token) == "***"
 
 
+async def test_thousands_of_tokens_do_not_push_secrets_out_of_the_mask(grant, open_tokens):
+    masking = Masking()
+    masking.add("a-stored-secret-7f3a")
+    tokens, one = open_tokens(folder=None, masking=masking), grant()
+    for number in range(1_100):
+        tokens.keep(one, Tokens(access_token=f"access-{number:06}", refresh_token=f"refresh-{number:06}"))
+    assert masking.hide("a-stored-secret-7f3a access-001099 refresh-001098") == "*** *** ***"
+    assert masking.hide("access-000001") == "access-000001"
+
+
 async def test_without_a_project_tokens_last_as_long_as_the_process(site, grant, open_tokens, login):
     tokens, one = open_tokens(folder=None), grant("authorization_code", login())
     first = await tokens.get(one, seconds=SECONDS)

@@ -3,9 +3,11 @@
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from toolcrib.lib.http_auth import Reference
-from toolcrib.lib.http_auth.declaration import check_auth, headers_written, read_auth
+from toolcrib.lib.http_auth.declaration import READERS, check_auth, headers_written, read_auth
 from toolcrib.model.errors import ToolError
 
 OAUTH: dict[str, Any] = {
@@ -186,3 +188,24 @@ def test_an_unsigned_body_needs_https():
     written = {**GOOD["aws_sigv4"], "payload": "unsigned"}
     assert problems(written) == []
     assert problems(written, scheme="http")[0].startswith("auth.payload: an unsigned body can be changed on its way")
+
+
+NAMES = sorted({name for written in GOOD.values() for name in written} | {"prefix", "header", "payload", "nonce", "x"})
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text()
+    | st.sampled_from(["${secret:T}", "https://a.b/"]),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=8,
+)
+
+
+@given(st.sampled_from([None, *READERS]), st.dictionaries(st.sampled_from(NAMES), VALUES))
+def test_whatever_is_written_is_a_declaration_or_has_problems(kind, written):
+    found = problems(written | {"type": kind})
+    assert all(problem.startswith("auth") and len(problem) < 2_000 for problem in found)
+    if not found:
+        read_auth(written | {"type": kind})

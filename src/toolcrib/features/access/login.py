@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from toolcrib.infra.oauth.login import Lines, Login, listen
 from toolcrib.infra.oauth.token_endpoint import Client
-from toolcrib.lib.http_auth.declaration import OAuth2, declarations_of, read_auth
+from toolcrib.lib.http_auth.declaration import declarations_of, read_auth
+from toolcrib.lib.http_auth.kinds import OAuth2
 from toolcrib.lib.http_syntax import parse_hosts
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Chained, Http
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from toolcrib.infra.oauth import Tokens
     from toolcrib.infra.oauth.access_tokens import AccessTokens
     from toolcrib.infra.secrets.lookup import Secrets
-    from toolcrib.lib.http_auth.declaration import Value
+    from toolcrib.lib.http_auth.kinds import Value
     from toolcrib.lib.http_syntax import HostList
     from toolcrib.model.tool import Tool
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from toolcrib.lib.http_auth import Reference
-from toolcrib.lib.http_auth.declaration import OAuth2, declarations_of, read_auth
+from toolcrib.lib.http_auth.declaration import declarations_of, read_auth
+from toolcrib.lib.http_auth.kinds import OAuth2
 from toolcrib.model.errors import ToolError
 from toolcrib.model.tool import Chained
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from toolcrib.core.resources import Resources
-    from toolcrib.lib.http_auth.declaration import Auth
+    from toolcrib.lib.http_auth.kinds import Auth
     from toolcrib.model.tool import Tool
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import base64
 import secrets
-from dataclasses import dataclass, replace
+from collections import deque
+from dataclasses import dataclass, field, replace
 from email.utils import parsedate_to_datetime
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
@@ -21,7 +22,9 @@ from toolcrib.infra.oauth.token_endpoint import Client
 from toolcrib.infra.secrets.secret import MASK
 from toolcrib.lib.http_auth import Message, Reference
 from toolcrib.lib.http_auth.aws import AwsKey, sign_aws, spell_target
-from toolcrib.lib.http_auth.declaration import (
+from toolcrib.lib.http_auth.hmac_string import Attempt, decode_key, sign_string
+from toolcrib.lib.http_auth.http_message import Parameters, load_key, sign_message
+from toolcrib.lib.http_auth.kinds import (
     AUTHORIZATION,
     AUTHORIZATION_CODE,
     CLIENT_CREDENTIALS,
@@ -33,8 +36,6 @@ from toolcrib.lib.http_auth.declaration import (
     HttpSignature,
     OAuth2,
 )
-from toolcrib.lib.http_auth.hmac_string import Attempt, decode_key, sign_string
-from toolcrib.lib.http_auth.http_message import Parameters, load_key, sign_message
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     from toolcrib.infra.egress.client import Egress
     from toolcrib.infra.oauth.access_tokens import AccessTokens
     from toolcrib.infra.secrets.secret import Masking
-    from toolcrib.lib.http_auth.declaration import Auth, Value
+    from toolcrib.lib.http_auth.kinds import Auth, Value
     from toolcrib.lib.http_syntax import HostList
 
     Sign = Callable[[Request], Request]
@@ -59,6 +60,8 @@ REFUSED = frozenset({401, 403})
 # Servers refuse signatures whose time is further from their own.
 MAX_SKEW_SECONDS = 60
 NONCE_BYTES = 16
+# Access tokens that one signer masks: the newest, and some that a slow server may still repeat.
+MAX_MASKED = 8
 
 
 class Credentials:
@@ -103,6 +106,7 @@ class Signer:
     tokens: Callable[[], AccessTokens]
     hosts: HostList | None
     clock: Callable[[], float]
+    masked: deque[str] = field(default_factory=deque, repr=False)
 
     def check(self, lookup: Lookup) -> None:
         """Refuse what can be seen without sending: values that are missing, keys that sign nothing, a host that is not allowed."""
@@ -119,8 +123,16 @@ class Signer:
             return Credentials(self._signer(self.auth, reveal, made), made)
         grant = self._grant(self.auth, reveal)
         token = await self.tokens().get(grant, seconds=seconds, refused=refused)
-        self.masking.add(token)
+        self._mask(token)
         return Credentials(_with_header(AUTHORIZATION, f"Bearer {token}"), made, grant=grant, token=token)
+
+    def _mask(self, token: str) -> None:
+        """Mask an access token, and those long before it no longer: their number has no end."""
+        if token not in self.masked:
+            self.masking.add(token)
+            self.masked.append(token)
+        if len(self.masked) > MAX_MASKED:
+            self.masking.forget(self.masked.popleft())
 
     def may_renew(self, credentials: Credentials, status: int) -> bool:
         """Whether a refused attempt is worth another one with a new access token."""

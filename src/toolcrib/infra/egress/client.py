@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import cached_property
@@ -47,6 +48,7 @@ class Egress:
         self._ports = STANDARD_PORTS | {port for _, port in self._policy.private}
         self._dialler = Dialler(policy=self._policy, resolve=resolve or resolve_name)
         self._ways: dict[asyncio.AbstractEventLoop, tuple[ClientSession, AsyncGenerator[None, None]]] = {}
+        self._opening = threading.Lock()
 
     @cached_property
     def _allowed(self) -> HostList:
@@ -161,8 +163,11 @@ class Egress:
         session = open_session(self._dialler)
         keeper = _close_with_loop(session)
         await anext(keeper)
-        self._ways = {known: way for known, way in self._ways.items() if not known.is_closed()}
-        way = self._ways[asyncio.get_running_loop()] = (session, keeper)
+        way = session, keeper
+        # Several loops may open theirs at the same time, each in its own thread.
+        with self._opening:
+            open_ways = {known: way for known, way in self._ways.items() if not known.is_closed()}
+            self._ways = {**open_ways, asyncio.get_running_loop(): way}
         return way
 
 

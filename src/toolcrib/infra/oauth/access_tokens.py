@@ -10,6 +10,7 @@ import asyncio
 import hashlib
 import threading
 import time
+from collections import deque
 from concurrent.futures import Future
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
@@ -21,7 +22,7 @@ from toolcrib.infra.files.locks import Locks
 from toolcrib.infra.oauth import Tokens, read_tokens
 from toolcrib.infra.oauth.token_endpoint import Client, ask_for_tokens, check_scope
 from toolcrib.infra.secrets.lookup import LOCK_FOLDER, KeptSecrets
-from toolcrib.lib.http_auth.declaration import AUTHORIZATION_CODE, CLIENT_CREDENTIALS, REFRESH_TOKEN
+from toolcrib.lib.http_auth.kinds import AUTHORIZATION_CODE, CLIENT_CREDENTIALS, REFRESH_TOKEN
 from toolcrib.model.errors import Kind, SettingsError, ToolError
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ FILE = "access_tokens.json"
 # Longer than a request to an authorization server takes.
 LOCK_SECONDS = 15.0
 MAX_STORED = 500
+# Tokens of one grant that are masked: the newest, and some that a slow server may still repeat.
+MAX_MASKED = 8
 # How long a refusal is repeated without asking the server again, and a token is not renewed whose successor was refused as well.
 REFUSED_SECONDS = 5.0
 FRUITLESS_SECONDS = 30.0
@@ -78,6 +81,7 @@ class AccessTokens:
         self._refused: dict[str, tuple[float, ToolError]] = {}
         self._fruitless: dict[str, float] = {}
         self._renewals: dict[str, Future[Tokens]] = {}
+        self._masked: dict[str, deque[str]] = {}
         self._changing = threading.Lock()
 
     async def get(self, grant: Grant, *, seconds: float, refused: str = "") -> str:
@@ -133,7 +137,7 @@ class AccessTokens:
 
     def keep(self, grant: Grant, tokens: Tokens) -> None:
         """Store tokens, so that every process finds them."""
-        self._masking.add(*filter(None, (tokens.access_token, tokens.refresh_token)))
+        self._mask(grant, tokens)
         if self._kept is not None:
             self._kept.set(grant.key, replace(tokens, source=_source(grant.seed)).to_text())
             self._forget_oldest(self._kept)
@@ -196,8 +200,17 @@ class AccessTokens:
         if tokens is None and grant.kind == AUTHORIZATION_CODE:
             tokens = read_tokens(grant.seed)
         if tokens is not None:
-            self._masking.add(*filter(None, (tokens.access_token, tokens.refresh_token)))
+            self._mask(grant, tokens)
         return tokens
+
+    def _mask(self, grant: Grant, tokens: Tokens) -> None:
+        """Mask the tokens of a grant, and those before them no longer: a server that runs for months has had thousands."""
+        values = [value for value in (tokens.access_token, tokens.refresh_token) if value and value not in grant.seed]
+        self._masking.add(*values)
+        masked = self._masked.setdefault(grant.key, deque())
+        masked.extend(value for value in values if value not in masked)
+        while len(masked) > MAX_MASKED:
+            self._masking.forget(masked.popleft())
 
     async def _ask(self, grant: Grant, tokens: Tokens | None) -> Tokens:
         egress = self._egress()

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from typing import TextIO
 
-    from toolcrib.lib.http_auth.declaration import OAuth2
+    from toolcrib.lib.http_auth.kinds import OAuth2
 
 MAX_ADDRESS = 8_192
 HEAD_SECONDS = 5.0

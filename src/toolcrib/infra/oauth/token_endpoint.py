@@ -15,7 +15,7 @@ from urllib.parse import quote
 from toolcrib.infra.egress import Request, is_json, read_media_type
 from toolcrib.infra.oauth import Tokens
 from toolcrib.lib.documents import read_json
-from toolcrib.lib.http_auth.declaration import BASIC, REFRESH_TOKEN
+from toolcrib.lib.http_auth.kinds import BASIC, REFRESH_TOKEN
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:

@@ -124,12 +124,20 @@ class Masking:
             known = {**self._values, **fresh}
             while len(known) > MAX_VALUES:
                 del known[next(iter(known))]
-            every = {text for spelled in known.values() for text in spelled}
-            # The longest first: one that is a prefix of another must not leave its end behind.
-            self._spelled = tuple(sorted(every, key=len, reverse=True))
-            self._values = known
-            self._patterns = None
+            self._keep(known)
         self._on_first()
+
+    def forget(self, *values: str) -> None:
+        """Mask these values no longer: they are worth nothing any more, and make room for those that are."""
+        with self._changing:
+            self._keep({value: spelled for value, spelled in self._values.items() if value not in values})
+
+    def _keep(self, known: dict[str, frozenset[str]]) -> None:
+        every = {text for spelled in known.values() for text in spelled}
+        # The longest first: one that is a prefix of another must not leave its end behind.
+        self._spelled = tuple(sorted(every, key=len, reverse=True))
+        self._values = known
+        self._patterns = None
 
     def is_in(self, text: str) -> bool:
         """Whether the text contains anything to mask."""
