@@ -124,6 +124,7 @@ class Bench:
         self.limits = {}
         self.pauses = []
         self.egress = None
+        self.caller = "ann"
 
     async def pause(self, seconds):
         self.pauses.append(seconds)
@@ -157,7 +158,7 @@ class Bench:
         context = Context(
             tool=tool,
             call_id="call-1",
-            caller="ann",
+            caller=self.caller,
             mode=mode,
             deadline=time.monotonic() + seconds,
             seconds=seconds,

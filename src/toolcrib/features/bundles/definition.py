@@ -168,7 +168,7 @@ def build_tool(
     display_name = document.text("displayName", may_be_empty=False, longest=MAX_DISPLAY_NAME)
     parameters = read_arguments(document, "argSchema", secrets)
     output_schema = read_schema(document, "outputSchema")
-    run = read_implementation(document, parameters)
+    run = read_implementation(document, parameters, secrets)
     tags = _tags(document)
     metadata = _metadata(document)
     rate = _rate(document)

@@ -10,7 +10,7 @@ from toolcrib.lib.document_fields import show
 from toolcrib.model.tool import MAX_CALLS_KEY, Registered
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from toolcrib.lib.document_fields import Fields
     from toolcrib.model.tool import Http
@@ -26,8 +26,10 @@ class ToolType(StrEnum):
     HTTP = "http"
 
 
-def read_implementation(document: Fields, parameters: Mapping[str, object]) -> Registered | Http:
-    """Read `impl`, which must match `type`."""
+def read_implementation(
+    document: Fields, parameters: Mapping[str, object], secrets: Collection[str] = ()
+) -> Registered | Http:
+    """Read `impl`, which must match `type`; `secrets` are the names that are known to be secrets."""
     impl = document.part("impl")
     if "type" not in document or impl is None:
         return NOTHING
@@ -35,7 +37,7 @@ def read_implementation(document: Fields, parameters: Mapping[str, object]) -> R
     if not isinstance(known, str) or known not in [*ToolType]:
         document.refuse("type", f'{show(known)} is unknown; write "go" or "http"')
         return NOTHING
-    return _read_function(impl) if known == ToolType.GO else _read_http(impl, parameters)
+    return _read_function(impl) if known == ToolType.GO else _read_http(impl, parameters, secrets)
 
 
 def _read_function(impl: Fields) -> Registered:
@@ -45,10 +47,10 @@ def _read_function(impl: Fields) -> Registered:
     return Registered(key=impl.text("goFunc", may_be_empty=False), model=impl.text("model", may_be_empty=False))
 
 
-def _read_http(impl: Fields, parameters: Mapping[str, object]) -> Http:
+def _read_http(impl: Fields, parameters: Mapping[str, object], secrets: Collection[str]) -> Http:
     _refuse_keys(impl, GO_KEYS, 'is for tools of type "go"')
     impl.warn_of_strangers((*DOCUMENT_KEYS.requests, *GO_KEYS, "calls", "hosts", "model", MAX_CALLS_KEY))
-    return read_requests(impl, parameters, DOCUMENT_KEYS)
+    return read_requests(impl, parameters, DOCUMENT_KEYS, secrets)
 
 
 def _refuse_keys(fields: Fields, names: tuple[str, ...], why: str) -> None:

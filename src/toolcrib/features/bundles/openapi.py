@@ -58,6 +58,8 @@ REQUEST: dict[str, object] = {
         "properties": {"type": {"enum": [*READERS]}},
         "description": "The credentials that the request is sent with; secrets stand in it by name, `${secret:NAME}`.",
     },
+    "pagination": schema("Pagination"),
+    "cache": schema("Cache"),
 }
 
 BUNDLE_BODY: dict[str, object] = closed(
@@ -192,7 +194,12 @@ SCHEMAS: dict[str, object] = {
     },
     "HttpImpl": {
         "type": "object",
-        "properties": {"model": {**TEXT, "pattern": r"\S"}, "goFunc": False, MAX_CALLS_KEY: RATE},
+        "properties": {
+            "model": {**TEXT, "pattern": r"\S"},
+            "hosts": {"type": "array", "maxItems": 100, "items": TEXT},
+            "goFunc": False,
+            MAX_CALLS_KEY: RATE,
+        },
         "oneOf": [
             {"required": ["urlTemplate"], "properties": {**REQUEST, "calls": False}},
             {
@@ -214,6 +221,33 @@ SCHEMAS: dict[str, object] = {
             **dict.fromkeys(("goFunc", "calls"), False),
         },
         "additionalProperties": True,
+    },
+    "Cache": {
+        "type": "object",
+        "required": ["seconds"],
+        "properties": {"seconds": {"type": "integer", "minimum": 0, "maximum": 86_400}},
+        "additionalProperties": False,
+    },
+    "Pagination": {
+        "type": "object",
+        "required": ["type"],
+        "properties": {
+            "type": {"enum": ["cursor", "page", "offset", "link", "url"]},
+            "parameter": {
+                **TEXT,
+                "minLength": 1,
+                "maxLength": 80,
+                "description": "What carries cursor, page or offset.",
+            },
+            "in": {"enum": ["query", "body"], "default": "query"},
+            "next": {**TEXT, "description": "A JSONPath to the cursor or the URL of the next page."},
+            "items": {**TEXT, "description": "A JSONPath to the items of a page; by default the page itself."},
+            "first": {"type": "integer", "minimum": 0, "maximum": 1_000_000},
+            "size": {"type": "integer", "minimum": 0, "maximum": 100_000},
+            "pages": {"type": "integer", "minimum": 1, "maximum": 1_000, "default": 10},
+            "truncate": {"type": "boolean", "default": False},
+        },
+        "additionalProperties": False,
     },
     "Retry": {
         "type": "object",

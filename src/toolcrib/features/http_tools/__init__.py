@@ -39,6 +39,12 @@ class HttpToolsSettings(Table, name="http_tools"):
         opens=False,
         summary="how many pages of an answer an HTTP tool reads, even if it allows more itself",
     )
+    max_cache_bytes: int = setting(
+        default=10_000_000,
+        read=read_positive,
+        opens=False,
+        summary="how large all answers together are that HTTP tools keep because they ask for it (`cache`)",
+    )
     max_sent_bytes: int = setting(
         default=1_000_000, read=read_positive, opens=False, summary="how large a request of an HTTP tool may be"
     )
@@ -70,6 +76,7 @@ def _runner_parts(resources: Resources) -> dict[str, object]:
         "tokens": lambda: resources.get("access_tokens"),
         "max_retries": http_tools.max_retries,
         "max_pages": http_tools.max_pages,
+        "max_cache_bytes": http_tools.max_cache_bytes,
         "max_sent_bytes": http_tools.max_sent_bytes,
         "max_response_bytes": http_tools.max_response_bytes,
     }

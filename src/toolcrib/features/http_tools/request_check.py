@@ -10,6 +10,7 @@ from toolcrib.features.http_tools.address import compile_address
 from toolcrib.features.http_tools.extraction import compile_extract, is_json_path
 from toolcrib.features.http_tools.pages import compile_pagination
 from toolcrib.features.http_tools.request_template import compile_mapping, compile_method, read_body
+from toolcrib.features.http_tools.response_cache import compile_cache
 from toolcrib.features.http_tools.slot_values import PLATFORM
 from toolcrib.features.http_tools.slots import Source, reader_of, slots_in
 from toolcrib.lib.http_auth.declaration import check_auth, headers_written
@@ -35,7 +36,7 @@ def check_http(http: Http, parameters: Mapping[str, object]) -> list[str]:
             *_check_call(call, http, read),
             *_check_order(call, later, read),
             *_check_reach(call, _declared(parameters), read),
-            *_check_names(call, parameters, read),
+            *_check_names(call, parameters, {other.name for other in http.calls} - {""}, read),
         )
         problems += [f"{_place(http, index)}{problem}" for problem in found]
     return problems
@@ -77,6 +78,7 @@ def _check_call(call: HttpCall, http: Http, read: Read) -> Iterator[str]:
     if call.auth:
         yield from _check_auth(call)
     yield from _refusals("pagination", lambda: compile_pagination(call.pagination))
+    yield from _refusals("cache", lambda: compile_cache(call.cache, call.method))
     if call.pagination and call.encoding is Encoding.TEXT:
         yield "pagination: pages are read as JSON, and the answer is read as text; read it as json"
 
@@ -138,7 +140,7 @@ def _check_extract(call: HttpCall) -> Iterator[str]:
 def _check_order(call: HttpCall, later: set[str], read: Read) -> Iterator[str]:
     """Slots that refer to a response that comes later."""
     for part, slot in _slots_of(call, read):
-        if slot.source is Source.ANY and slot.name in later:
+        if slot.source in {Source.ANY, Source.ANSWER} and slot.name in later:
             cure = f"put {slot.name} before it"
             yield f"{part}: {slot} asks for the answer of a call that comes later, or of this one; {cure}"
 
@@ -154,13 +156,17 @@ def _check_reach(call: HttpCall, declared: Mapping[str, object], read: Read) -> 
             yield f"{part}: {slot} {reason}; correct one of the two"
 
 
-def _check_names(call: HttpCall, parameters: Mapping[str, object], read: Read) -> Iterator[str]:
+def _check_names(
+    call: HttpCall, parameters: Mapping[str, object], answers: Collection[str], read: Read
+) -> Iterator[str]:
     """Names that no call gives a value to: of the platform, and of arguments where the schema is closed."""
     declared = _declared(parameters)
     is_closed = parameters.get("additionalProperties") is False
     for part, slot in _slots_of(call, read):
         if slot.source is Source.PLATFORM and slot.name not in PLATFORM:
             yield f"{part}: {slot} is no name of the platform; {_nearest(slot, PLATFORM)}"
+        elif slot.source is Source.ANSWER and slot.name not in answers:
+            yield f"{part}: {slot} is the name of no call; {_nearest(slot, answers)}"
         elif slot.source is Source.ARGUMENT and is_closed and slot.name not in declared:
             yield f"{part}: {slot} is no parameter; {_nearest(slot, declared)}"
         elif slot.source is Source.NAME and is_closed and slot.name not in {*declared, *PLATFORM}:

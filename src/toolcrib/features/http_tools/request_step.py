@@ -11,6 +11,13 @@ from toolcrib.features.http_tools.extraction import compile_extract
 from toolcrib.features.http_tools.pages import Pager, compile_pagination
 from toolcrib.features.http_tools.request_template import compile_call
 from toolcrib.features.http_tools.response import Repeating, Value, explain_status, nothing, read_value
+from toolcrib.features.http_tools.response_cache import (
+    NOT_MODIFIED,
+    ask_whether_changed,
+    cache_key,
+    compile_cache,
+    refreshed,
+)
 from toolcrib.features.http_tools.signer import Signer
 from toolcrib.infra.egress import Request, read_media_type
 from toolcrib.lib.http_auth.declaration import read_auth
@@ -22,8 +29,10 @@ if TYPE_CHECKING:
 
     from toolcrib.features.http_tools.extraction import Extract
     from toolcrib.features.http_tools.pages import Pagination
+    from toolcrib.features.http_tools.response_cache import ResponseCache
     from toolcrib.features.http_tools.signer import Credentials
     from toolcrib.features.http_tools.slot_values import Names, Values
+    from toolcrib.features.http_tools.slots import Slot
     from toolcrib.infra.egress import Response
     from toolcrib.infra.egress.client import Egress
     from toolcrib.infra.oauth.access_tokens import AccessTokens
@@ -33,6 +42,7 @@ if TYPE_CHECKING:
     from toolcrib.model.tool import HttpCall, Spelling
 
 SUCCESS = range(200, 300)
+UNCHANGED = frozenset({NOT_MODIFIED})
 # A larger response is parsed in a thread: that takes longer than the hand-over.
 AT_ONCE_BYTES = 65_536
 # Errors that `errorMode: empty` does not hide: the request was invalid or not allowed.
@@ -49,6 +59,7 @@ class Way:
     max_response_bytes: int
     max_retries: int
     max_pages: int
+    cache: ResponseCache
     sleep: Callable[[float], Awaitable[None]]
     clock: Callable[[], float]
 
@@ -60,6 +71,7 @@ class Report:
         self.origin = origin
         self.attempts = 0
         self.pages = 0
+        self.kept = ""
         self.response: Response | None = None
         self.started = time.monotonic()
         self.answer: object = None
@@ -67,12 +79,18 @@ class Report:
         self.error: ToolError | None = None
         self.stands_in = False
 
+    def keep(self, response: Response, how: str) -> None:
+        """Tell that the answer is one that was kept."""
+        self.response, self.kept = response, how
+
     def to_json(self, masking: VariableMasking) -> dict[str, object]:
         """The facts, without secrets."""
         facts: dict[str, object] = {"origin": masking.hide(self.origin), "attempts": self.attempts}
         if self.response is not None:
             facts["status"] = self.response.status
             facts["contentType"] = masking.hide(read_media_type(self.response.headers.get("content-type", "")))
+        if self.kept:
+            facts["cache"] = self.kept
         if self.pages:
             facts["pages"] = self.pages
         if self.stands_in and self.error is not None:
@@ -119,6 +137,9 @@ class Step:
         self._signer = self._make_signer(call.auth) if call.auth else None
         self._pagination = compile_pagination(call.pagination)
         self._extract = compile_extract(call.extract) if call.extract else None
+        self._cache = compile_cache(call.cache, call.method)
+        # Of another definition, and of another call of the same tool, no answer is used.
+        self._identity = f"{names.content}:{call.name}"
         self._success: Container[int] = call.success or SUCCESS
         self._repeating = Repeating(call.method, call.retry, way.max_retries)
         self._secret_headers = self.template.headers_with(names.may_be_secret)
@@ -154,7 +175,7 @@ class Step:
         sending = Sending(values=values, context=context, deadline=deadline, report=report)
         try:
             if self._pagination is None:
-                response = await self._exchange(request, sending, self._way.max_response_bytes)
+                response = await self._obtain(request, sending, self._way.max_response_bytes)
                 value = await self._read(request, response, deadline, self.call.encoding, self._extract)
             else:
                 value = await self._collect(self._pagination, request, sending)
@@ -171,7 +192,7 @@ class Step:
             if report.pages == min(pagination.pages, self._way.max_pages):
                 self._refuse_more(pagination, report)
                 return
-            response = await self._exchange(following, sending, left)
+            response = await self._obtain(following, sending, left)
             left -= len(response.body)
             report.pages += 1
             page = await self._read(following, response, sending.deadline, Encoding.JSON, None)
@@ -200,10 +221,44 @@ class Step:
         message = f"{report.origin}: there are more than {report.pages} pages, which is the limit; ask for less at once"
         raise ToolError(Kind.LIMIT_EXCEEDED, message, details={"origin": report.origin, "pages": report.pages})
 
-    async def _exchange(self, request: Request, sending: Sending, max_bytes: int) -> Response:
+    async def _obtain(self, request: Request, sending: Sending, max_bytes: int) -> Response:
+        """The answer: one that was kept, as long as it is fresh or the server says that it has not changed, or a new one."""
+        rule, cache = self._cache, self._way.cache
+        if rule is None:
+            return await self._exchange(request, sending, max_bytes)
+        key = cache_key(self._identity, sending.context.caller, request, await self._secrets(sending))
+        kept = cache.get(key)
+        if kept is not None and cache.is_fresh(kept) and len(kept.response.body) <= max_bytes:
+            sending.report.keep(kept.response, "hit")
+            return kept.response
+        asked = request if kept is None else ask_whether_changed(request, kept)
+        response = await self._exchange(asked, sending, max_bytes, also=frozenset() if asked is request else UNCHANGED)
+        if kept is not None and asked is not request and response.status == NOT_MODIFIED:
+            response = refreshed(kept, response)
+            sending.report.keep(response, "revalidated")
+        cache.keep(key, response, rule)
+        return response
+
+    async def _secrets(self, sending: Sending) -> list[object]:
+        """Everything that the credentials of a request are made of."""
+        if self._signer is None:
+            return []
+        used: list[object] = []
+
+        def lookup(slot: Slot) -> object:
+            used.append(sending.values(slot))
+            return used[-1]
+
+        left = max(0.0, sending.deadline - time.monotonic())
+        credentials = await self._signer.begin(lookup, seconds=left)
+        return [*used, credentials.token]
+
+    async def _exchange(
+        self, request: Request, sending: Sending, max_bytes: int, *, also: frozenset[int] = frozenset()
+    ) -> Response:
         """Send the request until it succeeds; raises ToolError where it may not be retried, or the time is over.
 
-        One that is refused with an access token is repeated once with a new one.
+        One that is refused with an access token is repeated once with a new one. `also` are further statuses of success.
         """
         report = sending.report
         attempt, refused = 0, ""
@@ -214,7 +269,7 @@ class Step:
             try:
                 credentials = await self._begin(sending, refused)
                 response = report.response = await self._send(request, credentials, sending.deadline, max_bytes)
-                if response.status in self._success:
+                if response.status in self._success or response.status in also:
                     return response
                 if not refused and attempt <= self._way.max_retries and self._may_renew(credentials, response):
                     refused = credentials.token if credentials is not None else ""

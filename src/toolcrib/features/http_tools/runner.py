@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from toolcrib.features.http_tools import HttpToolsSettings
 from toolcrib.features.http_tools.request_check import check_http
 from toolcrib.features.http_tools.request_step import Step, Way
+from toolcrib.features.http_tools.response_cache import ResponseCache
 from toolcrib.features.http_tools.slot_values import UNKNOWN, Names, Values
 from toolcrib.features.http_tools.slots import Source
 from toolcrib.infra.oauth.access_tokens import AccessTokens
@@ -36,6 +37,7 @@ MAX_RETRIES = 4
 MAX_SENT_BYTES = 1_000_000
 MAX_RESPONSE_BYTES = 5_000_000
 MAX_PAGES = 100
+MAX_CACHE_BYTES = 10_000_000
 # Names whose value is another one when the call runs than when it was judged.
 LATER = frozenset({"request_id", "now"})
 
@@ -65,6 +67,7 @@ class HttpRunner:
         max_sent_bytes: int = MAX_SENT_BYTES,
         max_response_bytes: int = MAX_RESPONSE_BYTES,
         max_pages: int = MAX_PAGES,
+        max_cache_bytes: int = MAX_CACHE_BYTES,
         sleep: Callable[[float], Awaitable[None]] | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -80,6 +83,7 @@ class HttpRunner:
             max_response_bytes=max_response_bytes,
             max_retries=max_retries,
             max_pages=max_pages,
+            cache=ResponseCache(max_cache_bytes),
             sleep=_sleep if sleep is None else sleep,
             clock=clock,
         )

@@ -22,7 +22,7 @@ PLATFORM = frozenset(
     {"request_id", "version", "tool_version", "slug", "tool_id", "bundle_id", "client_id", "now"},
 )
 # What the operator or a server gives a value to, and no caller.
-CONFIDENTIAL = frozenset({Source.SECRET, Source.VARIABLE, Source.GRANTED})
+CONFIDENTIAL = frozenset({Source.SECRET, Source.VARIABLE, Source.GRANTED, Source.ANSWER})
 
 
 class _Unknown(str):
@@ -54,6 +54,7 @@ class Names:
     def __init__(self, tool: Tool, http: Http, *, secrets: SecretSource, grants: Grants, version: str) -> None:
         properties = tool.parameters.get("properties")
         self.declared: frozenset[str] = frozenset(properties) if isinstance(properties, dict) else frozenset()
+        self.content = tool.content_hash
         self.secrets = secrets
         self.grants = grants
         self.grants_secrets = http.spelling is Spelling.BRACES
@@ -111,8 +112,8 @@ class Values:
     def __call__(self, slot: Slot) -> object:
         """What the slot stands for, or ABSENT."""
         name, source = slot.name, slot.source
-        if source is Source.ANY and name in self._answers:
-            answer = self._answers[name]
+        if source is Source.ANSWER or (source is Source.ANY and name in self._answers):
+            answer = self._answers.get(name, ABSENT)
             return answer if answer is UNKNOWN else slot.reach(answer)
         if source is Source.ANY or source is Source.NAME:
             if name in self._names.declared:

@@ -6,6 +6,7 @@
 | `${secret:NAME}` | a secret | a secret that was granted to the tool |
 | `${env:NAME}`, `${env:NAME:-default}` | a variable of the host that was granted to the tool | the same |
 | `${platform:request_id}` | a name of the platform | a name of the platform |
+| `${answer:order.id}` | the answer of an earlier request | the same |
 | `${city}`, `${order.id}` | an answer, parameter, name of the platform, secret or further argument | |
 | `${NAME}`, `${NAME:-default}` | | a variable of the host or secret that was granted |
 | `{city}` | the text itself | a parameter, name of the platform or further argument |
@@ -40,7 +41,7 @@ Fills = tuple["str | Fill", ...]
 
 _NAME = r"[^\W\d][\w-]*"
 _WAY = rf"((?:\.{_NAME}|\[\d{{1,9}}\])*)"
-_EXPLICIT = rf"(?:(arg|secret|platform):({_NAME}){_WAY}|env:([A-Za-z_]\w*)(?::-([^{{}}]*))?)\}}"
+_EXPLICIT = rf"(?:(arg|secret|platform|answer):({_NAME}){_WAY}|env:([A-Za-z_]\w*)(?::-([^{{}}]*))?)\}}"
 _OPENING = re.compile(r"(\$+)\{")
 _INSIDE = re.compile(rf"{_EXPLICIT}|({_NAME}){_WAY}\}}")
 _STEP = re.compile(rf"\.({_NAME})|\[(\d+)\]")
@@ -48,17 +49,18 @@ _BRACES = re.compile(
     r"\{\{(?P<literal>[^\W\d]\w*)\}\}"
     r"|\$\{(?P<variable>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^{}]*))?\}"
     r"|\{(?P<name>[^\W\d]\w*)\}"
-    r"|\$\{(?P<explicit>(?:arg|secret|platform|env):[^{}]*\})"
+    r"|\$\{(?P<explicit>(?:arg|secret|platform|answer|env):[^{}]*\})"
 )
 
 
 class Source(StrEnum):
-    """Where the value of a slot comes from; the first four are written out, the others are bare names."""
+    """Where the value of a slot comes from; the first five are written out, the others are bare names."""
 
     ARGUMENT = "arg"
     SECRET = "secret"  # noqa: S105 - the word itself
     VARIABLE = "env"
     PLATFORM = "platform"
+    ANSWER = "answer"
     ANY = "any"  # `${city}` of a document
     NAME = "name"  # `{city}` of a script
     GRANTED = "granted"  # `${NAME}` of a script
