@@ -18,7 +18,7 @@ from toolcrib.lib.command_line import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Mapping
 
 STDIN = "stdin"
 REST = "args"
@@ -26,7 +26,6 @@ INTEGER = {"type": "integer"}
 # More places are no interface, and a file of nothing but digits must not cost us.
 MAX_PLACES = 40
 MAX_LOOPS = 20
-USAGE_LETTERS = 32_000
 PLACE = re.compile(r"\$(?:\{(?P<braced>[1-9]\d?)(?P<how>:?[-?=+][^}\n]*+|[#%/,^:][^}\n]*+)?\}|(?P<digit>[1-9]))")
 ALL = re.compile(r"\$(?:[@*]|\{[@*][^}\n]*+\})")
 SLICE = re.compile(r"\$\{[@*]:([1-9]\d?)\}")
@@ -38,10 +37,6 @@ ARITHMETIC = re.compile(r"\$?\(\(((?:[^()]++|\([^()]*+\))*)\)\)")
 COUNTED = re.compile(r"\$\{?#\}?[\"']?[ \t]*+(-ne|-lt|-eq|!=|==?|<|-le|-gt|-ge|>)[ \t]*+[\"']?(\d{1,2})")
 TESTED = re.compile(r"-([zn])[ \t]++\"?\$\{?([1-9])\b")
 SHIFT = re.compile(r"(?:^|[;&|\n{(]|\bthen\b|\bdo\b)[ \t]*+shift\b(?:[ \t]++(\d{1,2}))?", re.MULTILINE)
-USAGE = re.compile(
-    r"\busage[ \t]*+:?[ \t]*+(?:\n[ \t]*+#?[ \t]*+)?(?:\$0|\$\{0[^}]*+\}|\$\(basename[^)]*+\)|[\w./${}-]++)((?:[ \t]++[^\n\"';]++)?)",
-    re.IGNORECASE,
-)
 READS_INPUT = (
     re.compile(r"\$\([ \t]*+(?:cat|<[ \t]*+/dev/stdin)(?:[ \t]++-)?[ \t]*+\)"),
     re.compile(r"(?:^|[;&\n{(]|\bthen\b|\bdo\b)[ \t]*+cat(?:[ \t]++-)?[ \t]*+(?:$|[|;>\n])", re.MULTILINE),
@@ -325,48 +320,3 @@ def _is_filter(found: re.Match[str]) -> bool:
     return operands == (
         2 if found[1] == "tr" and operands == len("tr") else 1 if found[1] in {*NEED_PROGRAM, "tr"} else 0
     )
-
-
-def read_usage(text: str) -> list[Parameter]:
-    """The words and options that a usage line names, in their order."""
-    found = next((match for match in USAGE.finditer(text[:USAGE_LETTERS]) if match[1].strip()), None)
-    if found is None:
-        return []
-    return list(usage_words(found[1]))
-
-
-def usage_words(line: str) -> Iterator[Parameter]:
-    """The words and options of one usage line."""
-    option = ""
-    for piece in _pieces(line):
-        bare = piece.strip("[]").rstrip(".")
-        if bare.startswith("-"):
-            option, _, value = bare.partition("=")
-            inner = option.split()
-            if len(inner) > 1:
-                yield Parameter(name=_plain(inner[1]), option=inner[0])
-                option = ""
-            elif value:
-                yield Parameter(name=_plain(value), option=option)
-                option = ""
-            continue
-        # `{start|stop}` shows the values of a word and not its name.
-        name = "" if "|" in bare else _plain(bare)
-        if (not name and "|" not in bare) or name in {"options", "option", "flags"}:
-            continue
-        is_many = "..." in piece or "…" in piece
-        if option:
-            yield Parameter(name=name, option=option)
-            option = ""
-        else:
-            yield Parameter(name=name, takes=SPREAD if is_many else "value", required="[" not in piece)
-
-
-def _pieces(line: str) -> Iterable[str]:
-    """The words of a usage line; what stands in brackets is one."""
-    return re.findall(r"\[[^\]\n]*+\](?:\.\.\.)?|<[^>\n]*+>(?:\.\.\.)?|[^\s\[\]]+", line.partition("#")[0])
-
-
-def _plain(word: str) -> str:
-    name = re.sub(r"\W+", "_", word.strip("<>{}[]\"'. ").lower()).strip("_")
-    return name if re.fullmatch(r"[a-z]\w{0,63}", name) else ""

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from toolcrib.core.plugins import Plugins
     from toolcrib.core.resources import Resources
 
-# What a program with options imports; the format of programs is not even loaded for a file without these words.
-MENTIONS = (b"argparse", b"click", b"typer")
+# What programs import, read, or do at their top; the format of programs is not even loaded for a file without these words.
+MENTIONS = (b"argparse", b"click", b"typer", b"argv", b"stdin", b"input(", b"\nprint(")
 
 
 def register(plugins: Plugins) -> None:

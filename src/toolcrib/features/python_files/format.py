@@ -83,7 +83,7 @@ class PlainFile:
     def read(self, path: Path, code: bytes) -> list[Tool]:
         """The tools of the file."""
         file = parse_file(path, code)
-        chosen = _choose(file)
+        chosen = choose_functions(file)
         tools = [_read(file, function, len(chosen)) for function in chosen]
         if not file.warnings:
             return tools
@@ -140,7 +140,7 @@ def _refuse_relative_imports(file: ParsedFile) -> None:
 # Which functions are tools.
 
 
-def _choose(file: ParsedFile) -> list[AnyFunction]:
+def choose_functions(file: ParsedFile) -> list[AnyFunction]:
     """The functions of the file that are tools, in their order."""
     public: dict[str, AnyFunction] = {}
     for statement in file.module.body:

@@ -1,6 +1,6 @@
-"""Read `.py` files that are programs with options of their own: one tool, or one for each sub-command.
+"""Read `.py` files that are programs: one tool, or one for each sub-command.
 
-What `argparse`, `click` and `typer` are told is read from the syntax tree. A function that bears the name of the file, or the
+What `argparse`, `click` and `typer` are told, and what a script reads of `sys.argv` and standard input, is read from the syntax tree. A function that bears the name of the file, or the
 list `__tools__`, wins over the program; such a file is left to the format of plain files.
 """
 
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from toolcrib.features.python_files.format import (
     TOOLS,
     PlainFile,
+    choose_functions,
     find_assignment,
     may_hold_tool,
     parse_file,
@@ -21,6 +22,7 @@ from toolcrib.lib.command_line import COMMAND_LINE
 from toolcrib.lib.python_declarations import read_docstring
 from toolcrib.lib.python_hints import writable
 from toolcrib.lib.python_program import read_python_program
+from toolcrib.lib.python_script import read_python_script
 from toolcrib.lib.schema import check_parameters
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Chained, Convention, Origin, Script, Tool
@@ -46,7 +48,7 @@ class PythonProgram:
         file = parse_file(path, code)
         if _is_of_functions(file):
             return []
-        line = read_python_program(file.module)
+        line = read_python_program(file.module) or _script(file)
         if line is None:
             return []
         if line.problems:
@@ -71,6 +73,15 @@ def _is_of_functions(file: ParsedFile) -> bool:
     functions = [node for node in file.module.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
     takes_something = any(node.name in named and (node.args.args or node.args.kwonlyargs) for node in functions)
     return takes_something or find_assignment(file.module, TOOLS) is not None
+
+
+def _script(file: ParsedFile) -> CommandLine | None:
+    """The interface of a script; a function of the file that is certainly meant wins over its `main`."""
+    try:
+        has_main = all(function.name == "main" for function in choose_functions(file))
+    except ToolError:
+        has_main = True
+    return read_python_script(file.module, file.code.decode("utf-8", "replace"), has_main=has_main)
 
 
 def _program(file: ParsedFile, action: str, line: CommandLine, summary: str) -> Tool:
