@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from contextlib import ExitStack
 from pathlib import Path
 from textwrap import dedent
@@ -45,6 +46,18 @@ STAND_INS = {
         class RunContextWrapper: __class_getitem__ = classmethod(lambda cls, _: cls)
         def function_tool(*given, **words):
             return object() if given else lambda function: object()
+    """,
+    "mcp/__init__.py": "",
+    "mcp/types.py": """
+        class Tool:
+            def __init__(self, **fields): self.__dict__.update(fields)
+        class TextContent(Tool): ...
+    """,
+    "mcp/server.py": """
+        class Server:
+            def __init__(self, name): ...
+            def list_tools(self): return lambda function: None
+            call_tool = list_tools
     """,
     "pydantic_ai/__init__.py": """
         class RunContext: __class_getitem__ = classmethod(lambda cls, _: cls)
@@ -336,6 +349,67 @@ def test_methods_of_open_webui_are_tools_and_one_that_needs_its_user_is_a_proble
         )
     ]
     assert "__user__" in error_of(crib, "me", __user__={"name": "root"})
+
+
+SERVER = """
+from mcp import types
+from mcp.server import Server
+from pydantic import BaseModel
+server = Server("sums")
+class Pair(BaseModel):
+    a: int
+    b: int
+SCHEMA = {"type": "object", "properties": {"x": {"type": "number"}}, "required": ["x"]}
+@server.list_tools()
+async def tools_of_mine() -> list[types.Tool]:
+    return LISTED
+@server.call_tool()
+async def dispatch(name: str, arguments: dict):
+    if name == "half":
+        return [types.TextContent(type="text", text=str(arguments["x"] / 2))]
+    if name == "both":
+        return [types.TextContent(type="text", text="a"), types.TextContent(type="text", text="b")]
+    raise ValueError(f"no tool {name}")
+async def main():
+    raise SystemExit("a server was started")
+if __name__ == "__main__":
+    main()
+"""
+
+
+def test_tools_that_a_low_level_server_writes_out_are_answered_by_its_one_function(crib_of):
+    listed = """[
+        types.Tool(name="half", description="Half of it", inputSchema=SCHEMA),
+        types.Tool(name="both", inputSchema={"type": "object"}),
+        types.Tool(name="none", description="Nothing", inputSchema={"type": "object"}),
+    ]"""
+    without_pydantic = SERVER.replace("from pydantic import BaseModel", "class BaseModel: ...")
+    crib = crib_of(sums__py=without_pydantic.replace("LISTED", listed))
+    assert own(crib)["half"].parameters["required"] == ["x"]
+    assert value_of(crib, "half", x=3) == "1.5"
+    assert value_of(crib, "both") == ["a", "b"]
+    assert "no tool none" in error_of(crib, "none")
+    assert "x is missing" in error_of(crib, "half")
+
+
+def test_a_low_level_server_may_take_its_schemas_from_pydantic():
+    (tool,) = read(SERVER.replace("LISTED", '[types.Tool(name="sum", inputSchema=Pair.model_json_schema())]'))
+    assert (tool.name, tool.parameters["required"]) == ("sum", ["a", "b"])
+
+
+@pytest.mark.parametrize(
+    ("listed", "reason"),
+    [
+        ("[make(n) for n in range(3)]", "is not one list of tools that is written out"),
+        ("[types.Tool(name=NAME, inputSchema={})]", "what it says of a tool is computed"),
+        ('[types.Tool(name="x", inputSchema=load("x.json"))]', "what it says of a tool is computed"),
+    ],
+)
+def test_a_low_level_server_whose_tools_are_computed_is_refused_with_line_and_cure(listed, reason):
+    message = refusal(SERVER.replace("LISTED", listed))
+    assert reason in message
+    assert "inputSchema={…}) with literals, or each as a function below @mcp.tool() of FastMCP" in message
+    assert re.match(r"\S+\.py:\d+: ", message)
 
 
 def test_what_an_author_raises_for_the_model_arrives_in_their_words(crib_of):

@@ -15,6 +15,7 @@ from toolcrib.features.ecosystems.field_defaults import without_field_defaults
 from toolcrib.features.ecosystems.file_names import FileNames
 from toolcrib.features.ecosystems.frameworks import OPEN_WEBUI, PACKAGES, SMOLAGENTS
 from toolcrib.features.ecosystems.injected_arguments import read_injected, refuse_injected_fields
+from toolcrib.features.ecosystems.mcp_server import read_server
 from toolcrib.features.ecosystems.tool_objects import find_tools, nested_tool, uses_framework
 from toolcrib.infra.files import read_small
 from toolcrib.lib.documents import read_json
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from toolcrib.features.ecosystems.definitions import Definition
+    from toolcrib.features.ecosystems.mcp_server import Listed
     from toolcrib.features.ecosystems.tool_objects import Found
     from toolcrib.lib.python_declarations import Docstring
     from toolcrib.lib.python_source import AnyFunction
@@ -40,7 +42,6 @@ OTHER_FILES = frozenset({"conftest", "setup"})
 MAX_FILE_BYTES = 256_000
 MAX_TOOLS = 200
 REQUIRES = "__requires__"
-LOW_LEVEL = frozenset({"call_tool", "list_tools"})
 BLOCK = b"# /// script"
 REQUIREMENTS = re.compile(r"^requirements:[ \t]*(.+)$", re.MULTILINE)
 NOT_A_NAME = re.compile(r"[^\w-]+")
@@ -82,6 +83,8 @@ def _read_python_file(path: Path, code: bytes) -> Iterator[Tool]:
     if not found:
         _add_definitions(reader, names)
     if not reader.tools and not reader.problems and uses_framework(names):
+        _add_server(reader, names, module)
+    if not reader.tools and not reader.problems and uses_framework(names):
         _refuse_hidden_tools(reader, names)
     yield from reader.tools.values()
     reader.raise_problems()
@@ -114,24 +117,20 @@ def _add_definitions(reader: _Reader, names: FileNames) -> None:
                 reader.define(definition, f"write def {definition.name}(…) in this file", line=statement.lineno)
 
 
+def _add_server(reader: _Reader, names: FileNames, module: ast.Module) -> None:
+    """The tools that a low-level MCP server lists."""
+    try:
+        for listed in list(read_server(names, module))[:MAX_TOOLS]:
+            reader.serve(listed)
+    except ToolError as problem:
+        reader.refuse(problem, line=problem.details.get("line"))
+
+
 def _refuse_hidden_tools(reader: _Reader, names: FileNames) -> None:
     """Say why a file whose tools cannot be read is none; one without any tools is left to the reader of plain files."""
-    if {decorator for function in names.functions.values() for decorator in _attributes(function)} >= LOW_LEVEL:
-        message = (
-            "a low-level MCP server lists and dispatches its tools in list_tools and call_tool; "
-            "write each as a function of its own below @mcp.tool() of FastMCP"
-        )
-        reader.refuse(ToolError(Kind.VALIDATION, message))
-    elif (outer := nested_tool(names)) is not None:
+    if (outer := nested_tool(names)) is not None:
         message = f"its tools are made inside of {outer.name}, so only a call would show them; move them out of it"
         reader.refuse(ToolError(Kind.VALIDATION, message), line=outer.lineno)
-
-
-def _attributes(function: AnyFunction) -> Iterator[str]:
-    for item in function.decorator_list:
-        target = item.func if isinstance(item, ast.Call) else item
-        if isinstance(target, ast.Attribute):
-            yield target.attr
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -170,6 +169,10 @@ class _Reader:
     def define(self, definition: Definition, cure: str, line: int = 1) -> None:
         """Make the tool of a definition and the function of its name."""
         self._keep(line, definition.name, lambda: self._defined_tool(definition, cure, line))
+
+    def serve(self, listed: Listed) -> None:
+        """Make the tool that a server lists, which the server's one function answers."""
+        self._keep(listed.line, listed.name, lambda: self._listed_tool(listed))
 
     def refuse(self, problem: ToolError, *, line: object = None, name: object = None) -> None:
         """Keep why a tool cannot be used."""
@@ -352,6 +355,23 @@ class _Reader:
             warnings=tuple(f"{self._place}:{line}: {warning}" for warning in fitted.warnings),
         )
         return self._tool(interface, {"kind": "function", "name": function.name, "whole": fitted.takes_whole}, function)
+
+    def _listed_tool(self, listed: Listed) -> Tool:
+        interface = _Interface(
+            name=listed.name,
+            description=writable(listed.description) or listed.name.replace("_", " ").capitalize(),
+            documentation="",
+            parameters=listed.parameters,
+            warnings=(),
+        )
+        binding: dict[str, object] = {
+            "kind": "decorated",
+            "name": listed.function.name,
+            "line": listed.function.lineno,
+            "decorator": listed.decorator,
+            "tool": listed.name,
+        }
+        return self._tool(interface, binding, listed.function)
 
     def _tool(self, interface: _Interface, binding: dict[str, object], function: AnyFunction, **more: object) -> Tool:
         place = f"{self._path}:{function.lineno}"

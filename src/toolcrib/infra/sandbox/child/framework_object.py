@@ -85,6 +85,8 @@ class FrameworkObject:
             if not isinstance(value, tuple) or len(value) != 2:  # noqa: PLR2004 - content and artifact
                 raise TypeError("content_and_artifact: return a tuple of two, the content and the artifact")
             value = value[0]
+        if "tool" in self._binding and isinstance(value, tuple) and len(value) == 2:  # noqa: PLR2004 - content and its structure
+            value = value[1]
         return _plain_content(value)
 
     def _keep(self, value: Any) -> Any:

@@ -179,6 +179,9 @@ def _call_object(job: dict[str, Any], code: bytes) -> object:
     module = _load(job, code, job["name"], framework)
     function = framework.function(module)
     job["loading"] = False
+    if "tool" in job["binding"]:
+        # One function of a server answers the calls of all its tools.
+        return framework.result(_settle(function(job["binding"]["tool"], arguments)))
     source, given = Source(module, code), framework.given()
     if job["binding"].get("whole"):
         return framework.result(_settle(call_with_params(function, arguments, source, job), job))
