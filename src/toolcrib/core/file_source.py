@@ -249,7 +249,7 @@ def translate(
     entries: list[Entry] = []
     problem: ToolError | None = None
     try:
-        entries.extend(Entry(tool=replace(tool, bundle=bundle)) for tool in reader.read(path, code))
+        entries.extend(Entry(tool=tool.in_bundle(bundle)) for tool in reader.read(path, code))
     except ToolError as error:
         problem = error
     except Exception as error:
@@ -257,6 +257,8 @@ def translate(
         logger.exception("%s could not be read by the format %s", path, reader.name)
         message = f"{path}: the format {reader.name!r} failed on it ({type(error).__name__}); see the log"
         return ReadFile(stamps=known, problem=ToolError(Kind.INTERNAL, message))
+    if not entries and problem is None:
+        return ReadFile(stamps=known)
     beside = frozenset(_other_files(path, entries, problem))
     stamps = {**known, **{other: stamp_on_disk(other) for other in beside}} if beside else known
     return ReadFile(stamps=stamps, entries=tuple(entries), problem=problem, beside=beside)

@@ -431,9 +431,16 @@ class LazyFormat:
 
     def read(self, path: Path, code: bytes) -> Iterable[Tool]:
         """The tools of the file."""
-        if self._mentions and not (any(word in code for word in self._mentions) and self._made.reads(path)):
+        if self._mentions and not (self._is_mentioned(code) and self._made.reads(path)):
             return ()
         return self._made.read(path, code)
+
+    def _is_mentioned(self, code: bytes) -> bool:
+        # A loop and no generator: it runs for every file of a folder.
+        for word in self._mentions:  # noqa: SIM110 - see above
+            if word in code:
+                return True
+        return False
 
     @property
     def _made(self) -> Format:

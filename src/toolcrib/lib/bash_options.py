@@ -12,7 +12,6 @@ from toolcrib.lib.bash_words import (
     INTEGER,
     MAX_LOOPS,
     REST,
-    USAGE_LETTERS,
     finish,
     is_in_loop,
     spread,
@@ -25,6 +24,7 @@ from toolcrib.lib.command_line import (
     CommandLine,
     Parameter,
 )
+from toolcrib.lib.usage_line import USAGE_LETTERS
 
 OPTION_LOOP = re.compile(
     r"\bcase[ \t]++\"?\$(?:\{1(?::-)?\}|1)\"?[ \t]++in\b|\bcase[ \t]++\"?\$\{?([A-Za-z_]\w*+)\}?\"?[ \t]++in\b"

@@ -31,11 +31,8 @@ from toolcrib.lib.bash_words import (
     MAX_LOOPS,
     PLACE,
     SHIFT,
-    USAGE_LETTERS,
     find_places,
     is_in_loop,
-    read_usage,
-    usage_words,
     with_inner_input,
     with_places,
 )
@@ -44,6 +41,7 @@ from toolcrib.lib.command_line import (
     CommandLine,
     Parameter,
 )
+from toolcrib.lib.usage_line import USAGE_LETTERS, read_usage, usage_words
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -348,7 +349,11 @@ def parse_python(code: bytes, place: str) -> ast.Module:
             warnings.simplefilter("ignore")
             return ast.parse(text, place)
     except SyntaxError as error:
-        raise ToolError(Kind.VALIDATION, f"{place}:{error.lineno or 1}: {error.msg}; correct the line") from None
+        # It may be the syntax of a later Python.
+        version = ".".join(map(str, sys.version_info[:2]))
+        is_vague = error.msg == "invalid syntax"
+        cure = f"correct the line{f', or write it as Python {version} takes it' if is_vague else ''}"
+        raise ToolError(Kind.VALIDATION, f"{place}:{error.lineno or 1}: {error.msg}; {cure}") from None
     except (RecursionError, MemoryError, ValueError):
         raise ToolError(Kind.VALIDATION, f"{place}: nested too deeply to be read; make it simpler") from None
 

@@ -452,6 +452,15 @@ class Tool:
         check_slug(self.slug, self.name)
         check_version(self.version)
 
+    def in_bundle(self, bundle: str) -> Tool:
+        """The same tool in another bundle; `replace` would check the name again, which takes longer than all of this."""
+        made = object.__new__(Tool)
+        made.__dict__.update(self.__dict__)
+        made.__dict__["bundle"] = bundle
+        # It is made of what the bundle is a part of.
+        made.__dict__.pop("content_hash", None)
+        return made
+
     @property
     def slug(self) -> str:
         """The name as the platform spells it: dashes for underscores."""
@@ -544,6 +553,8 @@ def version_problem(version: str) -> str:
 
 
 def _problem_of(text: str, signs: str, rule: str) -> str:
+    if 0 < len(text) <= MAX_NAME and text.isascii() and text.translate(dict.fromkeys(map(ord, signs), "a")).isalnum():
+        return ""
     if not 0 < len(text) <= MAX_NAME or not all(letter in signs or _is_letter_or_digit(letter) for letter in text):
         return f"use 1 to {MAX_NAME} {rule}"
     if text.isascii():

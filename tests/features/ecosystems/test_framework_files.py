@@ -395,6 +395,9 @@ def test_tools_that_a_low_level_server_writes_out_are_answered_by_its_one_functi
 def test_a_low_level_server_may_take_its_schemas_from_pydantic():
     (tool,) = read(SERVER.replace("LISTED", '[types.Tool(name="sum", inputSchema=Pair.model_json_schema())]'))
     assert (tool.name, tool.parameters["required"]) == ("sum", ["a", "b"])
+    assert isinstance(tool.run, Chained)
+    assert tool.run.script is not None
+    assert tool.run.script.packages == ("mcp<2", "pydantic")
 
 
 @pytest.mark.parametrize(

@@ -118,12 +118,13 @@ class TestWhatAFileSays:
 
     def test_several_candidates_are_listed(self):
         assert refusal("def a(): ...\ndef b(): ...") == (
-            "tools/weather.py: which function is the tool? found a, b; "
+            "tools/weather.py:1: which function is the tool? found a, b; "
             'name one `weather` or `run`, begin the others with \'_\', or write __tools__ = ["a", "b"]'
         )
 
     def test_a_file_without_a_public_function_is_refused_with_the_cure(self):
-        assert "no public function; write `def weather(…):`" in refusal("x = 1\ndef _f(): ...")
+        assert "tools/weather.py:1: no public function; write `def weather(…):`" in refusal("x = 1\ndef _f(): ...")
+        assert "only the class Kit; write `def weather(…):` that uses it" in refusal("class Kit:\n    def a(self): ...")
         assert "no public function" in refusal("")
 
     def test_the_description_comes_from_the_function_else_the_module_else_the_name(self):

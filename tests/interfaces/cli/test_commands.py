@@ -159,7 +159,7 @@ def test_check_reports_every_problem_with_file_line_and_cure(crib, host_module):
     assert ended.code == 1
     assert f"problem: {host_module}/tools/broken.py:2: " in ended.out
     assert "correct the line" in ended.out
-    assert "two.py: which function is the tool?" in ended.out
+    assert "two.py:1: which function is the tool?" in ended.out
     assert ", 2 problems, " in ended.out
     assert crib("check", "add").code == 1
 

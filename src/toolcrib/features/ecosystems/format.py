@@ -15,7 +15,7 @@ from toolcrib.features.ecosystems.field_defaults import without_field_defaults
 from toolcrib.features.ecosystems.file_names import FileNames
 from toolcrib.features.ecosystems.frameworks import OPEN_WEBUI, PACKAGES, SMOLAGENTS
 from toolcrib.features.ecosystems.injected_arguments import read_injected, refuse_injected_fields
-from toolcrib.features.ecosystems.mcp_server import read_server
+from toolcrib.features.ecosystems.mcp_server import is_server, read_server
 from toolcrib.features.ecosystems.tool_objects import find_tools, nested_tool, uses_framework
 from toolcrib.infra.files import read_small
 from toolcrib.lib.documents import read_json
@@ -43,6 +43,7 @@ MAX_FILE_BYTES = 256_000
 MAX_TOOLS = 200
 REQUIRES = "__requires__"
 BLOCK = b"# /// script"
+BEFORE_2 = "mcp<2"
 REQUIREMENTS = re.compile(r"^requirements:[ \t]*(.+)$", re.MULTILINE)
 NOT_A_NAME = re.compile(r"[^\w-]+")
 # The types of a smolagents input; images and sounds have no JSON.
@@ -421,7 +422,9 @@ def _packages(module: ast.Module, names: FileNames) -> set[str]:
     """The packages of the frameworks that the file imports, and what a file of Open WebUI lists in its head."""
     found = {PACKAGES[name] for name in names.packages & PACKAGES.keys()}
     old = {PACKAGES[home] for name in names.imports for home in PACKAGES if "." in home and name.startswith(f"{home}.")}
-    if "mcp<2" in old:
+    if is_server(names):
+        old.add(BEFORE_2)  # later versions have no such decorators
+    if BEFORE_2 in old:
         found -= {"mcp"}
     head = ast.get_docstring(module) or ""
     listed = REQUIREMENTS.search(head) if "Tools" in names.classes else None

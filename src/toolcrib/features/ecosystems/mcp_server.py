@@ -60,6 +60,11 @@ def read_server(names: FileNames, module: ast.Module) -> Iterator[Listed]:
         )
 
 
+def is_server(names: FileNames) -> bool:
+    """Whether the file has such a server."""
+    return "mcp" in names.packages and _decorated(names, LIST) is not None
+
+
 def _decorated(names: FileNames, word: str) -> tuple[AnyFunction, int] | None:
     """The function below `@server.list_tools()`, and which of its decorators that is."""
     for function in names.functions.values():

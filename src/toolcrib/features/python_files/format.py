@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Any
 
+    from toolcrib.lib.python_declarations import Declared
     from toolcrib.lib.python_source import AnyFunction
 
 OTHER_FILES = frozenset({"conftest", "setup"})
@@ -67,6 +68,8 @@ KINDS: dict[str, type] = {
 WRITTEN = {bool: "True or False", str: "a text", list: "a list of words"}
 CLASSES: dict[str, Any] = {"RetryPolicy": RetryPolicy, "Cost": Cost}
 WORDS: dict[str, Any] = {"Behaviour": Behaviour, "SideEffects": SideEffects}
+# What a function without options declares; most have none.
+UNDECLARED = read_options({})
 NOT_LITERAL = "is not a literal, and nothing of the file is run to find out; write the value itself"
 MAX_NAMED = 20
 
@@ -179,8 +182,7 @@ def _certain(file: ParsedFile, public: dict[str, AnyFunction]) -> list[AnyFuncti
     if len(public) == 1:
         return list(public.values())
     if not public:
-        message = f"{file.path}: no public function; write `def {wanted}(…):`, or begin the file's name with '_'"
-        raise ToolError(Kind.VALIDATION, message)
+        raise ToolError(Kind.VALIDATION, f"{file.path}:1: {_why_none(file, wanted)}")
     if wanted not in public and "run" in public:
         return [public["run"]]
     named = public.get(wanted)
@@ -194,16 +196,27 @@ def _certain(file: ParsedFile, public: dict[str, AnyFunction]) -> list[AnyFuncti
         if function is named or (name in meant and not _is_program(file, function))
     ]
     if not found:
-        message = f"{file.path}: which function is the tool? found {', '.join(list(public)[:MAX_NAMED])}"
+        line = next(iter(public.values())).lineno
+        message = f"{file.path}:{line}: which function is the tool? found {', '.join(list(public)[:MAX_NAMED])}"
         cure = f"name one `{wanted}` or `run`, begin the others with '_', or write {TOOLS} = [{_some(public)}]"
         raise ToolError(Kind.VALIDATION, f"{message}; {cure}")
     if len(found) > 1:
-        names = ", ".join(function.name for function in found[:MAX_NAMED])
-        written = ", ".join(f'"{function.name}"' for function in found[:MAX_NAMED])
-        file.warnings.append(
-            f"{file.path}:{found[0].lineno}: {names} are taken for tools; say so: {TOOLS} = [{written}]"
-        )
+        file.warnings.append(_say_so(file, found))
     return found
+
+
+def _say_so(file: ParsedFile, found: list[AnyFunction]) -> str:
+    names = ", ".join(function.name for function in found[:MAX_NAMED])
+    written = ", ".join(f'"{function.name}"' for function in found[:MAX_NAMED])
+    return f"{file.path}:{found[0].lineno}: {names} are taken for tools; say so: {TOOLS} = [{written}]"
+
+
+def _why_none(file: ParsedFile, wanted: str) -> str:
+    """Why a file without a public function is no tool, and what to write."""
+    classes = [node.name for node in file.module.body if isinstance(node, ast.ClassDef) and node.name[:1] != "_"]
+    if classes:
+        return f"no public function, only the class {classes[0]}; write `def {wanted}(…):` that uses it, or begin the file's name with '_'"
+    return f"no public function; write `def {wanted}(…):`, or begin the file's name with '_'"
 
 
 def _some(public: dict[str, AnyFunction]) -> str:
@@ -341,7 +354,7 @@ def _tool(file: ParsedFile, function: AnyFunction, place: str, *, is_only: bool)
     script = Script(path=path, code=code, language="python", entry=function.name, imports=imports)
     requires = read_requires(file)
     try:
-        declared = read_options(options)
+        declared: Declared = {**UNDECLARED} if not options else read_options(options)
         declared["requires"] |= requires or frozenset()
         needs_chain = requires is not None or declared["requires"] or PACKAGES in code
         return Tool(
