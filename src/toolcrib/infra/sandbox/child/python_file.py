@@ -181,7 +181,7 @@ def _call_object(job: dict[str, Any], code: bytes) -> object:
     job["loading"] = False
     if "tool" in job["binding"]:
         # One function of a server answers the calls of all its tools.
-        return framework.result(_settle(function(job["binding"]["tool"], arguments)))
+        return framework.result(_settle(function(job["binding"]["tool"], arguments), job))
     source, given = Source(module, code), framework.given()
     if job["binding"].get("whole"):
         return framework.result(_settle(call_with_params(function, arguments, source, job), job))
