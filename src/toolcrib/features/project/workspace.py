@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from toolcrib.infra.files.jail import Jail
 from toolcrib.infra.files.protected_files import find_hook_folders
-from toolcrib.infra.sandbox.child.broker import RepositoryMarker
+from toolcrib.infra.sandbox.child.broker_files import RepositoryMarker
 from toolcrib.infra.settings import FILE_NAME, WorkspaceSettings
 from toolcrib.lib.protected_names import ASKED, FIXED, judge
 from toolcrib.lib.sensitive_paths import is_sensitive

@@ -52,6 +52,9 @@ _SCHEDULING = struct.Struct("=IIQiIQQQ")
 _HIGHEST_PRIORITY = -20
 _SLICE_NANOSECONDS = 100_000
 
+_CAPABILITIES_VERSION = 0x20080522
+_WORD = 0xFFFFFFFF
+
 _SIGNALS = (signal.SIGCHLD, signal.SIGTERM)
 _ALL_SIGNALS = signal.valid_signals()
 
@@ -88,6 +91,14 @@ def can_arrange_mounts() -> bool:
     except OSError as problem:
         return problem.errno == errno.EINVAL
     return False
+
+
+def set_capabilities(effective: int = 0, permitted: int = 0, inheritable: int = 0) -> None:
+    """Set the capabilities of this process, each set as a mask of bits."""
+    sets = (effective, permitted, inheritable)
+    # The kernel expects the lower halves of the three sets first.
+    halves = (*(each & _WORD for each in sets), *(each >> 32 for each in sets))
+    invoke("capset", struct.pack("=Ii", _CAPABILITIES_VERSION, 0), struct.pack("=6I", *halves))
 
 
 def look_up() -> None:

@@ -7,11 +7,10 @@ the path meanwhile changes nothing. A call on any other path continues and is ch
 Every path is opened through the job's own root, so that its read-only mounts apply.
 """
 
-# ruff: noqa: PTH101, PTH115, PTH118, PTH120, PTH123 - pathlib would take a third of the start
+# ruff: noqa: PTH101, PTH115, PTH120, PTH123 - pathlib would take a third of the start
 from __future__ import annotations
 
 import errno
-import fcntl
 import functools
 import json
 import os
@@ -19,6 +18,14 @@ import stat
 import struct
 
 from toolcrib.infra.sandbox import system
+from toolcrib.infra.sandbox.child.broker_files import (
+    Opened,
+    Place,
+    RepositoryMarker,
+    WaitsForReader,
+    open_file,
+    with_folders,
+)
 from toolcrib.infra.sandbox.child.notifications import (
     DONE,
     GO_ON,
@@ -33,8 +40,8 @@ from toolcrib.lib.protected_names import is_in_repository, judge
 
 TYPE_CHECKING = False  # see system
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-    from typing import Any, Self
+    from collections.abc import Callable, Iterable
+    from typing import Any
 
     from toolcrib.infra.sandbox.child.notifications import Notice
 
@@ -80,7 +87,6 @@ _MAX_LINKS = 40
 _HERE = -100
 _OF_PROCESSES = ("/proc",)
 _NOT_OURS = (*_OF_PROCESSES, "/dev", "/sys")
-_CAPABILITIES_VERSION = 0x20080522
 _CAPABILITIES = (b"CapEff", b"CapPrm", b"CapInh")
 _PROTECTED = errno.EPERM
 _MODE, _OWNER = 0o7777, 0o700
@@ -118,7 +124,7 @@ class Broker:
         self._root = -1
         self._roots: tuple[str, ...] = ()
         self._held: frozenset[str] = frozenset()
-        self._capabilities = b""
+        self._capabilities: tuple[int, ...] = ()
         self.notifications = NotificationListener(self._handshake)
 
     def report(self) -> list[list[object]]:
@@ -135,7 +141,7 @@ class Broker:
             os.close(self._root)
             self._root = -1
         if self._capabilities:
-            _set_capabilities(self._capabilities)
+            system.set_capabilities(*self._capabilities)
 
     def answers(self, number: int) -> bool:
         """Whether it answers calls with this number."""
@@ -148,7 +154,7 @@ class Broker:
             if self._root < 0:
                 self._enter(notice.process)
             return _PERFORMED[call.name](self, call)
-        except _WaitsForReader:
+        except WaitsForReader:
             return LATER
         except OSError as problem:
             return problem.errno or errno.EIO
@@ -175,7 +181,7 @@ class Broker:
             # If it is removed at this moment, the new file is accessible to its owner only.
             bits = mode & _OWNER if place.is_there else mode & _MODE & ~call.view.umask()
             call.check()
-            with _Opened(_open_file(place, flags, bits)) as file:
+            with Opened(open_file(place, flags, bits)) as file:
                 # Closed here before the job continues, which could not execute a file that is open for writing.
                 return call.notice.give(file, close_on_exec=bool(flags & os.O_CLOEXEC))
 
@@ -258,21 +264,21 @@ class Broker:
             elif not system.is_in(place.real, self._own[:1]):
                 return errno.EACCES
             call.check()
-            with _Opened(_open_file(place, os.O_WRONLY, 0)) as file:
+            with Opened(open_file(place, os.O_WRONLY, 0)) as file:
                 os.ftruncate(file, size)
         return DONE
 
     def change_mode(self, call: _Call) -> int:
         """Change the mode of a file, which Landlock does not check; what is read-only to the job stays so."""
         if call.name == "fchmod":
-            with _Opened(call.view.descriptor(call[0])) as file:
+            with Opened(call.view.descriptor(call[0])) as file:
                 return self._give_mode(call, file, call[1] & _MODE)
         follow = call.name != "fchmodat2" or not call[3] & _STAY_ON_LINK
         with self._find(call, *call.first, follow=follow) as place:
             if place.parent < 0:
                 return errno.EPERM
             name = os.open(place.name, _NAME_ONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=place.parent)
-            with _Opened(name) as file:
+            with Opened(name) as file:
                 return self._give_mode(call, file, call.after_path & _MODE)
 
     def _handshake(self, words: bytes) -> Callable[[Notice], int]:
@@ -286,7 +292,7 @@ class Broker:
         self._roots = system.real_paths(policy["write"])
         # If one of these or a folder around it were renamed, another file could take its place.
         kept = system.real_paths([*policy["fixed"], *policy["closed"], *policy["masked"], *self._covered])
-        self._held = frozenset(_with_folders(kept, self._roots))
+        self._held = frozenset(with_folders(kept, self._roots))
         os.umask(0)  # the umask of the job applies
         self._capabilities = _give_up_capabilities()
 
@@ -294,7 +300,7 @@ class Broker:
     def _readable(self) -> tuple[str, ...]:
         return system.real_paths(set(self._policy["read"]).difference(self._policy["listed"]))
 
-    def _find(self, call: _Call, folder: int | None, path: int, *, follow: bool = False) -> _Place:
+    def _find(self, call: _Call, folder: int | None, path: int, *, follow: bool = False) -> Place:
         """Resolve a path in the job's view, read once, and keep its folder open, wherever that is moved."""
         text = call.view.text(call[path])
         if not text:
@@ -311,7 +317,7 @@ class Broker:
                 if problem.errno == errno.ELOOP:
                     break
                 raise
-            place = _Place(parent, name, os.readlink(f"/proc/self/fd/{parent}"))
+            place = Place(parent, name, os.readlink(f"/proc/self/fd/{parent}"))
             if system.is_in(place.real, _OF_PROCESSES):  # links in it depend on the reading process
                 place.close()
                 break
@@ -322,20 +328,20 @@ class Broker:
             text = target if target.startswith("/") else f"{os.path.dirname(place.real)}/{target}"
         return self._find_through_process(call, folder, path, follow=follow)
 
-    def _find_through_process(self, call: _Call, folder: int | None, path: int, *, follow: bool) -> _Place:
+    def _find_through_process(self, call: _Call, folder: int | None, path: int, *, follow: bool) -> Place:
         """As `_find`, link by link, for paths through /proc or without a final name."""
         real = call.view.path(None if folder is None else call[folder], call[path], follow=follow)
         head, _, name = real.rpartition("/")
         if not name or not (self._is_ours(real) or system.is_in(real, self._own[:1])):
-            return _Place(-1, "", real)
+            return Place(-1, "", real)
         parent = self._open_folder(head, _NO_LINKS)
-        return _Place(parent, name, os.readlink(f"/proc/self/fd/{parent}"))
+        return Place(parent, name, os.readlink(f"/proc/self/fd/{parent}"))
 
     def _open_folder(self, path: str, links: int) -> int:
         how = struct.pack("=3Q", _NAME_ONLY | os.O_DIRECTORY | os.O_CLOEXEC, 0, _WITHIN_ROOT | links)
         return system.invoke("syscall", _OPEN, self._root, os.fsencode(path or "/"), how, len(how))
 
-    def _answer_to_move(self, source: _Place, target: _Place) -> int | None:
+    def _answer_to_move(self, source: Place, target: Place) -> int | None:
         """The answer if not both paths are writable for the job, or the source must not be moved."""
         ours = self._is_ours(source.real), self._is_ours(target.real)
         if not any(ours):
@@ -348,7 +354,7 @@ class Broker:
         self,
         call: _Call,
         where: tuple[int | None, int],
-        make: Callable[[_Place], None],
+        make: Callable[[Place], None],
         *,
         is_folder: bool = False,
     ) -> int:
@@ -382,7 +388,7 @@ class Broker:
         if moves and is_in_repository(path, is_repository):
             raise OSError(_PROTECTED, "in a repository")
 
-    def _refuse_new(self, place: _Place, *, is_folder: bool) -> None:
+    def _refuse_new(self, place: Place, *, is_folder: bool) -> None:
         """Raise OSError if the path exists or is protected."""
         if place.exists():
             raise OSError(errno.EEXIST, "exists")
@@ -447,120 +453,7 @@ class _Call:
         return "at" in self.name and self.name not in {"creat", "truncate"}
 
 
-class RepositoryMarker:
-    """Tells whether a folder below this root has the marker of a repository: a file or a link named HEAD."""
-
-    def __init__(self, root: str) -> None:
-        self._root = root
-
-    def __call__(self, folder: str) -> bool:
-        """Whether it has."""
-        try:
-            facts = os.lstat(os.path.join(self._root, folder.lstrip("/"), "HEAD"))
-        except OSError:
-            return False
-        return not stat.S_ISDIR(facts.st_mode)
-
-
-class _Opened:
-    """A descriptor that is closed at the end of the block."""
-
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
-
-    def __enter__(self) -> int:
-        return self._descriptor
-
-    def __exit__(self, *exception: object) -> None:
-        os.close(self._descriptor)
-
-
-class _WaitsForReader(Exception):  # noqa: N818 - a condition, not an error
-    """A pipe is opened for writing that no process has open for reading yet."""
-
-
-class _Place:
-    """A name in an open folder, with its full path; `parent` is -1 if it is not a file's.
-
-    `is_there` says that a file of this name was seen.
-    """
-
-    __slots__ = ("is_there", "name", "parent", "real")
-
-    def __init__(self, parent: int, name: str, folder: str) -> None:
-        self.is_there = False
-        self.parent = parent
-        self.name = name
-        self.real = f"{folder.rstrip('/')}/{name}" if name else folder
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close the folder."""
-        if self.parent >= 0:
-            os.close(self.parent)
-            self.parent = -1
-
-    def exists(self) -> bool:
-        """Whether the name exists."""
-        try:
-            os.stat(self.name, dir_fd=self.parent, follow_symlinks=False)
-        except FileNotFoundError:
-            return False
-        return True
-
-    def is_folder(self) -> bool:
-        """Whether it is a folder; raises OSError if it does not exist."""
-        return stat.S_ISDIR(os.stat(self.name, dir_fd=self.parent, follow_symlinks=False).st_mode)
-
-    def is_pipe(self) -> bool:
-        """Whether it is a named pipe."""
-        return stat.S_ISFIFO(os.stat(self.name, dir_fd=self.parent, follow_symlinks=False).st_mode)
-
-    def read_link(self) -> str:
-        """The target of a link of this name; empty if it is not a link."""
-        try:
-            return os.readlink(self.name, dir_fd=self.parent)
-        except OSError as problem:
-            self.is_there = problem.errno == errno.EINVAL
-            return ""
-
-
-def _open_file(place: _Place, flags: int, mode: int) -> int:
-    """Open the file itself, without blocking."""
-    asked = flags & ~(os.O_CLOEXEC | os.O_NONBLOCK)
-    quick = asked | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
-    try:
-        file = os.open(place.name, quick, mode, dir_fd=place.parent)
-    except OSError as problem:
-        if problem.errno == errno.ENXIO and not flags & os.O_NONBLOCK and place.is_pipe():
-            raise _WaitsForReader from problem
-        raise
-    kind = os.fstat(file).st_mode
-    if not (stat.S_ISREG(kind) or stat.S_ISFIFO(kind)):
-        os.close(file)
-        raise OSError(errno.EACCES, "neither a file nor a pipe")
-    if not flags & os.O_NONBLOCK:
-        fcntl.fcntl(file, fcntl.F_SETFL, fcntl.fcntl(file, fcntl.F_GETFL) & ~os.O_NONBLOCK)
-    return file
-
-
-def _with_folders(paths: Iterable[str], roots: Iterable[str]) -> Iterator[str]:
-    """These paths and their parent folders, up to the writable ones."""
-    for root in roots:
-        for path in paths:
-            place = path
-            while place != root and system.is_in(place, (root,)):
-                yield place
-                place = os.path.dirname(place)
-        yield root
-
-
-def _give_up_capabilities() -> bytes:
+def _give_up_capabilities() -> tuple[int, ...]:
     """Drop to the privileges of the job until it has ended; returns the previous capabilities, if any."""
     held = {}
     with open("/proc/self/status", "rb") as file:
@@ -570,15 +463,6 @@ def _give_up_capabilities() -> bytes:
                 held[name] = int(value, 16)
     effective, permitted, inheritable = (held.get(name, 0) for name in _CAPABILITIES)
     if not effective:
-        return b""
-    _set_capabilities(_pack_capabilities(0, permitted, inheritable))
-    return _pack_capabilities(effective, permitted, inheritable)
-
-
-def _pack_capabilities(*sets: int) -> bytes:
-    """The kernel expects the lower halves of the three sets first."""
-    return struct.pack("=6I", *(each & _WORD for each in sets), *(each >> 32 for each in sets))
-
-
-def _set_capabilities(capabilities: bytes) -> None:
-    system.invoke("capset", struct.pack("=Ii", _CAPABILITIES_VERSION, 0), capabilities)
+        return ()
+    system.set_capabilities(0, permitted, inheritable)
+    return effective, permitted, inheritable

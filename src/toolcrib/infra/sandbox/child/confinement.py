@@ -8,7 +8,6 @@ import json
 import os
 import signal
 import stat
-import struct
 
 from toolcrib.infra.sandbox import system
 from toolcrib.infra.sandbox.child import broker, isolation, notifications, resource_limits, seccomp
@@ -33,7 +32,6 @@ _OWN_PROCESS = (
 )
 # Without O_PATH the files are opened for reading.
 _FILE_ITSELF = getattr(os, "O_PATH", os.O_RDONLY) | os.O_NOFOLLOW | os.O_CLOEXEC
-_CAPABILITIES_VERSION = 0x20080522
 _CLEAR_ALL = 4
 
 
@@ -306,7 +304,7 @@ def _drop_capabilities(*, again: bool) -> None:
     if not system.HAS_SUBREAPER:
         return
     system.prctl(system.AMBIENT_CAPABILITIES, _CLEAR_ALL)
-    system.invoke("capset", struct.pack("=Ii", _CAPABILITIES_VERSION, 0), bytes(24))
+    system.set_capabilities()
 
 
 @functools.cache
