@@ -70,3 +70,11 @@ async def test_a_request_whose_response_is_streamed_is_signed_too(serve, open_eg
     async with open_egress(site.endpoint).stream(request, hosts=None, max_piece=100) as (response, _):
         assert response.status == 200
     assert signatures(site) == ["X-Signature: GET /a"]
+
+
+def test_a_request_is_signed_once():
+    request = Request(url=parse_url("https://a.example/a"), sign=sign)
+    signed = request.signed()
+    assert signed.signed() is signed
+    assert str(signed.url) == "https://a.example/a?key=k-7f3a"
+    assert request.signed() == signed

@@ -7,6 +7,7 @@ what signs the request when it is sent.
 from __future__ import annotations
 
 import base64
+import re
 import secrets
 from collections import deque
 from dataclasses import dataclass, field, replace
@@ -19,7 +20,6 @@ from toolcrib.features.http_tools.slots import Slot, Source
 from toolcrib.infra.oauth import read_tokens
 from toolcrib.infra.oauth.access_tokens import Grant
 from toolcrib.infra.oauth.token_endpoint import Client
-from toolcrib.infra.secrets.secret import MASK
 from toolcrib.lib.http_auth import Message, Reference
 from toolcrib.lib.http_auth.aws import AwsKey, sign_aws, spell_target
 from toolcrib.lib.http_auth.hmac_string import Attempt, decode_key, sign_string
@@ -39,7 +39,7 @@ from toolcrib.lib.http_auth.kinds import (
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Mapping
 
     from toolcrib.features.http_tools.slots import Lookup
     from toolcrib.infra.egress import Request, Response
@@ -55,21 +55,26 @@ if TYPE_CHECKING:
 
 Key = TypeVar("Key")
 
+_LETTERS = re.compile(r"[A-Za-z0-9]+")
+
 UNAUTHORISED = 401
 REFUSED = frozenset({401, 403})
 # Servers refuse signatures whose time is further from their own.
 MAX_SKEW_SECONDS = 60
 NONCE_BYTES = 16
-# Access tokens that one signer masks: the newest, and some that a slow server may still repeat.
-MAX_MASKED = 8
+# Access tokens and signatures that one signer masks: the newest, and some that a slow server may still repeat.
+MAX_MASKED = 64
 
 
 class Credentials:
-    """What one attempt is sent with; signs a request when it is called, and knows what it has made."""
+    """What one attempt is sent with; signs a request when it is called. `mask` hides a text from everything that is reported."""
 
-    def __init__(self, sign: Sign, made: list[str], *, grant: Grant | None = None, token: str = "") -> None:
+    def __init__(
+        self, sign: Sign, made: list[str], mask: Callable[[str], None], *, grant: Grant | None = None, token: str = ""
+    ) -> None:
         self._sign = sign
         self._made = made
+        self._mask = mask
         self.grant = grant
         self.token = token
 
@@ -77,19 +82,22 @@ class Credentials:
         """The request as it is sent now."""
         return self._sign(request)
 
+    @property
+    def texts(self) -> set[str]:
+        """The signatures of this attempt, for what masks an answer before all of it is there."""
+        return set(self._made)
+
     def hide_in(self, response: Response) -> Response:
-        """The response without the signatures of this attempt: a server may repeat what it was sent."""
-        texts = {spelled for signature in self._made for spelled in _spellings(signature)}
-        found = [text for text in texts if text.encode() in response.body]
-        headers = response.headers
-        if any(text in value for text in texts for value in headers.values()):
-            headers = {name: _without(value, texts) for name, value in headers.items()}
-        if not found and headers is response.headers:
-            return response
-        body = response.body
-        for text in sorted(found, key=len, reverse=True):
-            body = body.replace(text.encode(), MASK.encode())
-        return replace(response, headers=headers, body=body)
+        """Have the signatures of this attempt masked if the server repeats one of them.
+
+        Every signature is another one, and masking a text costs more than signing: only one that may have come back is masked.
+        """
+        if self._made:
+            told = response.body.lower() + " ".join(response.headers.values()).lower().encode()
+            for signature in self._made:
+                if _telling(signature) in told:
+                    self._mask(signature)
+        return response
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -120,17 +128,18 @@ class Signer:
         """What an attempt is sent with; an access token is got within `seconds` if there is none but the `refused` one."""
         reveal, made = partial(_reveal, lookup), list[str]()
         if not isinstance(self.auth, OAuth2):
-            return Credentials(self._signer(self.auth, reveal, made), made)
+            return Credentials(self._signer(self.auth, reveal, made), made, self._mask)
         grant = self._grant(self.auth, reveal)
         token = await self.tokens().get(grant, seconds=seconds, refused=refused)
         self._mask(token)
-        return Credentials(_with_header(AUTHORIZATION, f"Bearer {token}"), made, grant=grant, token=token)
+        sign = _with_header(AUTHORIZATION, f"Bearer {token}")
+        return Credentials(sign, made, self._mask, grant=grant, token=token)
 
-    def _mask(self, token: str) -> None:
-        """Mask an access token, and those long before it no longer: their number has no end."""
-        if token not in self.masked:
-            self.masking.add(token)
-            self.masked.append(token)
+    def _mask(self, text: str) -> None:
+        """Mask what was derived from a secret, and what was long before it no longer: its number has no end."""
+        if text not in self.masked:
+            self.masking.add(text)
+            self.masked.append(text)
         if len(self.masked) > MAX_MASKED:
             self.masking.forget(self.masked.popleft())
 
@@ -156,6 +165,7 @@ class Signer:
             retryable=error.retryable,
             partial_side_effects=error.partial_side_effects,
             details={**error.details, "clockSkewSeconds": round(skew)},
+            value=error.value,
         )
 
     def _skew(self, response: Response) -> float | None:
@@ -340,20 +350,6 @@ def _usable(reference: Reference, load: Callable[[], Key]) -> Key:
         raise ToolError(Kind.AUTH, f"auth: {reference}: {problem}; store it anew") from None
 
 
-def _spellings(signature: str) -> Iterable[str]:
-    """The ways in which a server may repeat a signature, whose letters are those of hex and base64."""
-    return {
-        signature,
-        signature.upper(),
-        signature.lower(),
-        quote(signature, safe=""),
-        quote(signature, safe="").lower(),
-        signature.replace("/", "\\/"),
-        signature.rstrip("="),
-    }
-
-
-def _without(value: str, texts: Iterable[str]) -> str:
-    for text in sorted(texts, key=len, reverse=True):
-        value = value.replace(text, MASK)
-    return value
+def _telling(signature: str) -> bytes:
+    """The longest part of a signature that every spelling of it has, but for the case of its letters."""
+    return max(_LETTERS.findall(signature), key=len, default=signature).lower().encode()

@@ -84,8 +84,8 @@ class Request:
             check_header(name, value)
 
     def signed(self) -> Request:
-        """The request with its credentials, as it is sent now."""
-        return self if self.sign is None else self.sign(self)
+        """The request with its credentials, as it is sent now; one that has them already stays as it is."""
+        return self if self.sign is None else replace(self.sign(self), sign=None)
 
     @property
     def size(self) -> int:
