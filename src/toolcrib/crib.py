@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from toolcrib.infra.oauth.access_tokens import AccessTokens
     from toolcrib.infra.secrets.lookup import Secrets
     from toolcrib.infra.storage.expiring import Expiring, KeptResults
+    from toolcrib.infra.usage_ledger import UsageLedger
     from toolcrib.lib.export_schemas import Export
     from toolcrib.lib.presentation import Prompt
     from toolcrib.model.limits import Usage
@@ -524,6 +525,11 @@ class Crib:
     def costs(self) -> list[CostSum]:
         """What the calls in the journal cost, by tool and currency."""
         return self._resources.make("costs")  # type: ignore[no-any-return]  # so it is registered
+
+    @property
+    def usage_ledger(self) -> UsageLedger:
+        """Where limits are counted, for all processes of the project together."""
+        return self._resources.get("usage_ledger")  # type: ignore[no-any-return]  # so it is registered
 
     def usages(self) -> list[Usage]:
         """What is used of the rates of tools and of the quotas of tokens, by all processes together."""

@@ -66,7 +66,7 @@ def make_app(
     )
     local = local_caller(view_from_settings(settings)) if open_to_loopback else None
     authorization = authorization_of(settings, crib.settings["egress"].private)
-    gate = Gate(Callers(crib.tokens, local, authorization), Rates(settings.calls_per_minute))
+    gate = Gate(Callers(crib.tokens, local, authorization), Rates(settings.calls_per_minute, lambda: crib.usage_ledger))
     host = HttpHost(
         crib=crib,
         threads=threads,

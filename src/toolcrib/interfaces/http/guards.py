@@ -5,18 +5,22 @@ from __future__ import annotations
 import functools
 import hmac
 import ipaddress
+import logging
 import math
 import re
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from toolcrib.core.call_state import QUOTA
 from toolcrib.core.sources import VIEW
 from toolcrib.features.access.oauth import UnreachableIssuerError
 from toolcrib.features.access.sign_in import CSRF_HEADER, csrf_of, session_in
+from toolcrib.infra.usage_ledger import UsageLedger
 from toolcrib.lib.signed_tokens import TokenError, looks_signed
 from toolcrib.model.call import Scope
-from toolcrib.model.errors import Kind
+from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.limits import MINUTE, Claim, Shortage, Taken
 from toolcrib.toolkit.http import CALLER, HOLDER, REQUEST
 from toolcrib.toolkit.http.problems import Refusal, challenge
 
@@ -32,6 +36,8 @@ if TYPE_CHECKING:
     from toolcrib.model.limits import Quota
     from toolcrib.toolkit.http import Header, Request
 
+
+logger = logging.getLogger("toolcrib.http")
 
 LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
 # A name, or an address in brackets, with an optional port.
@@ -148,6 +154,8 @@ SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 # Approving takes a token: any program on this machine, an agent too, can connect to the loopback address.
 LOCAL_SCOPES = frozenset(Scope) - {Scope.APPROVE}
 CALLERS_KEPT = 10_000
+# A server takes this share of a minute's requests at once, for a second.
+BLOCKS, BLOCK_SECONDS = 600, 1
 MAX_TOKEN = 512
 # Headers that proxies add: such a request does not come from the peer of the connection.
 PASSED_ON = frozenset(
@@ -269,27 +277,68 @@ class Gate:
         self._rates.admit(request.caller)
 
 
-class Rates:
-    """A token bucket per caller: a minute's worth of requests at once, refilled continuously."""
+class Block(NamedTuple):
+    """Requests that a server has taken from the ledger for a caller, and may admit until a moment."""
 
-    def __init__(self, per_minute: int, clock: Callable[[], float] = time.monotonic) -> None:
-        self._most = float(per_minute)
-        self._per_second = per_minute / 60
+    left: int
+    until: float
+    claim: Claim
+    taken: Taken
+
+
+class Rates:
+    """Admits so many requests of a caller within any minute, by all servers of a project together.
+
+    A server takes them from the ledger in blocks, each for a second, and gives back what it did not need. The window is longer by
+    that second, so that a block that is used late does not let more pass than the limit. While the ledger cannot be used, each
+    server counts alone: this limit protects the server, which must not stop because of it.
+    """
+
+    def __init__(
+        self, per_minute: int, ledger: Callable[[], UsageLedger], clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._most = per_minute
+        self._ledger = ledger
         self._clock = clock
-        self._left: dict[str, tuple[float, float]] = {}
+        self._blocks: dict[str, Block] = {}
+        self._alone: UsageLedger | None = None
 
     def admit(self, caller: str) -> None:
         """Count a request; raises if the caller has none left."""
-        now = self._clock()
-        left, then = self._left.get(caller, (self._most, now))
-        left = min(self._most, left + (now - then) * self._per_second)
-        if left < 1:
-            wait = math.ceil((1 - left) / self._per_second)
-            message = f"more than {self._most:g} requests in a minute; retry in {wait} s"
-            raise Refusal(429, Kind.RATE_LIMIT, message, headers=((b"retry-after", b"%d" % wait),))
-        if len(self._left) >= CALLERS_KEPT:
-            self._left.clear()
-        self._left[caller] = (left - 1, now)
+        block, now = self._blocks.get(caller), self._clock()
+        if block is None or not block.left or now >= block.until:
+            block = self._take(caller, block, now)
+        self._blocks[caller] = block._replace(left=block.left - 1)
+
+    def _take(self, caller: str, old: Block | None, now: float) -> Block:
+        """Take the next block; raises if there is none."""
+        if len(self._blocks) >= CALLERS_KEPT:
+            self._blocks.clear()
+        self._blocks.pop(caller, None)
+        try:
+            found = self._ask(self._ledger() if self._alone is None else self._alone, caller, old, now)
+        except ToolError as problem:
+            logger.warning("requests are counted by this server alone: %s", problem.message)
+            self._alone = UsageLedger(None)
+            found = self._ask(self._alone, caller, None, now)
+        if isinstance(found, Block):
+            return found
+        wait = max(1, math.ceil(found.wait or 0))
+        message = f"more than {self._most} requests in a minute; retry in {wait} s"
+        raise Refusal(429, Kind.RATE_LIMIT, message, headers=((b"retry-after", b"%d" % wait),))
+
+    def _ask(self, ledger: UsageLedger, caller: str, old: Block | None, now: float) -> Block | Shortage:
+        if old is not None and old.left:
+            ledger.give_back([replace(old.claim, amount=old.left)], old.taken)
+        size = max(1, self._most // BLOCKS)
+        claim = Claim(subject=f"requests of {caller}", amount=size, limit=self._most, window=MINUTE + BLOCK_SECONDS)
+        found = ledger.take([claim])
+        if isinstance(found, Shortage) and size > 1:
+            claim = replace(claim, amount=1)
+            found = ledger.take([claim])
+        if isinstance(found, Taken):
+            return Block(claim.amount, now + BLOCK_SECONDS, claim, found)
+        return found
 
 
 def _is_from_here(request: Request) -> bool:
