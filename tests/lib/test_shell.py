@@ -4,7 +4,7 @@ import shlex
 import subprocess
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from soaks import examples
@@ -462,6 +462,7 @@ TELL_ON_ME = 'command_not_found_handle() { [ "$1" = hit ] && : >told; return 0; 
 
 @settings(max_examples=examples(250))
 @given(parts=st.lists(CODE_PARTS, min_size=2, max_size=12))
+@example(parts=["$'", "\\`", "<<'E'\n"])
 def test_a_command_that_bash_runs_is_found_or_the_line_is_refused(tmp_path_factory, parts):
     line = "".join(parts)
     try:

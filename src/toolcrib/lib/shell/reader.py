@@ -56,6 +56,7 @@ FUNCTION = re.compile(r"\([ \t]*\)")
 BRACKET = re.compile(r"\[\[?(?=\s)")  # the command, not a pattern
 NAME = re.compile(r"[A-Za-z_]\w*")
 # Expansions that give a value, a length, a default, or a value without its beginning or end.
+SHARED_ESCAPES = re.compile(r"(?:[^\\\x80-\U0010ffff]|\\[abfnrtvxuU\\'\"0-7])*", re.DOTALL)
 CLEAR_EXPANSION = re.compile(r"\{#?\w+\}|\{\w+(?::?[-+?]|[#%])")
 BRACED_NAME = re.compile(r"\{([A-Za-z_]\w*)\}")
 BRACES = re.compile(f"{OPEN_BRACE}[^{OPEN_BRACE}{CLOSE_BRACE}]*(?:,|\\.\\.)[^{OPEN_BRACE}{CLOSE_BRACE}]*{CLOSE_BRACE}")
@@ -494,6 +495,10 @@ class _Scan:
         if end is None:
             raise unreadable("a ' is not closed")
         self.position = end.end()
+        # Python reads only some of bash's escapes, and warns of others.
+        if not SHARED_ESCAPES.fullmatch(end[1]):
+            draft.expansion(end[1])
+            return
         try:
             draft.literal(decode(end[1], "unicode_escape"))
         except ValueError:
