@@ -6,7 +6,9 @@ import calendar
 import hmac
 import html
 import json
+import re
 import time
+from pathlib import Path
 from urllib.parse import parse_qs, quote, urlsplit
 
 import pytest
@@ -469,3 +471,25 @@ async def test_credentials_are_not_on_a_request_until_it_is_sent(bench, serve, a
     bench.egress = Watching(private=[site.endpoint])
     await bench.run(tool)
     assert "7f3a" not in seen[0]
+
+
+PAGE = (Path(__file__).parents[3] / "docs" / "http-auth.md").read_text(encoding="utf-8")
+SHOWN = [json.loads(block) for block in re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL)]
+
+
+@pytest.mark.parametrize("auth", SHOWN, ids=lambda auth: auth.get("grant", auth["type"]))
+async def test_a_declaration_that_the_page_shows_is_sent(bench, serve, answer, site, auth):
+    pem = ed25519.Ed25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
+    for name in re.findall(r"secret:(\w+)", json.dumps(auth)):
+        bench.secrets.values[name] = {"BANK_KEY": pem, "PAY_KEY": "c2VzYW1l"}.get(name, "sesame-7f3a")
+    if auth["type"] == "oauth2":
+        auth = {**auth, "token_url": site.url("/token"), "client_id": CLIENT_ID}
+        bench.secrets.values |= {"STAFF_SECRET": CLIENT_SECRET, "CALENDAR_REFRESH": site.issue().refresh_token}
+        site.server.client.is_public = auth["grant"] == "refresh_token"
+    api = await serve(answer({"ok": True}))
+    bench.hosts = bench.private = [api.endpoint, site.endpoint]
+    url = api.url("/reports/2026?b=2&a=1")
+    assert await bench.value(HttpCall(url=url, method="POST", body='{"text": "x"}', auth=auth)) == {"ok": True}
+    # A request without credentials would have neither a longer target nor one of these headers.
+    known = {"authorization", "x-signature", "signature", "x-key"}
+    assert known & head_of(api).keys() or api.targets[0].endswith("&key=sesame-7f3a")

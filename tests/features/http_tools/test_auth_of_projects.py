@@ -1,7 +1,6 @@
 """Credentials in a whole project: documents and scripts declare them alike, commands store what they need, nothing tells of them."""
 
 import json
-import re
 import shutil
 import subprocess
 import urllib.request
@@ -14,7 +13,6 @@ from authorization_site import CLIENT_ID, CLIENT_SECRET, AuthorizationSite
 from toolcrib import Crib
 from toolcrib.infra.oauth import read_tokens
 from toolcrib.infra.secrets.lookup import Secrets
-from toolcrib.lib.http_auth.declaration import check_auth
 from warm_python import WarmPython
 
 BUNDLE = "018faf50-b7b6-7a01-9a05-a22a6e0af101"
@@ -312,19 +310,6 @@ def test_a_login_that_no_tool_or_two_declare_differently_is_refused(home, site, 
     assert "no tool declares a login OTHER; the logins are CRM" in cli("secret", "login", "OTHER").err
     script(home, site.url("/api"), login_auth(site, client_id="another"))
     assert "declare the login CRM differently" in cli("secret", "login", "CRM").err
-
-
-def fragments():
-    text = (ROOT / "docs" / "http-auth.md").read_text(encoding="utf-8")
-    return [json.loads(block) for block in re.findall(r"```json\n(.*?)```", text, re.DOTALL)]
-
-
-def test_every_declaration_of_the_page_is_good():
-    shown = fragments()
-    assert [problem for auth in shown for problem in check_auth(auth, is_host_fixed=True, scheme="https")] == []
-    assert {auth["type"] for auth in shown} == {
-        *("bearer", "basic", "api_key", "hmac", "http_signature", "aws_sigv4", "oauth2"),
-    }
 
 
 def test_the_examples_of_the_page_load_and_ask_for_what_they_need(tmp_path, monkeypatch, cli):
