@@ -6,7 +6,11 @@ import json
 import pytest
 
 from toolcrib import Call, Kind, Limits, Tool
+from toolcrib.features.exports.providers import tell
+from toolcrib.interfaces.mcp.tool_results import to_wire
+from toolcrib.interfaces.mcp.versions import Wire
 from toolcrib.model.tool import Encoding, ErrorMode, Http, HttpCall
+from toolcrib.toolkit.cli import complain_about
 
 PARAMETERS = {
     "type": "object",
@@ -61,6 +65,25 @@ async def test_a_call_of_a_person_becomes_a_request_and_its_answer_a_value(crib_
     assert site.header("User-Agent") == "MyApp/3.1"
     assert {"status", "attempts", "origin", "contentType", "durationMs"} <= set(result.meta)
     assert KEY not in json.dumps(result.to_json())
+
+
+async def test_what_an_api_says_of_its_error_reaches_models_and_people_without_secrets(
+    crib_over, serve, answer, capsys
+):
+    site = await serve(answer({"error": f"unknown city; your key {KEY} is fine"}, "422 No"))
+    crib = crib_over(HttpCall(url=site.url("/${city}"), headers={"X-Key": "${WEATHER_API_KEY}"}))
+    result = await crib.call("weather", city="Olso")
+    said = (
+        'the server answered GET with status 422 Unprocessable Content: {"error": "unknown city; your key *** is fine"}'
+    )
+    assert said in result.error.message
+    assert result.error.details["status"] == 422
+    complain_about(result.error)
+    model = json.loads(tell(result))["message"]
+    client = to_wire(result, None, Wire(version="2025-06-18"))["content"][0]["text"]
+    person = capsys.readouterr().err
+    assert all(said in heard for heard in (model, client, person))
+    assert KEY not in model + client + person
 
 
 @pytest.mark.spec("S1-79", "S1-101")

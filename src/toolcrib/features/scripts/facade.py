@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 PYTHON = "python"
 JAVASCRIPT = "javascript"
 NODE = "node"
-# A variable of the host in a template, without a default.
-VARIABLE = re.compile(r"\$\{([A-Z][A-Z0-9_]*)\}")
+# A variable of the host or a secret in a template, without a default.
+VARIABLE = re.compile(r"\$\{(?:(?:env|secret):)?([A-Z][A-Z0-9_]*)\}")
 MAX_LISTED = 10_000
 MAX_READ = 64_000
 OURS = frozenset({"tool_registry.json"})

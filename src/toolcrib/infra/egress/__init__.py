@@ -90,8 +90,10 @@ class Request:
     @property
     def size(self) -> int:
         """The size of headers and body in bytes."""
-        headers = sum(len(name.encode()) + len(value.encode()) for name, value in self.headers.items())
-        return headers + len(self.body or b"")
+        size = len(self.body or b"")
+        for name, value in self.headers.items():
+            size += len(name) + (len(value) if value.isascii() else len(value.encode()))
+        return size
 
     @property
     def has_effects(self) -> bool:
