@@ -2,8 +2,34 @@
 
 from __future__ import annotations
 
+from toolcrib.features.bundles.definition import MAX_DISPLAY_NAME, MAX_TAGS, TAG
+from toolcrib.features.bundles.fields import ToolType
+from toolcrib.features.bundles.format import MAX_DESCRIPTION
+from toolcrib.features.http_tools.description import (
+    CALL_NAME,
+    MAX_CALLS,
+    MAX_DELAY_SECONDS,
+    MAX_MULTIPLIER,
+    MAX_TIMEOUT_MS,
+    STATUSES,
+    TIMEOUT_MS,
+    Method,
+)
+from toolcrib.features.http_tools.pages import MAX_FIRST, MAX_PAGES, MAX_SIZE, PAGES, SHOWN, Carrier, Paging
+from toolcrib.features.http_tools.response_cache import MAX_SECONDS
+from toolcrib.infra.search import Tier
+from toolcrib.lib.document_fields import MAX_ITEMS
 from toolcrib.lib.http_auth.declaration import READERS
-from toolcrib.model.tool import MAX_CALLS_KEY, MAX_CALLS_PER_MINUTE
+from toolcrib.model.bundle import Owner
+from toolcrib.model.tool import (
+    MAX_ATTEMPTS,
+    MAX_CALLS_KEY,
+    MAX_CALLS_PER_MINUTE,
+    MAX_NAME,
+    Backoff,
+    Encoding,
+    ErrorMode,
+)
 from toolcrib.toolkit.http.contract import (
     ANYTHING,
     INDEXING,
@@ -18,8 +44,8 @@ from toolcrib.toolkit.http.contract import (
 )
 from toolcrib.toolkit.http.places import SLUG, UUID7, VERSION
 
-TEMPLATES: dict[str, object] = {"type": "object", "maxProperties": 100, "additionalProperties": TEXT}
-SECONDS: dict[str, object] = {"type": "number", "minimum": 0, "maximum": 3_600}
+TEMPLATES: dict[str, object] = {"type": "object", "maxProperties": MAX_ITEMS, "additionalProperties": TEXT}
+SECONDS: dict[str, object] = {"type": "number", "minimum": 0, "maximum": MAX_DELAY_SECONDS}
 
 # Computed keys: accepted and ignored.
 COMPUTED = ("bundleSlug", "effectiveEnabled", "disabledReason", "source", "createdAt", "modifiedAt", "toggledAt")
@@ -32,7 +58,7 @@ RATE: dict[str, object] = {
     "description": "How often the tool may be called within any 60 seconds, by all processes together; here or in `impl`.",
 }
 REQUEST: dict[str, object] = {
-    "method": {"enum": ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"], "default": "GET"},
+    "method": {"enum": [*Method], "default": Method.GET},
     "urlTemplate": {
         **TEXT,
         "pattern": "^https?://",
@@ -43,14 +69,14 @@ REQUEST: dict[str, object] = {
     "bodyTemplate": TEXT,
     "successCodes": {
         "type": "array",
-        "maxItems": 100,
-        "items": {"type": "integer", "minimum": 100, "maximum": 599},
+        "maxItems": MAX_ITEMS,
+        "items": {"type": "integer", "minimum": STATUSES.start, "maximum": STATUSES.stop - 1},
         "description": "The statuses of success; by default 200 to 299.",
     },
-    "timeoutMs": {"type": "integer", "minimum": 1, "maximum": 3_600_000, "default": 10_000},
-    "responseEncoding": {"enum": ["json", "text"], "default": "json"},
+    "timeoutMs": {"type": "integer", "minimum": 1, "maximum": MAX_TIMEOUT_MS, "default": TIMEOUT_MS},
+    "responseEncoding": {"enum": [Encoding.JSON, Encoding.TEXT], "default": Encoding.JSON},
     "extractExpr": {**TEXT, "description": "A JSONPath or a regular expression; by default the whole body."},
-    "errorMode": {"enum": ["fail", "empty"], "default": "fail"},
+    "errorMode": {"enum": [*ErrorMode], "default": ErrorMode.FAIL},
     "retry": schema("Retry"),
     "auth": {
         "type": "object",
@@ -65,8 +91,8 @@ REQUEST: dict[str, object] = {
 BUNDLE_BODY: dict[str, object] = closed(
     ("slug", "displayName", "isEnabled"),
     slug={**TEXT, "pattern": SLUG},
-    displayName={**TEXT, "minLength": 1, "maxLength": 256, "pattern": r"\S"},
-    description={**TEXT, "maxLength": 10_000},
+    displayName={**TEXT, "minLength": 1, "maxLength": MAX_DISPLAY_NAME, "pattern": r"\S"},
+    description={**TEXT, "maxLength": MAX_DESCRIPTION},
     isEnabled=SWITCH,
     bundleID={**TEXT, "pattern": UUID7, "description": "As in the path, or absent."},
     isBuiltIn={"const": False},
@@ -81,9 +107,9 @@ TOOL_BODY: dict[str, object] = {
     "required": ["schemaVersion", "displayName", "type", "isEnabled", "argSchema", "outputSchema", "impl"],
     "properties": {
         "schemaVersion": {**TEXT, "pattern": r"\S", "description": "Any string; the current one is toolcrib-1."},
-        "displayName": {**TEXT, "minLength": 1, "maxLength": 256, "pattern": r"\S"},
+        "displayName": {**TEXT, "minLength": 1, "maxLength": MAX_DISPLAY_NAME, "pattern": r"\S"},
         "description": {**TEXT, "description": "What the tool does; models choose tools by it."},
-        "type": {"enum": ["go", "http"]},
+        "type": {"enum": [*ToolType]},
         "isEnabled": {"type": "boolean"},
         "isBuiltIn": {"const": False},
         "argSchema": {"type": "object", "description": "The JSON Schema of the arguments, which are an object."},
@@ -92,25 +118,25 @@ TOOL_BODY: dict[str, object] = {
         MAX_CALLS_KEY: RATE,
         "tags": {
             "type": "array",
-            "maxItems": 50,
+            "maxItems": MAX_TAGS,
             "uniqueItems": True,
-            "items": {**TEXT, "pattern": "^[a-zA-Z_][a-zA-Z0-9_-]{0,63}$"},
+            "items": {**TEXT, "pattern": f"^{TAG.pattern}$", "maxLength": MAX_NAME},
         },
         # One that cannot be shown is warned of and left out.
         "icons": {
             "description": "A list of pictures for MCP clients: src (https or data:image/), mimeType, sizes, theme."
         },
-        "preProcessors": {"type": "array", "maxItems": 100, "description": "Stored, but not executed."},
+        "preProcessors": {"type": "array", "maxItems": MAX_ITEMS, "description": "Stored, but not executed."},
         "bundleID": {**TEXT, "pattern": UUID7, "description": "As in the path, or absent."},
         "slug": {**TEXT, "pattern": SLUG, "description": "As in the path, or absent."},
-        "version": {**TEXT, "pattern": VERSION, "maxLength": 64, "description": "As in the path, or absent."},
+        "version": {**TEXT, "pattern": VERSION, "maxLength": MAX_NAME, "description": "As in the path, or absent."},
         "toolID": {**TEXT, "pattern": UUID7, "description": "Generated if it is absent."},
         "id": {**TEXT, "pattern": UUID7, "description": "An alias of toolID."},
         **{name: {"description": "Computed by the server; ignored."} for name in (*COMPUTED, *COMPUTED_TOO)},
     },
     "oneOf": [
-        {"properties": {"type": {"const": "go"}, "impl": schema("FunctionImpl")}},
-        {"properties": {"type": {"const": "http"}, "impl": schema("HttpImpl")}},
+        {"properties": {"type": {"const": ToolType.GO}, "impl": schema("FunctionImpl")}},
+        {"properties": {"type": {"const": ToolType.HTTP}, "impl": schema("HttpImpl")}},
     ],
     "additionalProperties": True,
 }
@@ -128,7 +154,7 @@ SCHEMAS: dict[str, object] = {
         description=TEXT,
         isEnabled=SWITCH,
         isBuiltIn=SWITCH,
-        source={"enum": ["store", "files", "host", "builtin"]},
+        source={"enum": [*Owner]},
         createdAt=OPTIONAL_TIME,
         modifiedAt=OPTIONAL_TIME,
         toggledAt=OPTIONAL_TIME,
@@ -151,7 +177,7 @@ SCHEMAS: dict[str, object] = {
         version={**TEXT, "pattern": VERSION},
         displayName=TEXT,
         description=TEXT,
-        type={"enum": ["go", "http"]},
+        type={"enum": [*ToolType]},
         isEnabled={**SWITCH, "description": "Whether the tool itself is enabled."},
         isBuiltIn=SWITCH,
         effectiveEnabled={**SWITCH, "description": "Whether a call can use it."},
@@ -175,7 +201,7 @@ SCHEMAS: dict[str, object] = {
                 "type": "object",
                 "required": ["match", "score"],
                 "properties": {
-                    "match": {"enum": ["prefix", "word", "fuzzy", "relevance"]},
+                    "match": {"enum": [*Tier]},
                     "score": {"type": "number"},
                 },
             },
@@ -196,7 +222,7 @@ SCHEMAS: dict[str, object] = {
         "type": "object",
         "properties": {
             "model": {**TEXT, "pattern": r"\S"},
-            "hosts": {"type": "array", "maxItems": 100, "items": TEXT},
+            "hosts": {"type": "array", "maxItems": MAX_ITEMS, "items": TEXT},
             "goFunc": False,
             MAX_CALLS_KEY: RATE,
         },
@@ -206,7 +232,7 @@ SCHEMAS: dict[str, object] = {
                 "required": ["calls"],
                 "properties": {
                     **dict.fromkeys(REQUEST, False),
-                    "calls": {"type": "array", "minItems": 1, "maxItems": 16, "items": schema("HttpCall")},
+                    "calls": {"type": "array", "minItems": 1, "maxItems": MAX_CALLS, "items": schema("HttpCall")},
                 },
             },
         ],
@@ -216,7 +242,7 @@ SCHEMAS: dict[str, object] = {
         "type": "object",
         "required": ["name", "urlTemplate"],
         "properties": {
-            "name": {**TEXT, "pattern": "^[A-Za-z_][A-Za-z0-9_]{0,63}$"},
+            "name": {**TEXT, "pattern": f"^{CALL_NAME.pattern}$", "maxLength": MAX_NAME},
             **REQUEST,
             **dict.fromkeys(("goFunc", "calls"), False),
         },
@@ -225,26 +251,26 @@ SCHEMAS: dict[str, object] = {
     "Cache": {
         "type": "object",
         "required": ["seconds"],
-        "properties": {"seconds": {"type": "integer", "minimum": 0, "maximum": 86_400}},
+        "properties": {"seconds": {"type": "integer", "minimum": 0, "maximum": MAX_SECONDS}},
         "additionalProperties": False,
     },
     "Pagination": {
         "type": "object",
         "required": ["type"],
         "properties": {
-            "type": {"enum": ["cursor", "page", "offset", "link", "url"]},
+            "type": {"enum": [*Paging]},
             "parameter": {
                 **TEXT,
                 "minLength": 1,
-                "maxLength": 80,
+                "maxLength": SHOWN,
                 "description": "What carries cursor, page or offset.",
             },
-            "in": {"enum": ["query", "body"], "default": "query"},
+            "in": {"enum": [*Carrier], "default": Carrier.QUERY},
             "next": {**TEXT, "description": "A JSONPath to the cursor or the URL of the next page."},
             "items": {**TEXT, "description": "A JSONPath to the items of a page; by default the page itself."},
-            "first": {"type": "integer", "minimum": 0, "maximum": 1_000_000},
-            "size": {"type": "integer", "minimum": 0, "maximum": 100_000},
-            "pages": {"type": "integer", "minimum": 1, "maximum": 1_000, "default": 10},
+            "first": {"type": "integer", "minimum": 0, "maximum": MAX_FIRST},
+            "size": {"type": "integer", "minimum": 0, "maximum": MAX_SIZE},
+            "pages": {"type": "integer", "minimum": 1, "maximum": MAX_PAGES, "default": PAGES},
             "truncate": {"type": "boolean", "default": False},
         },
         "additionalProperties": False,
@@ -253,11 +279,11 @@ SCHEMAS: dict[str, object] = {
         "type": "object",
         "required": ["max_attempts"],
         "properties": {
-            "max_attempts": {"type": "integer", "minimum": 1, "maximum": 100},
-            "backoff_type": {"enum": ["exponential", "linear", "constant"], "default": "exponential"},
+            "max_attempts": {"type": "integer", "minimum": 1, "maximum": MAX_ATTEMPTS},
+            "backoff_type": {"enum": [*Backoff], "default": Backoff.EXPONENTIAL},
             "initial_delay": SECONDS,
             "max_delay": SECONDS,
-            "backoff_multiplier": {"type": "number", "minimum": 0, "maximum": 100},
+            "backoff_multiplier": {"type": "number", "minimum": 0, "maximum": MAX_MULTIPLIER},
         },
         "additionalProperties": True,
     },
