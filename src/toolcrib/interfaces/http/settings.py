@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from toolcrib.features.access.settings import read_mode
-from toolcrib.infra.settings import Table, read_positive, read_text, read_word_set, read_words, setting
+from toolcrib.features.access.settings import mode_of_calls, visible_bundles, visible_tags, visible_tools
+from toolcrib.infra.settings import Table, read_positive, read_text, read_words, setting
 
 MAX_PORT = 65_535
 
@@ -69,30 +69,10 @@ class ServerSettings(Table, name="server"):
     drain_seconds: int = setting(
         default=20, read=read_positive, opens=False, summary="how long calls may go on when the server is told to end"
     )
-    tools: frozenset[str] = setting(
-        default=frozenset(),
-        read=read_word_set,
-        opens=False,
-        summary="the only tools that a client without a token sees: `name`, `bundle/name` or `bundle/*`; all if absent",
-    )
-    bundles: frozenset[str] = setting(
-        default=frozenset(),
-        read=read_word_set,
-        opens=False,
-        summary="the only bundles whose tools a client without a token sees; all if absent",
-    )
-    tags: frozenset[str] = setting(
-        default=frozenset(),
-        read=read_word_set,
-        opens=False,
-        summary="the tags of which a tool must have one for a client without a token to see it; none if absent",
-    )
-    mode: str = setting(
-        default="",
-        read=read_mode,
-        opens=False,
-        summary="the mode whose tools a client without a token sees, and makes its calls in; any if absent",
-    )
+    tools: frozenset[str] = visible_tools("a client")
+    bundles: frozenset[str] = visible_bundles("a client")
+    tags: frozenset[str] = visible_tags("a client")
+    mode: str = mode_of_calls("a client")
     oauth_issuer: str = setting(
         default="",
         read=read_text,

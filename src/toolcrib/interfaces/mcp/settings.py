@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from toolcrib.features.access.settings import read_mode
-from toolcrib.infra.settings import Table, read_positive, read_word_set, read_words, setting
+from toolcrib.features.access.settings import mode_of_calls, visible_bundles, visible_tags, visible_tools
+from toolcrib.infra.settings import Table, read_positive, read_words, setting
 
 
 def _read_bound(name: str, value: object) -> int:
@@ -19,30 +19,10 @@ class McpSettings(Table, name="mcp"):
     always: tuple[str, ...] = setting(
         default=(), read=read_words, opens=False, summary="tools that a client is shown in any case, by name"
     )
-    tools: frozenset[str] = setting(
-        default=frozenset(),
-        read=read_word_set,
-        opens=False,
-        summary="the only tools that an MCP client without a token sees: `name`, `bundle/name` or `bundle/*`; all if absent",
-    )
-    bundles: frozenset[str] = setting(
-        default=frozenset(),
-        read=read_word_set,
-        opens=False,
-        summary="the only bundles whose tools an MCP client without a token sees; all if absent",
-    )
-    tags: frozenset[str] = setting(
-        default=frozenset(),
-        read=read_word_set,
-        opens=False,
-        summary="the tags of which a tool must have one for an MCP client without a token to see it; none if absent",
-    )
-    mode: str = setting(
-        default="",
-        read=read_mode,
-        opens=False,
-        summary="the mode whose tools an MCP client without a token sees, and makes its calls in; any if absent",
-    )
+    tools: frozenset[str] = visible_tools("an MCP client")
+    bundles: frozenset[str] = visible_bundles("an MCP client")
+    tags: frozenset[str] = visible_tags("an MCP client")
+    mode: str = mode_of_calls("an MCP client")
     streams: int = setting(
         default=64,
         read=read_positive,
