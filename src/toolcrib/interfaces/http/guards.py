@@ -360,7 +360,13 @@ def _is_from_here(request: Request) -> bool:
 
 def _was_passed_on(request: Request) -> bool:
     fields = request.fields
-    return not PASSED_ON.isdisjoint(fields) or any(name.startswith(PASSED_ON_BEGINS) for name in fields)
+    if not PASSED_ON.isdisjoint(fields):
+        return True
+    # A plain loop: a generator takes twice the time, and every request comes here.
+    for name in fields:  # noqa: SIM110
+        if name.startswith(PASSED_ON_BEGINS):
+            return True
+    return False
 
 
 def missing_scope(request: Request, has: frozenset[Scope], needed: Scope) -> Header:
