@@ -72,6 +72,27 @@ async def test_a_resource_that_is_not_there_is_told_as_each_wire_has_it(client, 
     assert new.error["data"]["uri"] == uri
 
 
+@pytest.mark.parametrize(
+    ("template", "uri", "words"),
+    [
+        ("n://{a}", "n://x-y", {"a": "x-y"}),
+        ("n://{a}-{b}", "n://x-y-z", {"a": "x", "b": "y-z"}),
+        ("n://{a}/{b}.txt", "n://x/y.txt.txt", {"a": "x", "b": "y.txt"}),
+        ("n://{a}-{b}/end", "n://x-y/end", {"a": "x", "b": "y"}),
+        ("n://{a}-{b}/end", "n://x/end", None),
+        ("n://{a}-{b}-{c}-{d}-{e}/end", "n://" + "-" * 1_990, None),
+    ],
+)
+def test_a_template_is_matched_in_a_time_that_grows_with_the_uri_alone(template, uri, words):
+    assert resource(template)(lambda _: "").__toolcrib_published__.match(uri) == words
+
+
+@pytest.mark.parametrize("template", ["n://{a}{b}", "n://{a}/{a}"])
+def test_a_template_that_could_be_read_in_two_ways_is_refused(template):
+    with pytest.raises(ToolError, match="something between two"):
+        resource(template)(lambda _: "")
+
+
 async def test_prompts_take_texts_that_they_know_and_complete_their_choices(client):
     names = [each["name"] for each in (await client.ask("prompts/list")).result["prompts"]]
     got = (await client.ask("prompts/get", {"name": "explain", "arguments": {"topic": "tides"}})).result

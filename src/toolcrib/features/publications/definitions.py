@@ -51,6 +51,9 @@ class PublishedResource:
         _check_modes(f"resource {self.uri[:80]!r}", self.modes)
         if len(self.uri) > MAX_URI or not _URI.fullmatch(_SLOT.sub("x", self.uri)):
             raise ToolError(Kind.VALIDATION, f"resource {self.uri[:80]!r}: write a URI such as 'notes://today'")
+        if "}{" in self.uri or len(set(self.slots)) < len(self.slots):
+            message = f"resource {self.uri[:80]!r}: give each slot a name of its own, and write something between two"
+            raise ToolError(Kind.VALIDATION, message)
 
     @property
     def slots(self) -> tuple[str, ...]:
@@ -58,9 +61,17 @@ class PublishedResource:
         return tuple(_SLOT.findall(self.uri))
 
     def match(self, uri: str) -> dict[str, str] | None:
-        """The words of the slots if the URI is one of this resource; a word holds no slash."""
-        parts = _SLOT.split(self.uri)
-        pattern = "".join(f"(?P<{part}>[^/?#]+)" if at % 2 else re.escape(part) for at, part in enumerate(parts))
+        """The words of the slots if the URI is one of this resource; a word holds no slash.
+
+        Each word but the last ends where the text behind its slot first stands: a client chooses the URI, and trying every other
+        end would take a time that grows with a power of its length.
+        """
+        first, *rest = _SLOT.split(self.uri)
+        pattern = re.escape(first)
+        for at in range(0, len(rest), 2):
+            slot, behind = rest[at], re.escape(rest[at + 1])
+            is_last = at + 2 == len(rest)
+            pattern += f"(?P<{slot}>[^/?#]+){behind}" if is_last else f"(?>(?P<{slot}>[^/?#]+?){behind})"
         found = re.fullmatch(pattern, uri)
         return None if found is None else {name: unquote(word) for name, word in found.groupdict().items()}
 

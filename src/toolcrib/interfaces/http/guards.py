@@ -362,8 +362,7 @@ def _was_passed_on(request: Request) -> bool:
     fields = request.fields
     if not PASSED_ON.isdisjoint(fields):
         return True
-    # A plain loop: a generator takes twice the time, and every request comes here.
-    for name in fields:  # noqa: SIM110
+    for name in fields:  # noqa: SIM110 - a generator takes twice the time, and every request comes here
         if name.startswith(PASSED_ON_BEGINS):
             return True
     return False

@@ -128,7 +128,7 @@ class RequestLink:
             return
         params: Params = {"level": level, "data": show_hidden_in(data)}
         if logger:
-            params["logger"] = logger
+            params["logger"] = show_hidden(logger)
         self.send(write_notification(MESSAGE, params))
 
     def send(self, message: bytes) -> None:

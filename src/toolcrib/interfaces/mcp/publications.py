@@ -29,7 +29,6 @@ DOCUMENT_URI = "crib://tools/{tool}/document"
 MARKDOWN = "text/markdown"
 PAGE = 500
 MAX_COMPLETIONS = 100
-MAX_ARGUMENTS = 100
 RESULT_LETTERS = 100_000
 _RESULT = re.compile(re.escape(RESULT_URI) + r"([0-9a-f]{1,64})(?:\?offset=([0-9]{1,12}))?")
 
