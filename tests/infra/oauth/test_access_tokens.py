@@ -56,8 +56,10 @@ async def test_another_scope_another_secret_and_another_parameter_get_tokens_of_
 
 
 @pytest.mark.spec("S1-87")
-async def test_concurrent_calls_share_one_refresh(site, grant, open_tokens, login):
-    tokens, one = open_tokens(), grant("authorization_code", login())
+@pytest.mark.parametrize("stored", [True, False])
+async def test_concurrent_calls_share_one_refresh(site, grant, open_tokens, login, stored):
+    tokens = open_tokens() if stored else open_tokens(folder=None)
+    one = grant("authorization_code", login())
     site.go_on.clear()
     calls = [asyncio.create_task(tokens.get(one, seconds=SECONDS)) for _ in range(50)]
     assert await asyncio.to_thread(site.arrived.wait, SECONDS)
@@ -236,6 +238,20 @@ async def test_a_process_that_dies_before_storing_leaves_an_error_with_a_cure_an
         await open_tokens().get(grant("authorization_code", text), seconds=SECONDS)
     again = login()
     assert await open_tokens().get(grant("authorization_code", again), seconds=SECONDS) in site.good
+
+
+async def test_a_token_that_cannot_be_stored_is_not_used_and_not_lost(site, grant, open_tokens, login, tmp_path):
+    tokens, one = open_tokens(), grant("authorization_code", login())
+    in_its_way = tmp_path / "data" / "access_tokens.json"
+    in_its_way.mkdir()
+    for _ in range(2):
+        with pytest.raises(ToolError):
+            await tokens.get(one, seconds=SECONDS)
+    in_its_way.rmdir()
+    token = await tokens.get(one, seconds=SECONDS)
+    assert [token] == site.good
+    assert len(site.token_requests) == 1
+    assert await open_tokens().get(one, seconds=SECONDS) == token
 
 
 async def test_stored_tokens_are_encrypted_private_and_bounded(site, grant, open_tokens, tmp_path):

@@ -78,6 +78,7 @@ class AccessTokens:
         self._kept = None if folder is None else KeptSecrets(folder, FILE)
         self._locks = None if folder is None else Locks(folder / LOCK_FOLDER)
         self._known: dict[str, Tokens] = {}
+        self._owed: dict[str, Tokens] = {}
         self._refused: dict[str, tuple[float, ToolError]] = {}
         self._fruitless: dict[str, float] = {}
         self._renewals: dict[str, Future[Tokens]] = {}
@@ -183,12 +184,20 @@ class AccessTokens:
 
     def _renew(self, grant: Grant, key: str, refused: str) -> Tokens:
         with self._only_one(key):
+            if (owed := self._owed.get(key)) is not None:
+                self._store(grant, owed)
             tokens = self._find(grant, key)
             if tokens is None or tokens.access_token == refused or not tokens.is_fresh(self._clock()):
                 tokens = asyncio.run(self._ask(grant, tokens))
-                self.keep(grant, tokens)
+                self._store(grant, tokens)
             self._known[key] = tokens
             return tokens
+
+    def _store(self, grant: Grant, tokens: Tokens) -> None:
+        """Store tokens before anything uses them; what a full disk refuses is remembered, or its refresh token would be lost."""
+        self._owed[grant.key] = tokens
+        self.keep(grant, tokens)
+        del self._owed[grant.key]
 
     def _only_one(self, key: str) -> AbstractContextManager[None]:
         """Keep other processes from renewing the same token."""
