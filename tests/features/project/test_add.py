@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import venv
 from collections.abc import Callable
 from pathlib import Path
 
@@ -229,3 +230,12 @@ def test_adding_runs_nothing_of_the_file(add: AddCommand, given: Path) -> None:
     trace = given / "trace"
     assert add(write(given / "greet.py", f"open({str(trace)!r}, 'w')\n{GREET}"))[0] == 0
     assert not trace.exists()
+
+
+def test_packages_of_the_projects_own_environment_are_not_missing(project: Path, given: Path, add: AddCommand) -> None:
+    text = "from fastmcp import FastMCP\nmcp = FastMCP()\n@mcp.tool\ndef half(x: int) -> float:\n    'Half.'\n    return x / 2\n"
+    file = write(given / "half.py", text)
+    assert "packages that are not installed; run: crib prepare half" in add(file)[1]
+    venv.create(project / ".venv", symlinks=True, with_pip=False)
+    code, out, _ = add("--replace", file)
+    assert (code, "packages" in out) == (0, False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import re
@@ -189,7 +190,8 @@ def write(settings: Settings, placed: Iterable[Placed]) -> None:
 
 
 def _added(crib: AddingCrib, trial: AddingCrib, each: Placed, tool: Tool, aside: Path) -> Added:
-    missing = crib.missing(tool)
+    # Asked for where it will lie: a .venv of the project is found from there.
+    missing = crib.missing(_moved(tool, aside, crib.settings.root or Path()))
     if each.gathered.is_folder:
         missing = ["to be built; run: crib build", *missing]
     properties = tool.parameters.get("properties")
@@ -201,6 +203,26 @@ def _added(crib: AddingCrib, trial: AddingCrib, each: Placed, tool: Tool, aside:
         missing=tuple(missing),
         warnings=tuple(line.replace(f"{aside}/", "") for line in trial.warnings(tool)),
     )
+
+
+def _moved(tool: Tool, aside: Path, root: Path) -> Tool:
+    """The tool with its file in the project."""
+    run = tool.run
+    if isinstance(run, Chained):
+        script = run.script
+        moved = script if script is None else dataclasses.replace(script, path=_there(script.path, aside, root))
+        return dataclasses.replace(
+            tool, run=dataclasses.replace(run, script=moved, folder=_there(run.folder, aside, root))
+        )
+    return (
+        dataclasses.replace(tool, run=dataclasses.replace(run, path=_there(run.path, aside, root)))
+        if isinstance(run, Script)
+        else tool
+    )
+
+
+def _there(path: Path, aside: Path, root: Path) -> Path:
+    return root / path.relative_to(aside) if path.is_relative_to(aside) else path
 
 
 def _write_all(root: Path, each: Placed) -> None:
