@@ -6,12 +6,15 @@ never a heading. The parser makes one pass over the lines.
 
 from __future__ import annotations
 
+import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from toolcrib.lib.documents import check_plain, read_json
+from toolcrib.lib.javascript_source import JavaScript
+from toolcrib.lib.javascript_tokens import NAME, NotLiteralError
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
@@ -32,6 +35,7 @@ SECTIONS = (
 )
 EXAMPLE_LEVEL = SECTION + 1
 JSON = "json"
+JAVASCRIPT = frozenset({"javascript", "js", "jsx", "mjs", "ts", "typescript"})
 RESULT = re.compile(r"[ \t*_>-]*Result[*_]*:")
 CAPITALS = re.compile(r"[A-Z][A-Z_]+")
 FAILURE = re.compile(r" {0,3}[-*+][ \t]+\*\*([^*]+)\*\*")
@@ -57,6 +61,7 @@ class DocExample:
     problem: str = ""
     expected: object = Absent
     expected_error: str = ""
+    is_json: bool = True
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -216,16 +221,39 @@ def _parts(section: list[Block]) -> list[tuple[str, list[Block]]]:
 
 
 def _fences(blocks: list[Block]) -> list[Fence]:
-    return [block for block in blocks if isinstance(block, Fence) and block.language == JSON]
+    """The code blocks that hold a value: JSON, or an object or the call of a tool in JavaScript, written as JSON."""
+    fences = (block for block in blocks if isinstance(block, Fence))
+    return [found for fence in fences if (found := fence if fence.language == JSON else _from_javascript(fence))]
+
+
+def _from_javascript(fence: Fence) -> Fence | None:
+    """The arguments of `{ … }` and of `await name({ … })` as JSON; None for any other code, which shows something else."""
+    if fence.language not in JAVASCRIPT or not fence.closed:
+        return None
+    try:
+        code = JavaScript(fence.code, PLACE)
+        start = 1 if code[0].text == "await" else 0
+        opening = start if code[start].text == "{" else start + 2
+        value = code.literal(range(opening, code.partners[opening] + 1))
+        behind = code.texts(range(code.partners[opening] + 1, len(code.tokens)))
+    except (ToolError, NotLiteralError, KeyError, IndexError):
+        return None
+    is_call = code[start].kind == NAME and code[start + 1].text == "(" and code[opening].text == "{"
+    if not isinstance(value, dict) or [word for word in behind if word != ";"] != ([")"] if is_call else []):
+        return None
+    if is_call and value.keys() == {"args"} and isinstance(value["args"], dict):
+        value = value["args"]  # execute({ args: { … } })
+    return replace(fence, code=json.dumps(value, ensure_ascii=False))
 
 
 def _example(title: str, blocks: list[Block]) -> DocExample:
-    fence = _fences(blocks)[0]
+    found = _fences(blocks)[0]
+    fence = next(block for block in blocks if isinstance(block, Fence) and block.line == found.line)
     arguments: dict[str, object] | None = None
     problem, expected_error = "", ""
     expected: object = Absent
     try:
-        arguments = _arguments(fence)
+        arguments = _arguments(found)
         expected_error, shown = _result(blocks[blocks.index(fence) + 1 :])
         # With an error, the code block shows the error and not the data.
         expected = Absent if shown is None or expected_error else _read(shown)
@@ -234,6 +262,7 @@ def _example(title: str, blocks: list[Block]) -> DocExample:
     return DocExample(
         title=title,
         line=fence.line,
+        is_json=fence.language == JSON,
         arguments_text=fence.code,
         arguments=arguments,
         problem=problem,

@@ -211,6 +211,9 @@ def _examples(report: Report, documentation: str, declared: Declaration) -> tupl
     for example in shown:
         if example.problem:
             report.warn(DOCUMENTATION, example.line, f"{_name(example)}: {example.problem}")
+        if not example.is_json:
+            text = "its arguments are read from JavaScript; write them as JSON, in a block that begins with ```json"
+            report.warn(DOCUMENTATION, example.line, f"{_name(example)}: {text}")
         if example.arguments is None:
             continue
         arguments = fill(example.arguments) if fill else example.arguments

@@ -169,13 +169,44 @@ def test_an_example_is_a_title_and_arguments():
     ]
 
 
+@pytest.mark.parametrize(
+    "code",
+    [
+        "{\n  text: 'ha', // what to repeat\n  times: 2,\n}",
+        'await repeat_text({ text: "ha", times: 2 })',
+        "repeat_text({ text: 'ha', times: 2 });",
+        "execute({ args: { text: 'ha', times: 2 } })",
+    ],
+)
+@pytest.mark.parametrize("language", ["javascript", "js", "ts"])
+def test_arguments_in_javascript_are_read_as_they_would_be_in_json(language, code):
+    [example] = doc_examples(f"## Examples\n### One\n```{language}\n{code}\n```\n")
+    assert (example.arguments, example.is_json, example.problem) == ({"text": "ha", "times": 2}, False, "")
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "const a = { text: 'ha' }",
+        "f({ text: name })",
+        "f({ a: 1 }, { b: 2 })",
+        "f({ a: 1 }); g({ b: 2 })",
+        "{ a: 1",
+        "await",
+        "",
+    ],
+)
+def test_other_code_in_javascript_is_no_example(code):
+    assert doc_examples(f"## Examples\n### One\n```js\n{code}\n```\n") == []
+
+
 def test_a_section_without_headings_is_one_example():
     assert example('Text\n```json\n{"a": 1}\n```').title == "Examples"
     assert example('Text\n```json\n{"a": 1}\n```').arguments == {"a": 1}
 
 
 def test_only_the_section_on_examples_shows_examples():
-    assert doc_examples("## Summary\n```json\n{}\n```\n## Examples\n```js\n{}\n```\n    ```json\n    {}\n    ```\n## More\n### A\n```json\n{}\n```") == []  # fmt: skip
+    assert doc_examples("## Summary\n```json\n{}\n```\n## Examples\n```text\n{}\n```\n    ```json\n    {}\n    ```\n## More\n### A\n```json\n{}\n```") == []  # fmt: skip
     assert doc_examples("```\n## Examples\n```\n```json\n{}\n```") == []
 
 
