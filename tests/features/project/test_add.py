@@ -185,6 +185,7 @@ def test_replacing_a_link_leaves_the_file_it_leads_to(add: AddCommand, project: 
     [
         ("broken.py", "def broken(:\n", "broken.py:1"),
         ("empty.py", "", "no public function"),
+        ("backup", "#!/usr/bin/env bash\necho hi\n", "its name has no suffix"),
         ("notes.md", "# Notes", "no tool was found in it"),
         ("package.json", "{}", "belongs to the project"),
         ("wish.yaml", "tool_request:\n  name: x\n", "crib request submit"),

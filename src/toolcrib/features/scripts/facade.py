@@ -104,8 +104,11 @@ class Scripts:
             names = sorted(islice(folder.iterdir(), MAX_LISTED)) if folder.is_dir() else []
             for path in names:
                 is_seen = any(place.startswith(f"{path}:") or place == str(path) for place in places)
-                if path.suffix in SUFFIXES and path.name not in OURS and path.name[:1] not in "_." and not is_seen:
-                    code = read_beginning(path, MAX_READ) or b""
+                if path.suffix not in {*SUFFIXES, ""} or path.name in OURS or path.name[:1] in "_." or is_seen:
+                    continue
+                code = b"" if path.is_dir() else read_beginning(path, MAX_READ) or b""
+                # Without a suffix it may be anything; a program says in its first line that it is one.
+                if path.suffix or code.startswith(b"#!"):
                     found.append(f"{path}: {why_ignored(path, code)}")
         return found
 

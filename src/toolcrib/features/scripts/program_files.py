@@ -24,6 +24,8 @@ BASH = (".sh", ".bash")
 JAVASCRIPT = (".js", ".mjs", ".cjs", ".ts", ".mts", ".cts")
 EXECUTORS = {"bash": "bash", "javascript": "node_runtime"}
 SUFFIXES = (*BASH, *JAVASCRIPT, *DOCUMENTS)
+# What the first line of a program without a suffix names.
+INTERPRETERS = {b"python": ".py", b"node": ".js", b"sh": ".sh"}
 VERSION = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+")
 # What package managers, compilers and we ourselves keep beside code.
 PROJECT_FILES = re.compile(
@@ -98,6 +100,11 @@ def why_ignored(path: Path, code: bytes) -> str:
         return "it belongs to the project and describes no tool"
     if re.search(rb"^tool_request:", code, re.MULTILINE):
         return f"it is a request for a tool; submit it: crib request submit {path}"
+    if not path.suffix:
+        first = code.partition(b"\n")[0]
+        suffix = next((suffix for word, suffix in INTERPRETERS.items() if word in first), "")
+        cure = f"rename it: mv {path.name} {path.name}{suffix}" if suffix else "give it one, such as .sh, .py or .js"
+        return f"its name has no suffix, so nothing says what it is written in; {cure}"
     if path.suffix.lower() in DOCUMENTS:
         return "it describes no tool; name tool_type and executor_id if it should, or move it to another folder"
     return "files of this kind are no tools; describe it in a .yaml file beside it, or move it to another folder"
