@@ -327,8 +327,8 @@ def _kind(identity: Identity, entry: Entry | None) -> str:
 
 
 def _check_requests(report: Report, identity: Identity, call: _Call) -> None:
-    """Report what is wrong with requests; those of a tool with another executor are known when its chain is."""
-    if call.kind == HTTP and identity.executor == HTTP_CLIENT:
+    """Report what is wrong with requests, as far as the file itself describes them; an executor may add to its config."""
+    if call.kind == HTTP and identity.executor == HTTP_CLIENT and not {"url", "calls"}.isdisjoint(call.config):
         read_config(report, call.config, call.inputs)
 
 
