@@ -79,7 +79,7 @@ export interface paths {
         put?: never;
         /**
          * Call a tool by its name.
-         * @description Needs the scope `invoke`.
+         * @description With `Accept: text/event-stream` the answer is a stream of events while the tool runs: `progress` (progress, total, message), `log` (level, data, logger), `chunk` (number, value, checked: what the tool yielded, which no schema has judged yet), and last `result`, whose data is the same object as the answer in JSON. A call that is refused has its status. To close the connection is to cancel the call. Needs the scope `invoke`.
          */
         post: operations["callTool"];
         delete?: never;
@@ -243,7 +243,7 @@ export interface paths {
         put?: never;
         /**
          * Call an HTTP tool that is not stored yet, under all guards of one that is.
-         * @description Needs the scope `invoke` too. Needs the scope `manage`.
+         * @description Needs the scope `invoke` too. With `Accept: text/event-stream` the answer is a stream of events while the tool runs: `progress` (progress, total, message), `log` (level, data, logger), `chunk` (number, value, checked: what the tool yielded, which no schema has judged yet), and last `result`, whose data is the same object as the answer in JSON. A call that is refused has its status. To close the connection is to cancel the call. Needs the scope `manage`.
          */
         post: operations["tryDocument"];
         delete?: never;
@@ -665,7 +665,7 @@ export interface paths {
         put: operations["putTool"];
         /**
          * Call a tool.
-         * @description Arguments are checked against `argSchema` before anything runs, the value against `outputSchema`. No body means no arguments. Needs the scope `invoke`.
+         * @description Arguments are checked against `argSchema` before anything runs, the value against `outputSchema`. No body means no arguments. With `Accept: text/event-stream` the answer is a stream of events while the tool runs: `progress` (progress, total, message), `log` (level, data, logger), `chunk` (number, value, checked: what the tool yielded, which no schema has judged yet), and last `result`, whose data is the same object as the answer in JSON. A call that is refused has its status. To close the connection is to cancel the call. Needs the scope `invoke`.
          */
         post: operations["invokeToolHere"];
         /**
@@ -693,7 +693,7 @@ export interface paths {
         put?: never;
         /**
          * Call a tool.
-         * @description Arguments are checked against `argSchema` before anything runs, the value against `outputSchema`. No body means no arguments. Needs the scope `invoke`.
+         * @description Arguments are checked against `argSchema` before anything runs, the value against `outputSchema`. No body means no arguments. With `Accept: text/event-stream` the answer is a stream of events while the tool runs: `progress` (progress, total, message), `log` (level, data, logger), `chunk` (number, value, checked: what the tool yielded, which no schema has judged yet), and last `result`, whose data is the same object as the answer in JSON. A call that is refused has its status. To close the connection is to cancel the call. Needs the scope `invoke`.
          */
         post: operations["invokeTool"];
         delete?: never;
@@ -1095,7 +1095,7 @@ export interface components {
              * @default json
              * @enum {unknown}
              */
-            responseEncoding: "json" | "text";
+            responseEncoding: "json" | "text" | "events" | "lines";
             retry?: components["schemas"]["Retry"];
             /** @description The statuses of success; by default 200 to 299. */
             successCodes?: number[];
@@ -1143,7 +1143,7 @@ export interface components {
              * @default json
              * @enum {unknown}
              */
-            responseEncoding: "json" | "text";
+            responseEncoding: "json" | "text" | "events" | "lines";
             retry?: components["schemas"]["Retry"];
             /** @description The statuses of success; by default 200 to 299. */
             successCodes?: number[];
@@ -2102,6 +2102,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["CallResult"];
+                    "text/event-stream": string;
                 };
             };
             400: components["responses"]["Call400"];
@@ -2486,6 +2487,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["CallResult"];
+                    "text/event-stream": string;
                 };
             };
             400: components["responses"]["Call400"];
@@ -3811,6 +3813,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["CallResult"];
+                    "text/event-stream": string;
                 };
             };
             400: components["responses"]["Call400"];
@@ -3987,6 +3990,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["CallResult"];
+                    "text/event-stream": string;
                 };
             };
             400: components["responses"]["Call400"];

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import orjson
 
+from toolcrib.features.http_tools.streamed_response import STREAMED, read_items
 from toolcrib.infra.egress import UTF_8, codec_of, decode_text, describe_binary, is_json, read_media_type, text_of
 from toolcrib.infra.secrets.secret import MASK
 from toolcrib.lib.documents import MAX_DEPTH, read_json
@@ -81,6 +82,9 @@ def read_value(
     response: Response, encoding: Encoding, extract: Extract | None, max_bytes: int, masking: VariableMasking
 ) -> Value:
     """The value of a response, or what the expression extracts; an empty body has no value."""
+    if encoding in STREAMED:
+        items = read_items(response.body, encoding, extract, max_bytes)
+        return Value(items, masking.hide_in(items) if _may_tell(response, masking) else items)
     if not response.body:
         return Value(nothing(encoding), nothing(encoding))
     if encoding is Encoding.DECLARED and extract is not None:
