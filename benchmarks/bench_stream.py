@@ -11,7 +11,7 @@ import json
 import statistics
 import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable  # noqa: TC003 - the hints of a tool are read when it runs
 from contextlib import suppress
 from pathlib import Path
 
@@ -54,7 +54,9 @@ async def in_python(crib: Crib, name: str) -> list[float]:
 async def over_http(port: int, name: str) -> list[float]:
     """How late each chunk is for a reader of events."""
     body = json.dumps({"name": name, "args": {"count": CHUNKS}}).encode()
-    head = "POST /crib/call HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\nContent-Type: application/json\r\n"
+    head = (
+        "POST /crib/call HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\nContent-Type: application/json\r\n"
+    )
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
     late: list[float] = []

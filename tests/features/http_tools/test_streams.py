@@ -165,3 +165,15 @@ async def test_items_of_pages_come_page_by_page(crib_over, serve, answer):
     pagination = {"type": "page", "parameter": "page", "size": 2}
     chunks, result = await streamed(crib_over(HttpCall(url=site.url(), pagination=pagination)), "tokens")
     assert chunks == result.value == [{"id": 1}, {"id": 2}, {"id": 3}]
+
+
+@pytest.mark.parametrize("extract", ["sk-9", "(....)", "([a-z0-9]{4})"])
+async def test_an_expression_does_not_cut_a_secret_of_a_stream_into_pieces(crib_over, serve, extract):
+    site = await serve(saying(HEAD, f"{KEY}\n{KEY[:6]}\n{KEY[6:]}\n".encode()))
+    call = HttpCall(
+        url=site.url(), headers={"Authorization": "Bearer ${API_KEY}"}, encoding=Encoding.LINES, extract=extract
+    )
+    chunks, result = await streamed(crib_over(call), "tokens")
+    assert "9a8b" not in str(chunks)
+    assert "sk-9" not in str(chunks)
+    assert "9a8b" not in str(result.value)

@@ -6,8 +6,8 @@ from toolcrib.features.bundles.definition import MAX_DISPLAY_NAME, MAX_TAGS, TAG
 from toolcrib.features.bundles.fields import ToolType
 from toolcrib.features.bundles.format import MAX_DESCRIPTION
 from toolcrib.features.http_tools.description import (
-    DOCUMENT_KEYS,
     CALL_NAME,
+    DOCUMENT_KEYS,
     MAX_CALLS,
     MAX_DELAY_SECONDS,
     MAX_MULTIPLIER,

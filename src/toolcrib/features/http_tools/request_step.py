@@ -312,11 +312,9 @@ class Step:
         send = self._sink(sending)
         signed = request if credentials is None else replace(request, sign=credentials)
         if send is not None and self.call.encoding in STREAMED:
-            reader = ItemReader(self.call.encoding, self._extract, max_bytes)
             masks = (self._masking,) if credentials is None else (self._masking, credentials)
-            response = await self._follow(
-                signed, sending, max_bytes, ItemSender(send, reader, masks, is_one_text=self.joins_text)
-            )
+            items = ItemSender(send, self._extract, masks, is_one_text=self.joins_text)
+            response = await self._follow(signed, sending, max_bytes, items)
         else:
             response = await self._fetch(signed, sending.deadline, max_bytes)
         return response if credentials is None else credentials.hide_in(response)
@@ -333,14 +331,17 @@ class Step:
         stream = self._way.egress().stream(request.signed(), hosts=self._hosts, max_piece=max_bytes)
         try:
             async with asyncio.timeout(max(0.0, sending.deadline - time.monotonic())), stream as (head, pieces):
+                is_success, media_type = head.status in self._success, head.headers.get("content-type", "")
+                reader = ItemReader(self.call.encoding, self._extract, max_bytes, media_type if is_success else "")
                 async for piece in pieces:
                     body += piece
                     if len(body) > max_bytes:
                         message = f"{report.origin}: the answer has more than {max_bytes} bytes; ask for less"
                         raise ToolError(Kind.LIMIT_EXCEEDED, message, partial_side_effects=request.has_effects)
-                    if head.status in self._success:
-                        report.streamed = await items.feed(piece) or report.streamed
-                if head.status in self._success:
+                    if is_success:
+                        report.streamed = await items.send(reader.feed(piece)) or report.streamed
+                if is_success:
+                    await items.send(reader.finish())
                     await items.finish()
         except TimeoutError:
             raise ToolError(Kind.TIMEOUT, "no complete response", partial_side_effects=request.has_effects) from None

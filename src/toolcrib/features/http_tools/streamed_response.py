@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import codecs
 from typing import TYPE_CHECKING
 
+from toolcrib.infra.egress import UTF_8, codec_of
 from toolcrib.infra.secrets.secret import Masking
 from toolcrib.lib.documents import read_json
 from toolcrib.lib.json_values import MAX_ITEMS
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 
     from toolcrib.features.http_tools.extraction import Extract
     from toolcrib.features.http_tools.signer import Credentials
+    from toolcrib.infra.egress import Response
     from toolcrib.infra.secrets.chunk_mask import ChunkMask
 
 STREAMED = frozenset({Encoding.EVENTS, Encoding.LINES})
@@ -26,71 +29,79 @@ DONE = "[DONE]"
 class ItemReader:
     """Cuts the body of a response into items: `feed` it with bytes, and `finish` it behind the last.
 
-    An item is the JSON of an event or a line, and its text where it is none. An expression takes out of each item what counts;
-    an item without it is passed over.
+    An item is the JSON of an event or a line, and its text where it is none, or where the expression reads texts.
     """
 
-    def __init__(self, encoding: Encoding, extract: Extract | None, max_bytes: int) -> None:
+    def __init__(self, encoding: Encoding, extract: Extract | None, max_bytes: int, content_type: str) -> None:
         self._cut: Callable[[bytes], list[str]] = _events(max_bytes) if encoding is Encoding.EVENTS else _Lines().feed
-        self._extract = extract
+        self._reads_json = extract is None or extract.looks_into_json
         self._max_bytes = max_bytes
         self._count = 0
+        codec = codec_of(content_type)
+        if codec is None:
+            message = f"the answer has a character set that is not supported ({content_type[:80]})"
+            raise ToolError(Kind.OUTPUT_INVALID, message, partial_side_effects=True)
+        self._decoder = None if codec == UTF_8 else codecs.getincrementaldecoder(codec)("replace")
 
     def feed(self, data: bytes) -> list[object]:
         """The items that are complete with these bytes; raises ToolError where there are too many."""
         try:
-            texts = self._cut(data)
+            texts = self._cut(data if self._decoder is None else self._decoder.decode(data).encode())
         except ValueError as problem:
             raise ToolError(Kind.LIMIT_EXCEEDED, f"the answer holds {problem}", partial_side_effects=True) from None
-        return [item for text in texts if text and text != DONE for item in self._item(text)]
+        return [self._item(text) for text in texts if text and text != DONE]
 
     def finish(self) -> list[object]:
         """The last line, which need not have an end; an event that is cut off is none."""
+        self._decoder = None
         return self.feed(b"\n")
 
-    def _item(self, text: str) -> list[object]:
+    def _item(self, text: str) -> object:
         self._count += 1
         if self._count > MAX_ITEMS:
             raise ToolError(Kind.LIMIT_EXCEEDED, f"the answer has more than {MAX_ITEMS:,} items; ask for fewer")
-        item: object = text
-        if self._extract is None or self._extract.looks_into_json:
-            item = _as_json(text, self._max_bytes)
-        if self._extract is None:
-            return [item]
+        return _as_json(text, self._max_bytes) if self._reads_json else text
+
+
+def take_out(items: Iterable[object], extract: Extract | None) -> list[object]:
+    """What an expression finds in each item; an item without it is passed over."""
+    found: list[object] = []
+    for item in items:
         try:
-            return [self._extract(item)]
+            found.append(item if extract is None else extract(item))
         except ToolError:
-            return []
+            continue
+    return found
 
 
 class ItemSender:
-    """Hands the items of a response to the client of a call, masked across their borders."""
+    """Hands the items of a response to the client of a call.
+
+    They are masked across their borders before the expression takes something out: it could cut a secret into pieces.
+    """
 
     def __init__(
         self,
         send: Callable[[object], Awaitable[None]],
-        reader: ItemReader,
+        extract: Extract | None,
         masks: Iterable[Masking | Credentials],
         *,
         is_one_text: bool,
     ) -> None:
-        self._is_one_text = is_one_text
+        self._is_one_text = is_one_text and extract is None
+        self._extract = extract
         self._send = send
-        self._reader = reader
         self._made = masks
         self._masks: list[ChunkMask] | None = None
 
-    async def feed(self, data: bytes) -> bool:
-        """Send what is complete with these bytes; whether there was anything."""
-        items = self._reader.feed(data)
+    async def send(self, items: list[object]) -> bool:
+        """Send these items; whether there are any."""
         for item in items:
             await self._pass(item, 0)
         return bool(items)
 
     async def finish(self) -> None:
-        """Send the rest."""
-        for item in self._reader.finish():
-            await self._pass(item, 0)
+        """Send what was held back."""
         for number, mask in enumerate(self._opened()):
             for item in mask.flush():
                 await self._pass(item, number + 1)
@@ -99,7 +110,8 @@ class ItemSender:
         """Send an item through the masks from this one on."""
         masks = self._opened()
         if number == len(masks):
-            await self._send(item)
+            for found in take_out([item], self._extract):
+                await self._send(found)
             return
         for shown in masks[number].feed(item):
             await self._pass(shown, number + 1)
@@ -119,10 +131,10 @@ def _masking_of(source: Masking | Credentials) -> Masking:
     return masking
 
 
-def read_items(body: bytes, encoding: Encoding, extract: Extract | None, max_bytes: int) -> list[object]:
-    """Every item of a body that is complete."""
-    reader = ItemReader(encoding, extract, max_bytes)
-    return [*reader.feed(body), *reader.finish()]
+def read_items(response: Response, encoding: Encoding, extract: Extract | None, max_bytes: int) -> list[object]:
+    """Every item of a response that is complete."""
+    reader = ItemReader(encoding, extract, max_bytes, response.headers.get("content-type", ""))
+    return [*reader.feed(response.body), *reader.finish()]
 
 
 def _events(max_bytes: int) -> Callable[[bytes], list[str]]:
