@@ -1,4 +1,4 @@
-"""Secrets go into requests and come out nowhere: not in values, errors, meta or logs, whoever repeats them how."""
+"""Secrets go into requests and come out nowhere: not in values, errors, meta or logs, even if a server repeats them."""
 
 import base64
 import html
@@ -113,7 +113,7 @@ async def test_escaped_letters_are_not_taken_apart_either(bench, serve, answer, 
     assert shown == {r"u(\w{4})": "***", "$.a": "***", "$.b[0]": "x"}
 
 
-async def test_a_later_request_gets_the_piece_that_nobody_else_sees(bench, serve, answer, secrets_of):
+async def test_a_later_request_gets_the_piece_that_callers_do_not_see(bench, serve, answer, secrets_of):
     site = await serve([answer({"text": "key=abcd-efgh;"}), answer({"ok": True})])
     bench.secrets = secrets_of(KEY="abcd-efgh")
     first = HttpCall(name="first", url=site.url("/?key=${KEY}"), extract="key=(....)")

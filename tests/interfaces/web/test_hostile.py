@@ -51,7 +51,7 @@ def result_of(page: Page):
 
 
 def describe(page: Page, **changed: object) -> None:
-    """Have the server describe any tool so, whatever it is."""
+    """Have the server describe every tool so."""
 
     def answer(route: Route) -> None:
         route.fulfill(json={"tools": [{**FACTS, "name": "tool", "enabled": True, **changed}], "nextPageToken": None})
@@ -176,7 +176,7 @@ def test_a_call_that_hangs_can_be_stopped(page, watch):
 
 def test_a_token_revoked_while_the_page_is_open_loses_nothing_that_was_typed(page, server, watch):
     watch.expect("401")
-    # As behind a proxy, where nobody is let in without a token.
+    # As behind a proxy, where every client needs a token.
     page.set_extra_http_headers({"X-Forwarded-For": "192.0.2.7"})
     page.goto(server.link())
     page.get_by_role("button", name="Sign out").wait_for()
