@@ -507,6 +507,16 @@ async def test_only_what_may_be_repeated_is_repeated(crib_of, options, problem, 
     assert len(attempts) == expected
 
 
+@pytest.mark.parametrize(("asked", "waits"), [(2.5, [2.5]), (0.1, [1]), (61, []), ("soon", [1])])
+async def test_the_wait_that_a_server_asks_for_is_kept_up_to_a_minute(crib_of, asked, waits):
+    busy = ToolError(Kind.RATE_LIMIT, "slow down", retryable=True, details={"retryAfter": asked})
+    flaky, attempts = failing(1, busy, retry=RetryPolicy(max_attempts=2, initial_delay=1))
+    crib = crib_of(flaky)
+    waited = without_waiting(crib)
+    result = await crib.call("flaky")
+    assert (waited, result.ok, len(attempts)) == (waits, bool(waits), 1 + len(waits))
+
+
 @pytest.mark.parametrize("options", [{"idempotent": True}, {"retry": RetryPolicy(max_attempts=3)}])
 async def test_nothing_is_repeated_in_voice_mode(crib_of, options):
     flaky, attempts = failing(9, TRANSIENT, **options)
