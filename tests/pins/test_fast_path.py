@@ -92,6 +92,11 @@ ANSWERS: Mapping[str, Callable[[dict[str, object]], object]] = {
     "coroutine": lambda given: asyncio.sleep(0, 7),
     "coroutine that never waits": lambda given: _at_once(7),
     "awaitable": lambda given: Waits(7),
+    "generator": lambda given: (number for number in (1, 2)),
+    "generator that fails": lambda given: (
+        _raise(ToolError(Kind.NOT_FOUND, "gone")) if number else 1 for number in (0, 1)
+    ),
+    "generator of what is no JSON": lambda given: (object for _ in (1,)),
     "tool error": lambda given: _raise(ToolError(Kind.NOT_FOUND, "no such row", value={"rows": 0})),
     "error like a gate's": lambda given: _raise(ToolError(Kind.BLOCKED, "no", details={"gate": "rules", "more": 1})),
     "retryable error": lambda given: _raise(ToolError(Kind.TRANSIENT, "busy", retryable=True)),

@@ -38,11 +38,19 @@ export async function streamCall(body: object, signal: AbortSignal, hear: (told:
     if (!result) throw refusalOf(document, answer);
     return result;
   }
+  try {
+    return await listen(answer, hear);
+  } catch (problem) {
+    throw signal.aborted ? problem : new Refusal({ detail: t("tool.brokeOff") });
+  }
+}
+
+async function listen(answer: Response, hear: (told: Told) => void): Promise<CallResult> {
   const reader = answer.body?.pipeThrough(new TextDecoderStream()).getReader();
   const cutter = new EventCutter();
   for (;;) {
     const { done, value } = (await reader?.read()) ?? { done: true, value: undefined };
-    if (done) throw new Refusal({ detail: t("tool.brokeOff") });
+    if (done) throw new Error("the stream ended without a result");
     for (const { name, data } of cutter.feed(value)) {
       if (name === "result") return JSON.parse(data) as CallResult;
       if (name === "progress" || name === "chunk") hear({ name, data: JSON.parse(data) } as Told);
