@@ -578,7 +578,7 @@ async def test_what_a_tool_returns_is_what_it_promises(crib_of, hint, value, fit
 
 @pytest.mark.parametrize(
     "value",
-    [object(), {"x": lambda: 1}, [float("inf")], {"a": [float("nan")]}, 2**70, [2**70], "\ud800", {1, object()}],
+    [object(), {"x": lambda: 1}, [float("inf")], {"a": [float("nan")]}, "\ud800", {1, object()}],
 )
 async def test_an_answer_that_is_not_json_is_refused_even_without_a_promise(crib_of, value):
     def gives():
