@@ -19,6 +19,7 @@ PLACE = ROOT / ".judges" / "mutants"
 TREE, ENVIRONMENT = PLACE / "tree", PLACE / "env"
 PACKAGES = ("mutmut>=3.8,<3.9", "-r", str(ROOT / "requirements-dev.txt"))
 SOURCE = "src/toolcrib"
+SHOWN_LETTERS = 4_000
 # What is mutated, and the tests that should notice. The first that fits counts.
 TESTS = {
     "core/catalog": ("tests/core/catalog", "tests/pins/test_names.py"),
@@ -55,12 +56,19 @@ def tests_of(part: str) -> list[str]:
     return [f"tests/{folder}"]
 
 
+def install(*words: str) -> None:
+    """Install packages into the environment, with uv where it can be had and knows them."""
+    python = str(ENVIRONMENT / "bin" / "python")
+    quick = [sys.executable, "-m", "uv", "pip", "install", "-q", "--python", python, *words]
+    if subprocess.run(quick, check=False).returncode:
+        subprocess.run([python, "-m", "pip", "install", "-q", "--disable-pip-version-check", *words], check=True)
+
+
 def prepare() -> None:
     """Make the environment once, and a fresh copy of what is in the repository or could be."""
     if not (ENVIRONMENT / "ready").is_file():
         subprocess.run([sys.executable, "-m", "venv", "--clear", ENVIRONMENT], check=True)
-        install = [str(ENVIRONMENT / "bin/python"), "-m", "pip", "install", "-q", "--disable-pip-version-check"]
-        subprocess.run([*install, *PACKAGES], check=True)
+        install(*PACKAGES)
         (ENVIRONMENT / "ready").touch()
     shutil.rmtree(TREE, ignore_errors=True)
     words = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
@@ -71,17 +79,7 @@ def prepare() -> None:
             shutil.copy2(ROOT / name, TREE / name)
     (TREE / "mutmut_shim.py").write_text(SHIM, encoding="utf-8")
     # The names of the package and of its entry points; the code is the one of the copy.
-    install = [
-        str(ENVIRONMENT / "bin/python"),
-        "-m",
-        "pip",
-        "install",
-        "-q",
-        "--disable-pip-version-check",
-        "--no-deps",
-        "-e",
-    ]
-    subprocess.run([*install, TREE], check=True)
+    install("--no-deps", "-e", str(TREE))
 
 
 def configure(parts: list[str]) -> None:
@@ -110,8 +108,8 @@ def mutmut(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=TREE, env=variables, text=True, check=False, stdout=subprocess.PIPE)
 
 
-def report() -> None:
-    """Tell the rate, and each mutant that was not noticed."""
+def report() -> bool:
+    """Tell the rate, and each mutant that was not noticed; False if none was judged."""
     states: dict[str, list[str]] = {}
     for line in mutmut("results", "--all", "true").stdout.splitlines():
         name, _, state = line.strip().rpartition(": ")
@@ -123,6 +121,7 @@ def report() -> None:
     judged = noticed + len(states.get("survived", [])) + len(states.get("no tests", []))
     print(f"{noticed} of {judged} mutants were noticed; {sum(map(len, states.values())) - judged} were not judged")
     print("look at one: make mutants ARGS='--show NAME'")
+    return judged > 0
 
 
 def main() -> int:
@@ -143,11 +142,10 @@ def main() -> int:
     prepare()
     configure(parts)
     done = mutmut("run")
-    if "/" not in done.stdout:
-        print(done.stdout)
-        return 1
-    report()
-    return 0
+    if report():
+        return 0
+    print(done.stdout[-SHOWN_LETTERS:])
+    return 1
 
 
 if __name__ == "__main__":

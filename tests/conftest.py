@@ -44,6 +44,7 @@ def pytest_configure() -> None:
     gc.disable()
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
     """One more than there are cores: a fifth of the time a test waits, for the disk or for a process to end."""
     return len(os.sched_getaffinity(0)) + 1

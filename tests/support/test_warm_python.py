@@ -77,3 +77,23 @@ def test_the_process_that_forks_outlives_a_failed_test_that_started_it():
         new = {process.pid, warm_python.start().pid}
         assert CHILDREN.of_the_test_alone(new) == {process.pid}
         process.kill()
+
+
+def test_a_start_that_was_interrupted_leaves_no_answer_to_the_next(monkeypatch):
+    first = warm_python.start()
+    receive = first._socket.recv
+
+    class Interrupted:
+        def __getattr__(self, name):
+            return getattr(first_socket, name)
+
+        def recv(self, size):
+            receive(size)  # the process was started
+            raise KeyboardInterrupt
+
+    first_socket = first._socket
+    monkeypatch.setattr(first, "_socket", Interrupted())
+    with pytest.raises(KeyboardInterrupt):
+        WarmPython(["-c", "pass"])
+    assert run_python(["-c", "print(1)"], capture_output=True, text=True).stdout == "1\n"
+    assert warm_python.start() is not first

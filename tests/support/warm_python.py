@@ -75,7 +75,12 @@ class WarmPython(subprocess.Popen):
             "session": bool(pipes[11]),
         }
         given = [own if theirs == -1 else theirs for own, theirs in enumerate((stdin, stdout, stderr))]
-        self.pid = start().fork(told, given)
+        try:
+            self.pid = start().fork(told, given)
+        except BaseException:
+            # A test that ran out of time leaves its answer unread, which the next one would take for its own.
+            stop()
+            raise
         self._child_created = True
         self._close_pipe_fds(*pipes[:6])  # type: ignore[attr-defined]
 

@@ -328,13 +328,11 @@ class Registered:
 
 
 class Encoding(StrEnum):
-    """How the body of an answer is read; `declared` as its Content-Type says, `events` and `lines` item by item."""
+    """How the body of an answer is read; `declared` as its Content-Type says."""
 
     JSON = "json"
     TEXT = "text"
     DECLARED = "declared"
-    EVENTS = "events"
-    LINES = "lines"
 
 
 class ErrorMode(StrEnum):

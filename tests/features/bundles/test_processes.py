@@ -4,6 +4,7 @@ import json
 import random
 import subprocess
 import sys
+from collections import defaultdict
 
 import pytest
 
@@ -80,6 +81,9 @@ for turn in range(number):
     ended = time.monotonic_ns()
     say(slug, what, enabled, began, ended, kind, None if kept is None else [kept.id, kept.enabled])
 """
+
+# The same on many pairs, a few operations each: all processes come to a pair at about the same time.
+SHORT_HISTORIES = HISTORY.replace("chance.randrange(4)", "turn // 3 + chance.randrange(2)")
 
 # Writes on and on until it is killed.
 WRITER = """
@@ -166,12 +170,15 @@ def test_of_sixty_four_writers_one_wins_every_time(start, bundle_id, tmp_path):
     race(start, bundle_id, tmp_path / "store", processes=4, threads=16, rounds=size(200))
 
 
-def check_histories(start, *, processes, operations, seed):
+def check_histories(start, *, processes, operations, seed, script=HISTORY):
     # Pairs of its own: the checker takes it that a history begins with nothing stored.
-    said = run_together([start(HISTORY, f"turn-{seed}", operations, seed + n) for n in range(processes)])
-    for slug in {line[0] for line in said}:
-        history = sorted((line[1:] for line in said if line[0] == slug), key=lambda line: line[2])
-        assert is_linearizable(history), "\n".join(map(str, history))
+    said = run_together([start(script, f"turn-{seed}", operations, seed + n) for n in range(processes)])
+    histories = defaultdict(list)
+    for slug, *line in said:
+        histories[slug].append(line)
+    for history in histories.values():
+        assert is_linearizable(sorted(history, key=lambda line: line[2])), "\n".join(map(str, history))
+    return len(histories)
 
 
 def is_linearizable(history):
@@ -232,6 +239,16 @@ def test_every_history_could_have_happened_one_by_one(start):
 def test_many_histories_could_have_happened_one_by_one(start):
     for turn in range(size(20)):
         check_histories(start, processes=8, operations=250, seed=1_000 * turn)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3_600)
+def test_five_thousand_short_histories_could_have_happened_one_by_one(start):
+    checked = sum(
+        check_histories(start, processes=8, operations=600, seed=10**6 + 1_000 * turn, script=SHORT_HISTORIES)
+        for turn in range(size(25))
+    )
+    assert checked >= 200 * size(25)
 
 
 def kill_writers(start, bundle_id, root, *, rounds):

@@ -13,6 +13,7 @@ import pytest
 
 from toolcrib.infra.sandbox.child import notifications
 from toolcrib.infra.sandbox.child.observer import MORE, Observer, observed_calls
+from warm_python import WarmPython
 
 if not notifications.is_available():
     pytest.skip("the kernel does not let a supervisor answer system calls", allow_module_level=True)
@@ -47,10 +48,10 @@ def serve(listener, process):
 def run(listener, calls, code, *, words="hello", cwd=None):
     """Run code in a Python whose calls wait for an answer; what it printed."""
     listener.connect()
-    notify_socket = listener.theirs.fileno()
-    command = [sys.executable, "-P", "-c", INSTALL + code, repr(set(calls)), str(notify_socket), words]
-    process = subprocess.Popen(
-        command, pass_fds=[notify_socket], cwd=cwd, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    # The descriptor that a warm Python gets beside its output is its input.
+    command = ["-c", INSTALL + code, repr(set(calls)), "0", words]
+    process = WarmPython(
+        command, stdin=listener.theirs, cwd=cwd, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
     listener.begin()
     try:

@@ -410,11 +410,12 @@ def test_source_and_export_judge_alike_or_a_loss_names_the_difference(provider, 
     judge_alike(source, seed, export_tool(make_tool(source), provider, strict=strict), 12)
 
 
+@pytest.mark.rounds
 @rewriting
 def test_every_keyword_is_taken_or_named_by_a_loss(provider, strict, schema, make_tool):
     export = export_tool(make_tool(schema), provider, strict=strict)
     if not export.renamed and "#it" not in str(schema):
-        judge_alike(schema, 7, export, 400)
+        judge_alike(schema, 7, export, examples(400))
 
 
 @SETTINGS

@@ -1,4 +1,4 @@
-"""Tools as clients read them, of every source."""
+"""Tools as clients read them, whoever keeps them."""
 
 from pathlib import Path
 
