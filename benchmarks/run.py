@@ -1,4 +1,4 @@
-"""Measures what Toolcrib promises about speed: `make bench [ARGS="call cold peers load scripts folders store archive limits search http_tool http mcp requests"]`.
+"""Measures what Toolcrib promises about speed: `make bench [ARGS="call cold peers load scripts folders store archive limits search http_tool http stream mcp requests"]`.
 
 Every figure is a ratio against a reference measured in the same run: rounds of both are interleaved, each round takes the
 best of its kind away from noise by its length, and the median over rounds counts.
@@ -70,6 +70,7 @@ def main(wanted: list[str]) -> int:
     import bench_scripts
     import bench_search
     import bench_store
+    import bench_stream
 
     known = {
         "call": bench_call,
@@ -83,6 +84,7 @@ def main(wanted: list[str]) -> int:
         "search": bench_search,
         "http_tool": bench_http_tool,
         "http": bench_http,
+        "stream": bench_stream,
         "mcp": bench_mcp,
         "requests": bench_requests,
         "peers": bench_peers,

@@ -315,7 +315,7 @@ def _gates() -> list[tuple[str, str]]:
     }
     with Crib(builtins={"enabled": False}, environment={}) as crib:
         names = [finding.gate for finding in crib.explain("nothing").findings]
-    return [(f"`{name}`", texts.get(name, "Refuses a name that nobody knows.")) for name in names]
+    return [(f"`{name}`", texts.get(name, "Refuses an unknown name.")) for name in names]
 
 
 def _commands() -> Iterator[click.Command]:

@@ -1,4 +1,4 @@
-"""The ledger of limits: exact for all processes, whatever the clock, the disk or the other process does."""
+"""The ledger of limits: exact for all processes, under changes of the clock, a failing disk and killed processes."""
 
 import os
 import sqlite3
@@ -254,7 +254,7 @@ for _ in range(3):
 """
 
 
-def test_a_process_that_is_killed_in_the_middle_has_counted_what_it_was_told_and_locks_nobody_out(tmp_path, clock):
+def test_a_process_that_is_killed_in_the_middle_has_counted_what_it_was_told_and_holds_no_lock(tmp_path, clock):
     for point in (1, 2, 3, 4):
         path = tmp_path / f"{point}.sqlite3"
         run = WarmPython([sys.executable, "-c", KILLED, str(path), str(point)], stdout=subprocess.PIPE, text=True)

@@ -63,6 +63,8 @@ const english = {
   "tool.save.name": "What does it show?",
   "tool.save.saved": "Recorded in {file}; crib test tries it.",
   "tool.elapsed": "Running for {seconds} s",
+  "tool.progress": "Progress",
+  "tool.chunks": "Received so far, not checked yet: {count}",
   "tool.form.tooLarge": "This schema is too large for a form. Write the arguments as JSON.",
   "diff.same": "The same in both",
   "diff.removed": "Only in {name}",

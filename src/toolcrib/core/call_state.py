@@ -15,6 +15,7 @@ import orjson
 
 from toolcrib.core.sources import current_view, seen_through
 from toolcrib.infra.settings import Table, read_positive, read_word_set, setting
+from toolcrib.lib.json_values import joins_text
 from toolcrib.lib.schema import check_schema, compile_schema, fill_defaults
 from toolcrib.lib.schema_structure import bound_integers, holds_text
 from toolcrib.model.call import CALL, Call, Context
@@ -145,7 +146,7 @@ def make_context(
 ) -> Context:
     """The Context of a call; `perform` makes the calls of the tool, `record` keeps its lines."""
     call = case.call
-    link = None if call.client is None else PatientLink(call.client, case, deadlines, mask)
+    link = None if call.client is None else PatientLink(call.client, case, plan, deadlines, mask)
     return Context(
         tool=plan.tool,
         call_id=case.id,
@@ -179,7 +180,8 @@ class PatientLink:
     called are not the client's: the caller gets their value.
     """
 
-    def __init__(self, client: ClientLink, case: Case, deadlines: Deadlines, mask: SecretsMask) -> None:
+    def __init__(self, client: ClientLink, case: Case, plan: Plan, deadlines: Deadlines, mask: SecretsMask) -> None:
+        self._is_one_text = joins_text(plan.tool.output_schema)
         self.can_ask = client.can_ask
         self.takes_chunks = client.takes_chunks and case.call.parent is None
         self._mask = mask
@@ -214,7 +216,7 @@ class PatientLink:
             message = f"{name} yielded more than {MAX_CHUNKS} chunks or {MAX_CHUNK_BYTES} bytes; yield less"
             raise ToolError(Kind.LIMIT_EXCEEDED, message, partial_side_effects=True)
         # A secret may become known while the tool runs, when it is first used.
-        self._chunk_mask = self._chunk_mask or self._mask.chunks()
+        self._chunk_mask = self._chunk_mask or self._mask.chunks(is_one_text=self._is_one_text)
         for shown in (value,) if self._chunk_mask is None else self._chunk_mask.feed(value):
             await self._client.chunk(shown)
 

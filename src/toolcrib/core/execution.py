@@ -122,9 +122,9 @@ class SecretsMask:
         masking = self._open()
         return type(value)(masking.hide(value)) if isinstance(value, str) else masking.hide_in(value)
 
-    def chunks(self) -> ChunkMask | None:
+    def chunks(self, *, is_one_text: bool) -> ChunkMask | None:
         """Masks the chunks of one call, also across their borders; None while there is nothing to mask."""
-        return self._open().chunks() if self.active and self._open is not None else None
+        return self._open().chunks(is_one_text=is_one_text) if self.active and self._open is not None else None
 
     def error(self, error: ToolError) -> ToolError:
         """The error of a result, masked."""

@@ -9,7 +9,6 @@ import random
 from collections.abc import Awaitable
 from copy import copy, deepcopy
 from dataclasses import replace
-from functools import partial
 from time import monotonic
 from types import CoroutineType
 from typing import TYPE_CHECKING, Protocol
@@ -143,16 +142,15 @@ class Pipeline:
             logger.info("call %s: %s starts for %s", case.id, plan.tool.name, call.caller)
             answer = await self._run(case, plan)
         except BaseException as problem:  # noqa: BLE001 - the border to foreign code; Answers.fail re-raises what is meant for the host program
-            return self._end(case, partial(self._answers.fail, problem, case))
-        return self._end(case, partial(self._answers.finish, case, plan, answer))
-
-    def _end(self, case: Case, make: Callable[[], Result]) -> Result:
-        """Make the result of a call, and count what it took, also of one that is cancelled."""
-        result = None
-        try:
-            result = make()
-        finally:
-            self._rate.charge(case, result)
+            result = None
+            try:
+                result = self._answers.fail(problem, case)
+            finally:
+                # What it took is counted, also of a call that is cancelled.
+                self._rate.charge(case, result)
+            return result
+        result = self._answers.finish(case, plan, answer)
+        self._rate.charge(case, result)
         return result
 
     async def call_simply(  # noqa: C901 - one fast path, told flat, because every step costs each call

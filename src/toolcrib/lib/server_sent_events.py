@@ -15,7 +15,7 @@ class ServerEvent(NamedTuple):
 
 
 class EventReader:
-    """Cuts a stream into events: `feed` it with bytes, in whatever pieces they come.
+    """Cuts a stream into events: `feed` it with bytes in pieces of any size.
 
     Raises ValueError for an event that is longer than `max_bytes`. What is cut off at the end of the stream is no event.
     """

@@ -328,11 +328,13 @@ class Registered:
 
 
 class Encoding(StrEnum):
-    """How the body of an answer is read; `declared` as its Content-Type says."""
+    """How the body of an answer is read; `declared` as its Content-Type says, `events` and `lines` item by item."""
 
     JSON = "json"
     TEXT = "text"
     DECLARED = "declared"
+    EVENTS = "events"
+    LINES = "lines"
 
 
 class ErrorMode(StrEnum):

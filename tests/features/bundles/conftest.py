@@ -20,7 +20,7 @@ KEY = b"k" * 32
 
 
 class Clock:
-    """A clock on the wall and one that nobody can move; both stand still until they are moved."""
+    """A wall clock and a monotonic one; both stand still until they are moved."""
 
     def __init__(self) -> None:
         self.now = 1_800_000_000.0

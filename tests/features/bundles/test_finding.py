@@ -10,7 +10,7 @@ KEY = "github.com/acme/agent/tools.Weather"
 
 
 @pytest.mark.spec("S1-47")
-def test_of_several_versions_the_newest_made_is_meant_whatever_it_is_called(bundles, put_bundle, tool_document, shop):
+def test_of_several_versions_the_newest_made_is_meant_under_any_name(bundles, put_bundle, tool_document, shop):
     id_ = put_bundle(bundles)
     for version in ("v2", "v10", "v1"):
         bundles.put_tool(id_, "weather", version, tool_document())

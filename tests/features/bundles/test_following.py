@@ -1,4 +1,4 @@
-"""The index follows the documents, whoever changes them: other processes, people with editors, and processes that were killed."""
+"""The index follows the documents, changed by other processes, people with editors, and processes that were killed."""
 
 import json
 import math
@@ -335,7 +335,7 @@ def test_a_write_is_known_without_looking_at_the_whole_bundle(tmp_path, put_bund
     bundles.switch_tool(id_, "a", "v1", False)
     assert listed(bundles) == ["b"]
     assert f"bundles/{id_}/" not in store.listed
-    # Somebody else's write is looked at.
+    # A write of another process is looked at.
     other = Bundles(FileStore(tmp_path / "store"), Index(None), entries=list, functions={}, key=lambda: b"k" * 32)
     other.put_tool(id_, "c", "v1", tool_document())
     assert listed(bundles) == ["b", "c"]

@@ -1,4 +1,4 @@
-"""Somebody else does something at the worst moment."""
+"""Another process interferes at the worst moment."""
 
 import json
 import math
@@ -94,7 +94,7 @@ def test_what_happens_to_a_bundle_before_its_lock_is_taken_counts(bundles, rival
 
 
 @pytest.mark.spec("S1-84")
-def test_even_without_locks_nobody_writes_over_a_tool(bundles, rival, store, put_bundle, tool_document):
+def test_even_without_locks_no_writer_overwrites_a_tool(bundles, rival, store, put_bundle, tool_document):
     id_ = put_bundle(bundles)
     store.is_locking = False
     store.before_create = lambda: rival.put_tool(id_, "weather", "v1", tool_document(displayName="Rival"))
@@ -153,8 +153,8 @@ class Late(Index):
         super().remove(ids)
 
 
-def test_the_newer_row_is_the_last_whoever_is_late(open_bundles, store, put_bundle, tool_document):
-    """What was read before somebody's write is not what stands in the index after it."""
+def test_the_newer_row_is_the_last_in_any_order_of_writers(open_bundles, store, put_bundle, tool_document):
+    """What was read before another write is not what stands in the index after it."""
     index = Late()
     writer = open_bundles(index)
     id_ = put_bundle(writer)

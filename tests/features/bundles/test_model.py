@@ -1,4 +1,4 @@
-"""Whatever is done to a catalogue of bundles, in whichever order: it says what a few dictionaries say."""
+"""A catalogue of bundles agrees with a model of a few dictionaries, after any operations in any order."""
 
 import tempfile
 from dataclasses import dataclass, field

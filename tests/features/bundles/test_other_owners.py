@@ -163,7 +163,7 @@ def test_a_bundle_of_the_store_is_not_called_by_a_name_that_others_have(shop, ma
     before = shop.open()
     id_ = put_bundle(before, "tools")
     before.put_tool(id_, "weather", "v1", tool_document())
-    # Only now somebody makes a folder of that name.
+    # Only now a folder of that name is made.
     bundles = shop.open(entries=lambda: [Entry(tool=make_tool("weather", "tools", "v1"))])
     assert bundles.find("weather", None, None).tool.address == f"{id_}/weather@v1"
     assert len({kept.tool.address for kept in bundles.list_tools().items}) == 2

@@ -1,4 +1,4 @@
-"""Removing deleted bundles for good: after two days, never earlier, whatever the clock does."""
+"""Removing deleted bundles for good: after two days, never earlier, even if the clock jumps."""
 
 import pytest
 

@@ -153,7 +153,7 @@ async def test_what_the_server_says_of_an_error_is_in_its_message(
         (Encoding.TEXT, "a(b)", ""),
     ],
 )
-async def test_no_content_is_no_output_whatever_is_to_be_taken_out_of_it(bench, serve, encoding, extract, expected):
+async def test_no_content_is_no_output_for_every_extraction(bench, serve, encoding, extract, expected):
     await serve(b"HTTP/1.1 204 No Content\r\n\r\n")
     outcome = await bench.run(bench.tool(HttpCall(url=bench.sites[0].url(), encoding=encoding, extract=extract)))
     assert (outcome.value, outcome.error, outcome.stands_in) == (expected, None, False)

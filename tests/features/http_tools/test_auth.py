@@ -1,4 +1,4 @@
-"""Requests with credentials: each server that reads them agrees, and nobody else sees them."""
+"""Requests with credentials: each server that reads them agrees, and no caller sees them."""
 
 import asyncio
 import base64
@@ -303,7 +303,7 @@ async def test_the_time_of_the_tool_holds_for_its_token_too(allowed, site):
     site.go_on.set()
 
 
-async def test_a_login_that_nobody_made_is_said_with_the_command_that_makes_it(allowed, site):
+async def test_a_missing_login_is_said_with_the_command_that_makes_it(allowed, site):
     auth = oauth(site, "authorization_code", login="CRM", authorization_url=site.url("/authorize"))
     tool = allowed.tool(HttpCall(url=site.url("/api"), auth=auth))
     with pytest.raises(ToolError, match="there is no login CRM yet; log in with: crib secret login CRM") as refusal:
@@ -421,7 +421,7 @@ def echo(answer):
     ids=lambda auth: auth["type"] if isinstance(auth, dict) else None,
 )
 @pytest.mark.spec("S1-86")
-async def test_a_server_that_repeats_credentials_tells_nobody(bench, serve, answer, auth, status, caplog):
+async def test_credentials_that_a_server_repeats_are_masked(bench, serve, answer, auth, status, caplog):
     def reply(request):
         return echo(lambda *facts, **more: answer(*facts, status=status, **more))(request)
 

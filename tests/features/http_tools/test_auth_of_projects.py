@@ -117,7 +117,7 @@ class LoginRun:
             return page.read().decode()
 
     def end_address(self):
-        """The address that a browser on another machine ends at, which nobody answers there."""
+        """The address that a browser on another machine ends at, where no server answers."""
 
         class Stay(urllib.request.HTTPRedirectHandler):
             def redirect_request(self, *_):
@@ -216,7 +216,7 @@ def test_a_script_needs_the_grant_of_its_secret(home, cli, site):
 
 
 @pytest.mark.parametrize("spelling", ["document", "script"])
-def test_both_spellings_send_the_same_credentials_and_tell_nobody(home, site, spelling, cli, caplog):
+def test_both_spellings_send_the_same_credentials_and_mask_them(home, site, spelling, cli, caplog):
     token = site.issue().access_token
     secrets_of(home).set("SHOP_TOKEN", token)
     auth = {"type": "bearer", "token": "${secret:SHOP_TOKEN}"}
@@ -288,7 +288,7 @@ def test_a_browser_on_another_machine_ends_at_an_address_that_is_pasted(home, si
     assert read_tokens(secrets_of(home).get("CRM").reveal()).access_token in site.good
 
 
-def test_a_login_that_nobody_finishes_ends_by_itself_and_stores_nothing(home, log_in):
+def test_an_unfinished_login_ends_by_itself_and_stores_nothing(home, log_in):
     run = log_in("--timeout", "1")
     code, _, err = run.end()
     assert code != 0
@@ -296,7 +296,7 @@ def test_a_login_that_nobody_finishes_ends_by_itself_and_stores_nothing(home, lo
     assert secrets_of(home).get("CRM") is None
 
 
-def test_a_login_at_a_host_that_is_not_allowed_is_refused_before_anybody_logs_in(home, log_in):
+def test_a_login_at_a_host_that_is_not_allowed_is_refused_before_it_starts(home, log_in):
     run = log_in(token_url="https://elsewhere.example/token")
     code, _, err = run.end()
     assert code != 0

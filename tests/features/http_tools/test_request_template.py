@@ -244,7 +244,7 @@ def test_literal_braces_stay_and_an_empty_template_is_no_body():
 
 
 @given(st.fixed_dictionaries({"x": ANY_JSON, "y": ANY_JSON}))
-def test_whatever_the_values_are_a_json_body_is_json_with_the_members_of_its_author(given):
+def test_a_json_body_is_json_with_the_members_of_its_author_for_all_values(given):
     body = '{"a": "${x}", "b": "-${y}-", "c": ${y}, "d": "\\\\${x}", "e": ["\\"", "${x}"]}'
     document = json.loads(body_of(body, **given))
     assert list(document) == ["a", "b", "c", "d", "e"]

@@ -1,4 +1,4 @@
-"""Secrets go into requests and come out nowhere: not in values, errors, meta or logs, whoever repeats them how."""
+"""Secrets go into requests and come out nowhere: not in values, errors, meta or logs, even if a server repeats them."""
 
 import base64
 import html
@@ -47,7 +47,8 @@ async def test_a_server_that_repeats_a_secret_is_not_quoted(
     bench, serve, answer, secrets_of, spelling, status, encoding
 ):
     echo = {"args": {"key": SPELLINGS[spelling]}, SPELLINGS[spelling]: [SPELLINGS[spelling]]}
-    site = await serve(answer(echo, status))
+    body = f"data: {json.dumps(echo)}\n\n".encode() if encoding is Encoding.EVENTS else echo
+    site = await serve(answer(body, status))
     bench.secrets = secrets_of(KEY=KEY)
     outcome = await bench.run(bench.tool(HttpCall(url=site.url("/?key=${KEY}"), encoding=encoding)))
     assert quote(KEY, safe="") in site.targets[0]
@@ -79,17 +80,19 @@ async def test_another_character_set_does_not_smuggle_a_secret_out(bench, serve,
 async def test_only_the_character_set_that_counts_is_asked_for(
     bench, serve, answer, secrets_of, content_type, encoding
 ):
-    site = await serve(answer('"the key is abcd-efgh"'.encode("utf-16"), content_type=content_type))
+    text = 'data: "the key is abcd-efgh"\n\n' if encoding is Encoding.EVENTS else '"the key is abcd-efgh"'
+    site = await serve(answer(text.encode("utf-16"), content_type=content_type))
     bench.secrets = secrets_of(KEY="abcd-efgh")
     value = await bench.value(HttpCall(url=site.url("/?key=${KEY}"), encoding=encoding))
-    assert value.strip('"') == "the key is ***"
+    assert str(value).strip("'\"[]") == "the key is ***"
 
 
 @pytest.mark.spec("S1-39")
 @pytest.mark.parametrize("extract", ["ab?c?d?", "([a-z]{2})", "(?:key is )(....)", "(bcd-efg)", "key is (.+)"])
 @pytest.mark.parametrize("encoding", list(Encoding))
 async def test_an_expression_does_not_cut_a_secret_into_pieces(bench, serve, answer, secrets_of, extract, encoding):
-    site = await serve(answer({"text": "the key is abcd-efgh"}))
+    echo = '{"text": "the key is abcd-efgh"}'
+    site = await serve(answer((f"data: {echo}\n\n" if encoding is Encoding.EVENTS else echo).encode()))
     bench.secrets = secrets_of(KEY="abcd-efgh")
     call = HttpCall(url=site.url("/?key=${KEY}"), encoding=encoding, extract=extract)
     outcome = await bench.run(bench.tool(call))
@@ -110,7 +113,7 @@ async def test_escaped_letters_are_not_taken_apart_either(bench, serve, answer, 
     assert shown == {r"u(\w{4})": "***", "$.a": "***", "$.b[0]": "x"}
 
 
-async def test_a_later_request_gets_the_piece_that_nobody_else_sees(bench, serve, answer, secrets_of):
+async def test_a_later_request_gets_the_piece_that_callers_do_not_see(bench, serve, answer, secrets_of):
     site = await serve([answer({"text": "key=abcd-efgh;"}), answer({"ok": True})])
     bench.secrets = secrets_of(KEY="abcd-efgh")
     first = HttpCall(name="first", url=site.url("/?key=${KEY}"), extract="key=(....)")

@@ -185,6 +185,23 @@ def test_a_script_says_its_rate_under_limits(project, limits, rate):
             assert entry.tool.limits.calls_per_minute == rate
 
 
+@pytest.mark.spec("S1-95")
+def test_a_tool_folder_says_its_rate_under_limits(project, cli, monkeypatch):
+    monkeypatch.chdir(project)
+    assert cli("new", "count-words", "--python").code == 0
+    path = project / "tools" / "count-words" / "schema.json"
+    schema = json.loads(path.read_text())
+    for limits in ({"maxCallsPerMinute": 0}, {"maxCallsPerMinute": "7"}, {"perMinute": 7}, 7):
+        path.write_text(json.dumps({**schema, "limits": limits}))
+        ended = cli("build")
+        assert ended.code != 0
+        assert '"limits": {"maxCallsPerMinute": 60}' in ended.out + ended.err
+    path.write_text(json.dumps({**schema, "limits": {"maxCallsPerMinute": 7}}))
+    assert cli("build").code == 0
+    with Crib(project) as crib:
+        assert crib.find("count_words").tool.limits.calls_per_minute == 7
+
+
 class TestQuotas:
     async def test_calls_are_counted_for_one_caller_and_not_for_another(self, open_crib, clock):
         first, second = open_crib(plain), open_crib(plain)

@@ -39,9 +39,9 @@ def masking_of(*secrets: str) -> Masking:
     return masking
 
 
-def shown(masking: Masking, chunks: list) -> list:
+def shown(masking: Masking, chunks: list, *, is_one_text: bool = True) -> list:
     """What comes out of a stream of these chunks."""
-    mask = masking.chunks()
+    mask = masking.chunks(is_one_text=is_one_text)
     return [*(one for chunk in chunks for one in mask.feed(chunk)), *mask.flush()]
 
 
@@ -80,7 +80,7 @@ def test_at_any_cut_nothing_but_the_secrets_is_missing(parts, places):
 
 
 def test_text_that_cannot_be_a_secret_is_not_held_back():
-    mask = masking_of(SECRET).chunks()
+    mask = masking_of(SECRET).chunks(is_one_text=True)
     assert mask.feed("a word, ") == ["a word, "]
     assert mask.feed("and s") == ["and "]
     assert mask.feed("ome more") == ["some more"]
@@ -131,7 +131,23 @@ def test_a_stream_that_repeats_the_beginning_of_a_secret_for_ever_is_held_back_n
 
 def test_a_secret_that_becomes_known_during_a_stream_is_masked_from_then_on():
     masking = masking_of("unrelated-value")
-    mask = masking.chunks()
+    mask = masking.chunks(is_one_text=True)
     assert mask.feed(SECRET) == [SECRET]
     masking.add(SECRET)
     assert [*mask.feed(SECRET[:6]), *mask.feed(SECRET[6:]), *mask.flush()] == [MASK]
+
+
+def test_texts_that_are_items_of_a_list_keep_their_borders():
+    masking = masking_of(SECRET)
+    assert shown(masking, ["class", "es", "s"], is_one_text=False) == ["class", "es", "s"]
+    assert shown(masking, ["a", SECRET[:4], SECRET[4:], "b"], is_one_text=False) == ["a", MASK, "", "b"]
+
+
+def test_a_secret_split_over_the_items_of_a_result_is_masked_there_too():
+    masking = masking_of(SECRET)
+    assert masking.hide_in(["a", SECRET[:4], SECRET[4:], "b"]) == [f"a{MASK}b", "", "", ""]
+    assert masking.hide_in([{"t": SECRET[:4], "n": 1}, {"t": SECRET[4:], "n": 2}]) == [
+        {"t": MASK, "n": 1},
+        {"t": "", "n": 2},
+    ]
+    assert masking.hide_in(["plain", ["list"], {"of": ["texts"]}]) == ["plain", ["list"], {"of": ["texts"]}]

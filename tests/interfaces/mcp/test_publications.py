@@ -336,7 +336,7 @@ HIDDEN = "see\u200bthis\U000e0041\x08"
 SHOWN = "see\\u200bthis\\U000e0041\\x08"
 
 
-async def test_characters_that_nobody_sees_are_written_out_before_a_model_reads_them(client_of):
+async def test_hidden_characters_are_written_out_before_a_model_reads_them(client_of):
     @tool
     def text() -> str:
         """Give a text."""

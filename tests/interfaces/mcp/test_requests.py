@@ -114,7 +114,7 @@ async def test_the_tools_to_ask_for_others_count_against_the_limit_of_the_list(c
     assert await names_of(client) == listed
 
 
-async def test_without_the_setting_nobody_asks_for_tools(client_of):
+async def test_without_the_setting_tools_cannot_be_requested(client_of):
     client = client_of(present)
     assert await names_of(client) == {"present"}
     assert "not found" in (await client.call("request_tool", {"request": "tool_name: x"})).error["message"]

@@ -133,7 +133,7 @@ async def test_a_caller_has_so_many_streams_that_wait_for_it(client_of):
 
 
 @pytest.mark.parametrize("how", ["altered", "another session", "ended session"])
-async def test_nobody_else_resumes_a_stream(client_of, how):
+async def test_another_caller_cannot_resume_a_stream(client_of, how):
     work = Work()
     client = client_of(work.tool)
     session, other = await client.open(), await client.open()

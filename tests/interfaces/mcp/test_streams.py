@@ -105,7 +105,7 @@ async def test_streams_of_one_session_are_bounded_and_those_of_another_are_not_t
         assert (await other.send(b"", method="HEAD")).status == 200
 
 
-async def test_a_stream_that_nobody_reads_takes_no_place(client_of):
+async def test_an_unread_stream_takes_no_place(client_of):
     client = client_of(first)
     session = await client.open()
     statuses = {(await session.send(b"", method="HEAD")).status for _ in range(17)}

@@ -28,7 +28,7 @@ def make_project(folder: Path) -> Path:
 
 
 # One browser and one server for the tests of a file: while they live, no test of another file runs in this process, so the event
-# loop that drives the browser stands in nobody's way.
+# loop that drives the browser disturbs no test.
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     program = find_browser()
@@ -70,7 +70,7 @@ def context(browser: Browser, server: Server, watch: Watch, request: pytest.Fixt
 
 @pytest.fixture
 def page(context: BrowserContext, watch: Watch) -> Iterator[Page]:
-    """A page that nobody is signed in to; at its end nothing may have gone wrong."""
+    """A page without a signed-in user; at its end nothing may have gone wrong."""
     found = context.new_page()
     yield found
     watch.check(found)

@@ -51,7 +51,7 @@ def result_of(page: Page):
 
 
 def describe(page: Page, **changed: object) -> None:
-    """Have the server describe any tool so, whatever it is."""
+    """Have the server describe every tool so."""
 
     def answer(route: Route) -> None:
         route.fulfill(json={"tools": [{**FACTS, "name": "tool", "enabled": True, **changed}], "nextPageToken": None})
@@ -156,6 +156,21 @@ def test_a_server_that_dies_in_the_middle_of_an_answer_is_named_and_the_argument
     expect(result_of(page)).to_contain_text("DO NOT LOSE ME")
 
 
+@pytest.mark.spec("S1-92")
+def test_a_stream_that_dies_in_the_middle_shows_what_came_as_text_and_says_so(page):
+    told = {"progress": 1, "total": 2, "message": "half"}
+    chunk = {"number": 1, "value": "<b>one</b>\u202e", "checked": False}
+    body = f"event: progress\ndata: {json.dumps(told)}\n\nevent: chunk\ndata: {json.dumps(chunk)}\n\n"
+    page.route("**/crib/call", lambda route: route.fulfill(body=body, content_type="text/event-stream"))
+    page.goto("/ui/#/tools/shout")
+    page.get_by_label("text").fill("hello")
+    run(page)
+    expect(result_of(page)).to_contain_text("The connection broke off")
+    expect(result_of(page)).to_contain_text("<b>one</b>\\u202e")
+    expect(result_of(page)).to_contain_text("not checked yet")
+    expect(result_of(page).get_by_role("progressbar")).to_have_attribute("aria-valuenow", "50")
+
+
 def test_an_answer_that_is_not_json_is_named(page, watch):
     watch.expect("502", "Failed to load")
     page.route("**/ui/tools?**", lambda route: route.fulfill(status=502, body="<html>bad gateway</html>"))
@@ -176,7 +191,7 @@ def test_a_call_that_hangs_can_be_stopped(page, watch):
 
 def test_a_token_revoked_while_the_page_is_open_loses_nothing_that_was_typed(page, server, watch):
     watch.expect("401")
-    # As behind a proxy, where nobody is let in without a token.
+    # As behind a proxy, where every client needs a token.
     page.set_extra_http_headers({"X-Forwarded-For": "192.0.2.7"})
     page.goto(server.link())
     page.get_by_role("button", name="Sign out").wait_for()

@@ -204,7 +204,7 @@ VALUES = st.recursive(
 
 
 @given(st.sampled_from([None, *READERS]), st.dictionaries(st.sampled_from(NAMES), VALUES))
-def test_whatever_is_written_is_a_declaration_or_has_problems(kind, written):
+def test_any_document_is_a_declaration_or_has_problems(kind, written):
     found = problems(written | {"type": kind})
     assert all(problem.startswith("auth") and len(problem) < 2_000 for problem in found)
     if not found:

@@ -115,6 +115,25 @@ export async function send<T>(method: "POST" | "DELETE", path: string, body?: un
   return (await answer.json().catch(() => null)) as T;
 }
 
+// Call a tool, and hear it while it runs where it can be heard; any answer is returned.
+export async function call(body: object, signal: AbortSignal): Promise<Response> {
+  const headers = { accept: "text/event-stream", "content-type": "application/json", ...(csrf && { "x-toolcrib-csrf": csrf }) };
+  let answer: Response;
+  try {
+    answer = await fetch("/crib/call", { method: "POST", headers, body: JSON.stringify(body), credentials: "same-origin", signal });
+  } catch (problem) {
+    throw signal.aborted ? problem : new Refusal({ detail: t("tool.brokeOff") });
+  }
+  notice(answer);
+  return answer;
+}
+
+// The failed result that a refusal of a call is too.
+export function asFailure(error: unknown): CallResult | null {
+  if (typeof error !== "object" || error === null || !("error" in error) || !("intents" in error)) return null;
+  return error as CallResult;
+}
+
 // Send a file as it is.
 export async function sendFile<T>(path: string, file: Blob): Promise<T> {
   return (await answerOf(path, { method: "POST", headers: { "content-type": file.type }, body: file })).json() as Promise<T>;

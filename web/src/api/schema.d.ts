@@ -79,7 +79,7 @@ export interface paths {
         put?: never;
         /**
          * Call a tool by its name.
-         * @description Needs the scope `invoke`.
+         * @description With `Accept: text/event-stream` the answer is a stream of events while the tool runs: `progress` (progress, total, message), `log` (level, data, logger), `chunk` (number, value, checked: what the tool yielded, which no schema has judged yet), and last `result`, whose data is the same object as the answer in JSON. A call that is refused has its status. To close the connection is to cancel the call. Needs the scope `invoke`.
          */
         post: operations["callTool"];
         delete?: never;
@@ -243,7 +243,7 @@ export interface paths {
         put?: never;
         /**
          * Call an HTTP tool that is not stored yet, under all guards of one that is.
-         * @description Needs the scope `invoke` too. Needs the scope `manage`.
+         * @description Needs the scope `invoke` too. With `Accept: text/event-stream` the answer is a stream of events while the tool runs: `progress` (progress, total, message), `log` (level, data, logger), `chunk` (number, value, checked: what the tool yielded, which no schema has judged yet), and last `result`, whose data is the same object as the answer in JSON. A call that is refused has its status. To close the connection is to cancel the call. Needs the scope `manage`.
          */
         post: operations["tryDocument"];
         delete?: never;
@@ -665,7 +665,7 @@ export interface paths {
         put: operations["putTool"];
         /**
          * Call a tool.
-         * @description Arguments are checked against `argSchema` before anything runs, the value against `outputSchema`. No body means no arguments. Needs the scope `invoke`.
+         * @description Arguments are checked against `argSchema` before anything runs, the value against `outputSchema`. No body means no arguments. With `Accept: text/event-stream` the answer is a stream of events while the tool runs: `progress` (progress, total, message), `log` (level, data, logger), `chunk` (number, value, checked: what the tool yielded, which no schema has judged yet), and last `result`, whose data is the same object as the answer in JSON. A call that is refused has its status. To close the connection is to cancel the call. Needs the scope `invoke`.
          */
         post: operations["invokeToolHere"];
         /**
@@ -693,7 +693,7 @@ export interface paths {
         put?: never;
         /**
          * Call a tool.
-         * @description Arguments are checked against `argSchema` before anything runs, the value against `outputSchema`. No body means no arguments. Needs the scope `invoke`.
+         * @description Arguments are checked against `argSchema` before anything runs, the value against `outputSchema`. No body means no arguments. With `Accept: text/event-stream` the answer is a stream of events while the tool runs: `progress` (progress, total, message), `log` (level, data, logger), `chunk` (number, value, checked: what the tool yielded, which no schema has judged yet), and last `result`, whose data is the same object as the answer in JSON. A call that is refused has its status. To close the connection is to cancel the call. Needs the scope `invoke`.
          */
         post: operations["invokeTool"];
         delete?: never;
@@ -863,6 +863,9 @@ export interface components {
             /** @description Asks for the next page; null on the last page. */
             nextPageToken: string | null;
         };
+        Cache: {
+            seconds: number;
+        };
         CallBody: {
             /** @description The arguments, valid for `argSchema` of the tool; absent means none. */
             args?: {
@@ -1029,6 +1032,7 @@ export interface components {
         FunctionImpl: {
             auth?: never;
             bodyTemplate?: never;
+            cache?: never;
             calls?: never;
             errorMode?: never;
             extractExpr?: never;
@@ -1040,6 +1044,7 @@ export interface components {
             method?: never;
             /** @description A model that the tool needs. */
             model?: string;
+            pagination?: never;
             query?: never;
             responseEncoding?: never;
             retry?: never;
@@ -1070,6 +1075,7 @@ export interface components {
                 type: "bearer" | "basic" | "api_key" | "hmac" | "http_signature" | "aws_sigv4" | "oauth2";
             };
             bodyTemplate?: string;
+            cache?: components["schemas"]["Cache"];
             calls?: never;
             /**
              * @default fail
@@ -1088,6 +1094,7 @@ export interface components {
              */
             method: "GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE" | "OPTIONS";
             name: string;
+            pagination?: components["schemas"]["Pagination"];
             query?: {
                 [key: string]: string;
             };
@@ -1095,7 +1102,7 @@ export interface components {
              * @default json
              * @enum {unknown}
              */
-            responseEncoding: "json" | "text";
+            responseEncoding: "json" | "text" | "events" | "lines";
             retry?: components["schemas"]["Retry"];
             /** @description The statuses of success; by default 200 to 299. */
             successCodes?: number[];
@@ -1108,6 +1115,7 @@ export interface components {
         };
         HttpImpl: ({
             goFunc?: never;
+            hosts?: string[];
             /** @description How often the tool may be called within any 60 seconds, by all processes together; here or in `impl`. */
             maxCallsPerMinute?: number;
             model?: string;
@@ -1120,6 +1128,7 @@ export interface components {
                 type: "bearer" | "basic" | "api_key" | "hmac" | "http_signature" | "aws_sigv4" | "oauth2";
             };
             bodyTemplate?: string;
+            cache?: components["schemas"]["Cache"];
             calls?: never;
             /**
              * @default fail
@@ -1136,6 +1145,7 @@ export interface components {
              * @enum {unknown}
              */
             method: "GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE" | "OPTIONS";
+            pagination?: components["schemas"]["Pagination"];
             query?: {
                 [key: string]: string;
             };
@@ -1143,7 +1153,7 @@ export interface components {
              * @default json
              * @enum {unknown}
              */
-            responseEncoding: "json" | "text";
+            responseEncoding: "json" | "text" | "events" | "lines";
             retry?: components["schemas"]["Retry"];
             /** @description The statuses of success; by default 200 to 299. */
             successCodes?: number[];
@@ -1154,11 +1164,13 @@ export interface components {
         } | {
             auth?: never;
             bodyTemplate?: never;
+            cache?: never;
             calls: components["schemas"]["HttpCall"][];
             errorMode?: never;
             extractExpr?: never;
             headers?: never;
             method?: never;
+            pagination?: never;
             query?: never;
             responseEncoding?: never;
             retry?: never;
@@ -1184,6 +1196,27 @@ export interface components {
             session?: string | null;
         };
         Nothing: Record<string, never>;
+        Pagination: {
+            first?: number;
+            /**
+             * @default query
+             * @enum {unknown}
+             */
+            in: "query" | "body";
+            /** @description A JSONPath to the items of a page; by default the page itself. */
+            items?: string;
+            /** @description A JSONPath to the cursor or the URL of the next page. */
+            next?: string;
+            /** @default 10 */
+            pages: number;
+            /** @description What carries cursor, page or offset. */
+            parameter?: string;
+            size?: number;
+            /** @default false */
+            truncate: boolean;
+            /** @enum {unknown} */
+            type: "cursor" | "page" | "offset" | "link" | "url";
+        };
         Piece: {
             /** @description Where the next piece begins; null at the end. */
             next: number | null;
@@ -2102,6 +2135,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["CallResult"];
+                    "text/event-stream": string;
                 };
             };
             400: components["responses"]["Call400"];
@@ -2486,6 +2520,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["CallResult"];
+                    "text/event-stream": string;
                 };
             };
             400: components["responses"]["Call400"];
@@ -3811,6 +3846,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["CallResult"];
+                    "text/event-stream": string;
                 };
             };
             400: components["responses"]["Call400"];
@@ -3987,6 +4023,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["CallResult"];
+                    "text/event-stream": string;
                 };
             };
             400: components["responses"]["Call400"];

@@ -3,12 +3,14 @@ import { Alert, Anchor, Badge, Button, Code, CopyButton, Group, NativeSelect, Se
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { lazy, Suspense, useEffect, useRef, useState } from "react";
 import { Link, useParams } from "wouter";
-import { api, type CallResult, read, Refusal, refusalOf, send, take, type Tool, type ToolRow } from "../api/client";
+import { api, type CallResult, read, Refusal, send, take, type Tool, type ToolRow } from "../api/client";
+import { streamCall } from "../api/stream";
 import { t } from "../messages";
 import { Dialog } from "../parts/dialog";
 import { DiffView } from "../parts/diff-view";
 import { Failure } from "../parts/failure";
 import { ExplainLadder } from "../parts/explain-ladder";
+import { LiveView, useLive } from "../parts/live-view";
 import { ResultView, Value } from "../parts/result-view";
 import { isTooLarge } from "../schema-size";
 import { useWho } from "../sign-in";
@@ -103,6 +105,7 @@ function Tester({ tool, values, setValues, given }: { tool: Tool; values: Argume
   const [mistake, setMistake] = useState("");
   const [question, ask] = useState<{ reason: string; confirmation: string } | null>(null);
   const stop = useRef<AbortController>(null);
+  const { live, hear, clear } = useLive();
   const takesArguments = Object.keys((tool.parameters.properties as object | undefined) ?? {}).length > 0 || tool.parameters.additionalProperties !== false;
 
   // Arguments may come from elsewhere, such as the history.
@@ -121,18 +124,8 @@ function Tester({ tool, values, setValues, given }: { tool: Tool; values: Argume
   const run = useMutation({
     mutationFn: async (confirmation: string | undefined): Promise<CallResult> => {
       stop.current = new AbortController();
-      let answer;
-      try {
-        answer = await api.POST("/crib/call", {
-          body: { name: tool.address, args: values, ...(confirmation && { confirmation }) },
-          signal: stop.current.signal,
-        });
-      } catch (problem) {
-        throw stop.current.signal.aborted ? problem : new Refusal({ detail: t("tool.brokeOff") });
-      }
-      const result = (answer.data as CallResult | undefined) ?? asFailure(answer.error);
-      if (!result) throw refusalOf(answer.error, answer.response);
-      return result;
+      clear();
+      return streamCall({ name: tool.address, args: values, ...(confirmation && { confirmation }) }, stop.current.signal, hear);
     },
     onSuccess: (result) => {
       if (features.has("history")) {
@@ -196,6 +189,7 @@ function Tester({ tool, values, setValues, given }: { tool: Tool; values: Argume
         <Button variant="default" onClick={() => explain.mutate()} disabled={Boolean(mistake)}>{t("tool.explain")}</Button>
       </Group>
       <section aria-live="polite" aria-label={t("tool.result")}>
+        {!run.data && <LiveView live={live} />}
         {run.error && <Failure message={run.error.name === "AbortError" ? t("tool.stopped") : run.error.message} />}
         {run.data && <ResultView result={run.data} />}
         {run.data && features.has("cases") && <SaveExample tool={tool} values={values} result={run.data} />}
@@ -319,11 +313,6 @@ function comparable(tool: Tool): string {
 
 function short(value: unknown): string {
   return ((typeof value === "string" ? value.slice(0, 400) : JSON.stringify(value)) ?? "").slice(0, 300);
-}
-
-function asFailure(error: unknown): CallResult | null {
-  if (typeof error !== "object" || error === null || !("error" in error) || !("intents" in error)) return null;
-  return error as CallResult;
 }
 
 function About({ tool }: { tool: Tool }) {

@@ -118,7 +118,7 @@ async def _first(login: Login, answer: asyncio.Future[str]) -> str:
 
 
 async def _pasted(login: Login) -> str | None:
-    """The code of an address that was pasted; None if there is nobody to paste one."""
+    """The code of an address that was pasted; None without a terminal."""
     lines = None if sys.stdin is None else Lines(sys.stdin)
     for _ in range(MAX_MISTAKES):
         if lines is None or not (line := await lines.next()):

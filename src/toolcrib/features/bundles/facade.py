@@ -139,7 +139,7 @@ class Bundles:
     def import_bundle(self, bundle_id: str, data: bytes, *, slug: str = "", enable: bool = False) -> Bundle:
         """Store the bundle of an archive, with all its tools or not at all; disabled unless `enable`.
 
-        It gets this id, whatever id it had before, and where one is given this slug.
+        It gets this id in place of its own, and where one is given this slug.
         """
         return self._editor.import_bundle(bundle_id, unpack(data), slug=slug, enable=enable)
 

@@ -5,6 +5,7 @@ A person may edit a stored file: it is JSON with comments, and problems name the
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -40,6 +41,8 @@ OPTIONAL = ("description", "bundleID", "isBuiltIn")
 MAX_DESCRIPTION = 10_000
 # The limit of a definition plus times and comments.
 MAX_STORED_BYTES = 1_000_000
+# A line break, two spaces for each of 64 levels, and a character.
+LONGEST_LINE = 130
 TIMES = ("createdAt", "modifiedAt", "toggledAt", "softDeletedAt")
 
 
@@ -138,6 +141,9 @@ def read_stored_tool(data: bytes, *, bundle: Bundle, place: str) -> Reading:
 
 
 def _check_size(document: dict[str, object], place: str) -> None:
+    # Writing it on many lines takes ten times as long as on one, and makes each character at most a line.
+    if len(json.dumps(document)) * LONGEST_LINE <= MAX_DEFINITION_BYTES:
+        return
     size = len(write_tool(document))
     if size > MAX_DEFINITION_BYTES:
         message = (

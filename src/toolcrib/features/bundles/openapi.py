@@ -7,6 +7,7 @@ from toolcrib.features.bundles.fields import ToolType
 from toolcrib.features.bundles.format import MAX_DESCRIPTION
 from toolcrib.features.http_tools.description import (
     CALL_NAME,
+    DOCUMENT_KEYS,
     MAX_CALLS,
     MAX_DELAY_SECONDS,
     MAX_MULTIPLIER,
@@ -74,7 +75,7 @@ REQUEST: dict[str, object] = {
         "description": "The statuses of success; by default 200 to 299.",
     },
     "timeoutMs": {"type": "integer", "minimum": 1, "maximum": MAX_TIMEOUT_MS, "default": TIMEOUT_MS},
-    "responseEncoding": {"enum": [Encoding.JSON, Encoding.TEXT], "default": Encoding.JSON},
+    "responseEncoding": {"enum": [*DOCUMENT_KEYS.encodings], "default": Encoding.JSON},
     "extractExpr": {**TEXT, "description": "A JSONPath or a regular expression; by default the whole body."},
     "errorMode": {"enum": [*ErrorMode], "default": ErrorMode.FAIL},
     "retry": schema("Retry"),

@@ -77,7 +77,7 @@ def pack(tool: Tool, root: Path, tree: str, further: Iterable[str] = ()) -> Pack
 
 
 def _pack_folder(tool: Tool, handler: Handler) -> Package:
-    """Pack a tool folder: the bytes that were built, whatever its files hold by now."""
+    """Pack a tool folder: the bytes that were built, even if its files changed since."""
     folder = handler.folder
     manifest = Manifest(
         name=tool.name,

@@ -100,12 +100,12 @@ DOCUMENT_KEYS = Keys(
         "extract": "extractExpr",
         "error_mode": "errorMode",
     },
-    encodings=(Encoding.JSON, Encoding.TEXT),
+    encodings=(Encoding.JSON, Encoding.TEXT, Encoding.EVENTS, Encoding.LINES),
 )
 SCRIPT_KEYS = Keys(
     spelling=Spelling.BRACES,
     renamed={"success": "success_codes", "encoding": "response_encoding"},
-    encodings=(Encoding.JSON, Encoding.TEXT, Encoding.DECLARED),
+    encodings=(Encoding.JSON, Encoding.TEXT, Encoding.DECLARED, Encoding.EVENTS, Encoding.LINES),
 )
 
 

@@ -79,7 +79,7 @@ def _check_call(call: HttpCall, http: Http, read: Read) -> Iterator[str]:
         yield from _check_auth(call)
     yield from _refusals("pagination", lambda: compile_pagination(call.pagination))
     yield from _refusals("cache", lambda: compile_cache(call.cache, call.method))
-    if call.pagination and call.encoding is Encoding.TEXT:
+    if call.pagination and call.encoding in {Encoding.TEXT, Encoding.EVENTS, Encoding.LINES}:
         yield "pagination: pages are read as JSON, and the answer is read as text; read it as json"
 
 

@@ -19,6 +19,7 @@ from toolcrib.features.http_tools.response_cache import (
     refreshed,
 )
 from toolcrib.features.http_tools.signer import Signer
+from toolcrib.features.http_tools.streamed_response import STREAMED, ItemReader, ItemSender
 from toolcrib.infra.egress import Request, read_media_type
 from toolcrib.lib.http_auth.declaration import read_auth
 from toolcrib.model.errors import Kind, ToolError
@@ -73,6 +74,7 @@ class Report:
         self.pages = 0
         self.kept = ""
         self.response: Response | None = None
+        self.streamed = False
         self.started = time.monotonic()
         self.answer: object = None
         self.value: object = None
@@ -130,6 +132,7 @@ class Step:
         place: str,
     ) -> None:
         self.call = call
+        self.is_last = self.joins_text = False
         self.template = compile_call(call, spelling, place).settle(names.settle)
         self._way = way
         self._hosts = hosts
@@ -205,9 +208,12 @@ class Step:
         raw: list[object] = []
         shown: list[object] = []
         try:
+            send = self._sink(sending) if self._extract is None else None
             async for page in self.pages(pagination, request, sending):
                 raw += page.raw
                 shown += page.shown
+                for item in page.shown if send is not None else ():
+                    await send(item)  # type: ignore[misc]  # there is one
             if self._extract is None:
                 return Value(raw, shown)
             return Value(self._extract(raw), self._masking.hide_in(self._extract(shown)))
@@ -268,7 +274,7 @@ class Step:
             report.response = None
             try:
                 credentials = await self._begin(sending, refused)
-                response = report.response = await self._send(request, credentials, sending.deadline, max_bytes)
+                response = report.response = await self._send(request, credentials, sending, max_bytes)
                 if response.status in self._success or response.status in also:
                     return response
                 if not refused and attempt <= self._way.max_retries and self._may_renew(credentials, response):
@@ -278,7 +284,8 @@ class Step:
             except ToolError as error:
                 left = sending.deadline - time.monotonic()
                 pause = self._repeating.pause_after(attempt, error, mode=sending.context.mode, left=left)
-                if pause is None:
+                # The client has seen a part of the answer: another attempt would begin it again.
+                if pause is None or report.streamed:
                     raise
             await self._way.sleep(pause)
 
@@ -300,11 +307,45 @@ class Step:
         return await self._signer.begin(sending.values, seconds=left, refused=refused)
 
     async def _send(
-        self, request: Request, credentials: Credentials | None, deadline: float, max_bytes: int
+        self, request: Request, credentials: Credentials | None, sending: Sending, max_bytes: int
     ) -> Response:
-        if credentials is None:
-            return await self._fetch(request, deadline, max_bytes)
-        return credentials.hide_in(await self._fetch(replace(request, sign=credentials), deadline, max_bytes))
+        send = self._sink(sending)
+        signed = request if credentials is None else replace(request, sign=credentials)
+        if send is not None and self.call.encoding in STREAMED:
+            masks = (self._masking,) if credentials is None else (self._masking, credentials)
+            items = ItemSender(send, self._extract, masks, is_one_text=self.joins_text)
+            response = await self._follow(signed, sending, max_bytes, items)
+        else:
+            response = await self._fetch(signed, sending.deadline, max_bytes)
+        return response if credentials is None else credentials.hide_in(response)
+
+    def _sink(self, sending: Sending) -> Callable[[object], Awaitable[None]] | None:
+        """What takes the items of the answer as they come: those of the last request are the tool's own."""
+        return sending.context.send_chunk if self.is_last else None
+
+    async def _follow(self, request: Request, sending: Sending, max_bytes: int, items: ItemSender) -> Response:
+        """Send the request and hand on what its answer holds while it comes; returns all of it. Follows no redirect."""
+        import asyncio
+
+        report, body = sending.report, bytearray()
+        stream = self._way.egress().stream(request.signed(), hosts=self._hosts, max_piece=max_bytes)
+        try:
+            async with asyncio.timeout(max(0.0, sending.deadline - time.monotonic())), stream as (head, pieces):
+                is_success, media_type = head.status in self._success, head.headers.get("content-type", "")
+                reader = ItemReader(self.call.encoding, self._extract, max_bytes, media_type if is_success else "")
+                async for piece in pieces:
+                    body += piece
+                    if len(body) > max_bytes:
+                        message = f"{report.origin}: the answer has more than {max_bytes} bytes; ask for less"
+                        raise ToolError(Kind.LIMIT_EXCEEDED, message, partial_side_effects=request.has_effects)
+                    if is_success:
+                        report.streamed = await items.send(reader.feed(piece)) or report.streamed
+                if is_success:
+                    await items.send(reader.finish())
+                    await items.finish()
+        except TimeoutError:
+            raise ToolError(Kind.TIMEOUT, "no complete response", partial_side_effects=request.has_effects) from None
+        return replace(head, body=bytes(body))
 
     def _may_renew(self, credentials: Credentials | None, response: Response) -> bool:
         signer = self._signer

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import orjson
 
+from toolcrib.features.http_tools.streamed_response import STREAMED, read_items, take_out
 from toolcrib.infra.egress import UTF_8, codec_of, decode_text, describe_binary, is_json, read_media_type, text_of
 from toolcrib.infra.secrets.secret import MASK
 from toolcrib.lib.documents import MAX_DEPTH, read_json
@@ -81,6 +82,14 @@ def read_value(
     response: Response, encoding: Encoding, extract: Extract | None, max_bytes: int, masking: VariableMasking
 ) -> Value:
     """The value of a response, or what the expression extracts; an empty body has no value."""
+    if encoding in STREAMED:
+        items = read_items(response, encoding, extract, max_bytes)
+        found = take_out(items, extract)
+        if not _may_tell(response, masking):
+            return Value(found, found)
+        # As for a whole response: an expression could cut a secret into unknown pieces.
+        hidden = masking.hide_in(items)
+        return Value(found, masking.hide_in(take_out(hidden if isinstance(hidden, list) else [], extract)))
     if not response.body:
         return Value(nothing(encoding), nothing(encoding))
     if encoding is Encoding.DECLARED and extract is not None:

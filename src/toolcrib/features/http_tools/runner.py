@@ -13,10 +13,12 @@ from toolcrib.features.http_tools.request_step import Step, Way
 from toolcrib.features.http_tools.response_cache import ResponseCache
 from toolcrib.features.http_tools.slot_values import UNKNOWN, Names, Values
 from toolcrib.features.http_tools.slots import Source
+from toolcrib.features.http_tools.streamed_response import STREAMED
 from toolcrib.infra.oauth.access_tokens import AccessTokens
 from toolcrib.infra.secrets.grants import Grants, granted_value
 from toolcrib.infra.secrets.secret import Masking, VariableMasking
 from toolcrib.lib.http_syntax import parse_hosts
+from toolcrib.lib.json_values import joins_text
 from toolcrib.model.errors import Kind, SettingsError, ToolError
 from toolcrib.model.result import Outcome
 from toolcrib.model.tool import Http, Spelling
@@ -138,6 +140,9 @@ class BoundHttp:
             Step(call, way, self._masking, names, hosts=hosts, spelling=http.spelling, place=place)
             for call in http.calls
         ]
+        self._steps[-1].is_last = True
+        last = self._steps[-1]
+        self._joins = last.joins_text = last.call.encoding in STREAMED and joins_text(tool.output_schema)
         self._contested = names.declared.intersection(
             slot.name for step in self._steps for slot in step.template.slots if slot.source is Source.ANY
         )
@@ -181,8 +186,10 @@ class BoundHttp:
                 return self._fail(report.error, reports, has_effects=has_effects)
             has_effects = has_effects or request.has_effects
             values.keep(step.call.name, report.answer)
-        last = reports[-1]
-        return Outcome(value=last.value, meta=self._tell(reports), stands_in=last.stands_in)
+        last, value = reports[-1], reports[-1].value
+        if self._joins and isinstance(value, list) and all(isinstance(item, str) for item in value):
+            value = self._masking.hide("".join(value))
+        return Outcome(value=value, meta=self._tell(reports), stands_in=last.stands_in)
 
     def _values(self, arguments: dict[str, object], call_id: str, caller: str) -> Values:
         return Values(self._names, arguments, call_id=call_id, caller=caller, masking=self._masking)

@@ -117,7 +117,7 @@ class AccessTokens:
         self._fruitless[grant.key] = time.monotonic() + FRUITLESS_SECONDS
 
     async def exchange(self, client: Client, values: Mapping[str, str]) -> Tokens:
-        """Get the first tokens of a login for its code; they are stored by whoever asked for them."""
+        """Get the first tokens of a login for its code; the caller stores them."""
         egress = self._egress()
         tokens = await ask_for_tokens(egress, client, AUTHORIZATION_CODE, values, clock=self._clock)
         self._masking.add(*filter(None, (tokens.access_token, tokens.refresh_token)))
@@ -166,7 +166,7 @@ class AccessTokens:
     def _run(self, grant: Grant, key: str, refused: str, result: Future[Tokens]) -> None:
         try:
             tokens = self._renew(grant, key, refused)
-        except BaseException as problem:  # noqa: BLE001 - whatever it is, it is for those who wait
+        except BaseException as problem:  # noqa: BLE001 - every failure is handed to the waiting callers
             if isinstance(problem, ToolError):
                 # A server may repeat what it was sent.
                 problem = self._masking.hide_error(problem)

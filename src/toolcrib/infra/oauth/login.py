@@ -99,7 +99,7 @@ async def listen(login: Login) -> AsyncIterator[asyncio.Future[str]]:
                 async with free, asyncio.timeout(HEAD_SECONDS):
                     await _talk(login, found, reader, writer)
         except (TimeoutError, OSError, ValueError, asyncio.IncompleteReadError):
-            pass  # whatever it was, it was no browser that comes back
+            pass  # not the browser that comes back
         finally:
             writer.close()
             with suppress(OSError):
@@ -142,7 +142,7 @@ class Lines:
         try:
             descriptor = self._source.fileno()
         except (OSError, ValueError):
-            return b""  # nobody can type into it
+            return b""  # it takes no input
         loop, ready = asyncio.get_running_loop(), asyncio.Event()
         try:
             # A thread that waits for a line could not be ended, and would keep the program from ending.

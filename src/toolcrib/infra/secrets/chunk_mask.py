@@ -1,8 +1,8 @@
 """Mask secrets in the chunks of a stream, also a secret that is split over several chunks.
 
-What might be the beginning of a secret is held back until the following chunk shows that it is none. Text is held back
-letter by letter; a chunk that is an object or a list is held back whole, and each of its texts is read on in the text at the
-same place of the next chunk.
+What might be the beginning of a secret is held back until the following chunk shows that it is none. Pieces of one text are
+held back letter by letter; any other chunk is held back whole, and each of its texts is read on in the text at the same place
+of the next chunk.
 """
 
 from __future__ import annotations
@@ -47,9 +47,13 @@ class Masks(Protocol):
 
 
 class ChunkMask:
-    """Masks the chunks of one stream: `feed` each, and `flush` behind the last."""
+    """Masks the chunks of one stream: `feed` each, and `flush` behind the last.
 
-    def __init__(self, masking: Masks, mask: str) -> None:
+    Chunks that are pieces of one text may come out in other pieces.
+    """
+
+    def __init__(self, masking: Masks, mask: str, *, is_one_text: bool) -> None:
+        self._is_one_text = is_one_text
         self._masking = masking
         self._mask = mask
         self._beginnings = masking.beginnings()
@@ -59,7 +63,7 @@ class ChunkMask:
     def feed(self, value: object) -> list[object]:
         """Take the next chunk; returns the chunks that can be shown now."""
         self._beginnings = self._masking.beginnings()
-        if isinstance(value, str):
+        if isinstance(value, str) and self._is_one_text:
             shown = self._release_values()
             self._text += value
             held = self._held_from(self._text)
@@ -73,6 +77,11 @@ class ChunkMask:
         if len(self._values) < MAX_HELD:
             return shown
         return [*shown, *self._release_values(close=True)]
+
+    def hide_list(self, values: list[object]) -> list[object]:
+        """A list whose items may be the pieces of a stream, masked; it stays as long as it is."""
+        self._values = values
+        return self._release_values()
 
     def flush(self) -> list[object]:
         """What is still held back; the stream has ended, so it was no secret."""
@@ -88,6 +97,8 @@ class ChunkMask:
         self._values = []
         for path, text in texts.items():
             whole = self._masking.hide(text)
+            if whole == text and not close:
+                continue
             parts = [part for value in values for part in _at(value, path)]
             if close and self._held_from(text) < len(text):
                 whole = self._mask
@@ -99,11 +110,11 @@ class ChunkMask:
 
     def _texts(self) -> dict[Path, str]:
         """Every text in the values that are held back, read on from one to the next."""
-        texts: dict[Path, str] = {}
+        texts: dict[Path, list[str]] = {}
         for value in self._values:
             for path, text in _leaves(value):
-                texts[path] = texts.get(path, "") + text
-        return texts
+                texts.setdefault(path, []).append(text)
+        return {path: "".join(parts) for path, parts in texts.items()}
 
     def _held_from(self, text: str) -> int:
         """Where the first thing begins that may be the beginning of a secret; the length of the text if nothing does."""

@@ -154,8 +154,13 @@ class Masking:
         return MASK if self._is_meant(text) else text
 
     def hide_in(self, value: object) -> object:
-        """A JSON value with every string masked, including the names of members."""
-        return self._hide_in(value) if self.spelled() else value
+        """A JSON value with every string masked, including the names of members.
+
+        The items of a list may be the pieces of a stream: a value that is split over them is masked too.
+        """
+        if not self.spelled():
+            return value
+        return self.chunks().hide_list(value) if isinstance(value, list) else self._hide_in(value)
 
     def beginnings(self) -> Beginnings:
         """Finds what may be the beginning of a value."""
@@ -164,9 +169,9 @@ class Masking:
             self._beginnings = Beginnings(spelled)
         return self._beginnings
 
-    def chunks(self) -> ChunkMask:
+    def chunks(self, *, is_one_text: bool = False) -> ChunkMask:
         """Masks the chunks of one stream, also across their borders."""
-        return ChunkMask(self, MASK)
+        return ChunkMask(self, MASK, is_one_text=is_one_text)
 
     def hide_error(self, error: ToolError) -> ToolError:
         """The same error, masked."""

@@ -324,7 +324,7 @@ def _place(header: str) -> str:
 
 
 def _check_carried(fields: Fields, name: str, string: str, slots: set[hmac_string.HmacSlot]) -> None:
-    """Refuse a body in a header, and a signature that nobody could verify: time and nonce must be sent, too."""
+    """Refuse a body in a header, and a signature that cannot be verified: time and nonce must be sent, too."""
     slot = hmac_string.HmacSlot(name)
     if name == "body":
         if slot in slots:

@@ -1,4 +1,4 @@
-"""Whatever is sent: it is taken and comes back the same, or it is refused in words."""
+"""Any document is taken and comes back the same, or is refused in words."""
 
 import json
 from collections.abc import Callable

@@ -101,7 +101,7 @@ def test_an_id_is_found_under_its_other_name_and_worked_out_where_there_is_none(
         ("2024-05-14 13:44:00.123456789z", "2024-05-14T13:44:00.123Z"),
     ],
 )
-def test_times_are_spelled_alike_whoever_wrote_them(load, stored, written, read):
+def test_times_of_every_writer_are_spelled_alike(load, stored, written, read):
     assert load(stored(createdAt=written)).document["createdAt"] == read
 
 

@@ -145,7 +145,7 @@ def test_a_switch_that_is_no_boolean_is_refused(problems, value):
 @pytest.mark.parametrize(
     ("value", "words"), [(True, "only what comes with Toolcrib"), ("false", "must be true or false")]
 )
-def test_nobody_can_write_a_built_in(problems, value, words):
+def test_a_built_in_cannot_be_written(problems, value, words):
     [problem] = problems(isBuiltIn=value)
     assert problem.startswith("isBuiltIn: ")
     assert words in problem

@@ -1,4 +1,4 @@
-"""Tools as clients read them, whoever keeps them."""
+"""Tools as clients read them, of every source."""
 
 from pathlib import Path
 

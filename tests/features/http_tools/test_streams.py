@@ -1,0 +1,179 @@
+"""HTTP tools whose upstream streams: events and lines are chunks while they come, and together the value."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import aclosing
+
+import pytest
+from tests.features.streams.conftest import SECONDS, streamed
+
+from toolcrib import Chunk, Kind, Tool
+from toolcrib.model.tool import Encoding, Http, HttpCall
+
+KEY = "sk-9a8b7c6d5e4f"
+OPEN = {"type": "object", "properties": {}}
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
+
+
+@pytest.fixture
+def crib_over(crib_of, bench):
+    """A crib with one HTTP tool that may reach the sites of the test."""
+
+    def make(*calls, output_schema=None, **settings):
+        tool = Tool(
+            name="tokens",
+            description="Stream tokens.",
+            parameters=OPEN,
+            output_schema=output_schema,
+            run=Http(calls=tuple(calls)),
+            requires=frozenset({"net.http"}),
+        )
+        endpoints = [site.endpoint for site in bench.sites]
+        return crib_of(
+            tool,
+            http_tools={"hosts": endpoints, **settings},
+            egress={"private": endpoints},
+            secrets={"environment": ["API_KEY"]},
+            environment={"API_KEY": KEY},
+        )
+
+    return make
+
+
+def saying(*pieces: bytes, going: asyncio.Event | None = None):
+    """A site that sends these pieces, each behind the other, and waits behind the first if told so."""
+
+    async def talk(reader, writer):
+        for piece in pieces:
+            writer.write(piece)
+            await writer.drain()
+            if going is not None:
+                await going.wait()
+
+    return lambda _: talk
+
+
+def event(document: object, name: str = "") -> bytes:
+    data = document if isinstance(document, str) else json.dumps(document)
+    return (f"event: {name}\n" if name else "").encode() + f"data: {data}\n\n".encode()
+
+
+def delta(text: str) -> bytes:
+    return event({"choices": [{"delta": {"content": text}}]})
+
+
+@pytest.mark.spec("S1-92")
+async def test_events_of_the_upstream_are_chunks_and_their_texts_the_value(crib_over, serve):
+    body = [HEAD, delta("Hel"), event({"choices": [{"delta": {}}]}), delta("lo"), event("[DONE]")]
+    site = await serve(saying(*body))
+    call = HttpCall(url=site.url(), encoding=Encoding.EVENTS, extract="$.choices[0].delta.content")
+    crib = crib_over(call, output_schema={"type": "string"})
+    chunks, result = await streamed(crib, "tokens")
+    assert (chunks, result.value) == (["Hel", "lo"], "Hello")
+    assert (await crib.call("tokens")).value == "Hello"
+
+
+async def test_lines_of_the_upstream_are_chunks_and_their_list_the_value(crib_over, serve):
+    site = await serve(saying(HEAD, b'{"row": 1}\n{"ro', b'w": 2}\n\nno JSON'))
+    crib = crib_over(HttpCall(url=site.url(), encoding=Encoding.LINES), output_schema={"type": "array"})
+    chunks, result = await streamed(crib, "tokens")
+    assert chunks == result.value == (await crib.call("tokens")).value == [{"row": 1}, {"row": 2}, "no JSON"]
+
+
+@pytest.mark.spec("S1-92")
+async def test_a_chunk_comes_before_the_upstream_has_ended_and_a_reader_that_leaves_ends_the_request(crib_over, serve):
+    going = asyncio.Event()
+    site = await serve(saying(HEAD + event({"row": 1}), event({"row": 2}), going=going))
+    crib = crib_over(HttpCall(url=site.url(), encoding=Encoding.EVENTS))
+    async with asyncio.timeout(SECONDS), aclosing(crib.stream("tokens")) as events:
+        assert await anext(events) == Chunk(number=1, value={"row": 1})
+    going.set()
+    async with asyncio.timeout(SECONDS):
+        await site.gone.wait()
+
+
+@pytest.mark.spec("S1-92")
+async def test_a_secret_that_the_upstream_repeats_in_pieces_does_not_come_out(crib_over, serve):
+    site = await serve(saying(HEAD, *(delta(letter) for letter in f"the key is {KEY}.")))
+    call = HttpCall(
+        url=site.url(),
+        headers={"Authorization": "Bearer ${API_KEY}"},
+        encoding=Encoding.EVENTS,
+        extract="$.choices[0].delta.content",
+    )
+    crib = crib_over(call)
+    chunks, result = await streamed(crib, "tokens")
+    assert "".join(map(str, chunks)) == "the key is ***."
+    assert "".join(result.value) == "the key is ***."
+    whole = crib_over(call, output_schema={"type": "string"})
+    assert (await whole.call("tokens")).value == "the key is ***."
+
+
+async def test_a_stream_that_dies_in_the_middle_fails_behind_its_chunks_and_is_not_begun_again(crib_over, serve):
+    head = HEAD.replace(b"Connection: close", b"Content-Length: 1000")
+    site = await serve(saying(head, delta("Hel")))
+    crib = crib_over(HttpCall(url=site.url(), encoding=Encoding.EVENTS))
+    chunks, result = await streamed(crib, "tokens")
+    assert len(chunks) == 1
+    assert result.error.kind is Kind.TRANSIENT
+    assert len(site.requests) == 1
+
+
+async def test_a_stream_that_never_ends_meets_the_limit_of_bytes_and_of_time(crib_over, serve):
+    async def endless(reader, writer):
+        writer.write(HEAD)
+        while True:
+            writer.write(delta("x" * 1_000))
+            await writer.drain()
+
+    async def silent(reader, writer):
+        writer.write(HEAD + delta("x"))
+        await asyncio.Event().wait()
+
+    crib = crib_over(
+        HttpCall(url=(await serve(lambda _: endless)).url(), encoding=Encoding.EVENTS), max_response_bytes=10_000
+    )
+    chunks, result = await streamed(crib, "tokens")
+    assert 0 < len(chunks) < 20
+    assert result.error.kind is Kind.LIMIT_EXCEEDED
+    late = crib_over(HttpCall(url=(await serve(lambda _: silent)).url(), encoding=Encoding.EVENTS, timeout_ms=200))
+    chunks, result = await streamed(late, "tokens")
+    assert (len(chunks), result.error.kind) == (1, Kind.TIMEOUT)
+
+
+async def test_an_error_of_the_upstream_is_no_chunk(crib_over, serve, answer):
+    site = await serve(answer({"message": "no such model"}, status="404 Not Found"))
+    crib = crib_over(HttpCall(url=site.url(), encoding=Encoding.EVENTS))
+    chunks, result = await streamed(crib, "tokens")
+    assert (chunks, result.error.kind) == ([], Kind.PERMANENT)
+    assert "no such model" in result.error.message
+
+
+async def test_only_the_last_of_several_requests_streams(crib_over, serve):
+    first, last = await serve(saying(HEAD, event("one"))), await serve(saying(HEAD, event("two")))
+    calls = [
+        HttpCall(url=site.url(), name=name, encoding=Encoding.EVENTS) for site, name in ((first, "a"), (last, "b"))
+    ]
+    chunks, result = await streamed(crib_over(*calls), "tokens")
+    assert (chunks, result.value) == (["two"], ["two"])
+
+
+async def test_items_of_pages_come_page_by_page(crib_over, serve, answer):
+    site = await serve([answer([{"id": 1}, {"id": 2}]), answer([{"id": 3}])])
+    pagination = {"type": "page", "parameter": "page", "size": 2}
+    chunks, result = await streamed(crib_over(HttpCall(url=site.url(), pagination=pagination)), "tokens")
+    assert chunks == result.value == [{"id": 1}, {"id": 2}, {"id": 3}]
+
+
+@pytest.mark.parametrize("extract", ["sk-9", "(....)", "([a-z0-9]{4})"])
+async def test_an_expression_does_not_cut_a_secret_of_a_stream_into_pieces(crib_over, serve, extract):
+    site = await serve(saying(HEAD, f"{KEY}\n{KEY[:6]}\n{KEY[6:]}\n".encode()))
+    call = HttpCall(
+        url=site.url(), headers={"Authorization": "Bearer ${API_KEY}"}, encoding=Encoding.LINES, extract=extract
+    )
+    chunks, result = await streamed(crib_over(call), "tokens")
+    assert "9a8b" not in str(chunks)
+    assert "sk-9" not in str(chunks)
+    assert "9a8b" not in str(result.value)

@@ -1,0 +1,17 @@
+import { MantineProvider } from "@mantine/core";
+import { render, screen } from "@testing-library/react";
+import { expect, test } from "vitest";
+import { LiveView, visible } from "./live-view";
+
+test("chunks are text, and progress is a bar", () => {
+  const live = { text: "<b>one</b>", chunks: 2, figures: { progress: 1, total: 2, message: "half" } };
+  const shown = render(<MantineProvider><LiveView live={live} /></MantineProvider>).container;
+  expect(shown.querySelector("b")).toBeNull();
+  expect(shown.querySelector("pre, code")?.textContent).toBe("<b>one</b>");
+  expect(screen.getByRole("progressbar").getAttribute("aria-valuenow")).toBe("50");
+  expect(shown.textContent).toContain("1 / 2 half");
+});
+
+test("characters that cannot be seen are written out", () => {
+  expect(visible("a\u202eb\u001b[31m\n\t")).toBe("a\\u202eb\\u001b[31m\n\t");
+});
