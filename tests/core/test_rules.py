@@ -4,8 +4,8 @@ import logging
 
 import pytest
 
-from toolcrib import ALLOW, AuthRule, Call, Rule, RuleEngine, SafetyRule, Tool, ToolError, confirm, deny
-from toolcrib.core.rules import default_rules
+from toolcrib import ALLOW, AuthRule, Call, Kind, Rule, RuleEngine, SafetyRule, Tool, ToolError, confirm, deny
+from toolcrib.core.rules import TooMuchToReadError, default_rules
 from toolcrib.features.safety_rules.dangerous_commands import DangerousCommands
 from toolcrib.features.safety_rules.sensitive_files import SensitiveFiles
 from toolcrib.model.result import Decision
@@ -243,3 +243,83 @@ def test_rules_judge_what_is_meant_and_not_substrings(name, arguments, decision,
     engine = RuleEngine(workspace=tmp_path)
     engine.add_rule(SafetyRule("old_habits", ["format"]))
     assert engine.judge(None, Call(name=name, arguments=arguments)).decision is decision
+
+
+class TooMuch:
+    name = "reader"
+
+    def concerns(self, tool):
+        return True
+
+    def __call__(self, tool, call):
+        raise TooMuchToReadError
+
+
+UNDECIDED = "so the call is refused"
+CURE = "see the log, and fix or remove the rule"
+
+
+@pytest.mark.parametrize(
+    ("rule", "verdict"),
+    [
+        (Failing(), deny(f"rule 'broken' failed, {UNDECIDED}", rule="broken", where=__name__, cure=CURE)),
+        (Saying("odd", "yes"), deny(f"rule 'odd' gave no verdict, {UNDECIDED}", rule="odd", where=__name__, cure=CURE)),
+        (
+            TooMuch(),
+            deny(
+                "rule 'reader': the arguments hold more strings than can be judged",
+                rule="reader",
+                where=__name__,
+                cure="send fewer of them in one call",
+                kind=Kind.LIMIT_EXCEEDED,
+            ),
+        ),
+        (
+            AuthRule(["other"]),
+            deny(
+                "rule 'auth' does not allow the tool 'sample'",
+                rule="auth",
+                where="a rule of the host program",
+                cure="add its name to allowed_tools",
+            ),
+        ),
+    ],
+    ids=["failed", "no verdict", "too much", "not allowed"],
+)
+def test_a_refusal_says_who_refused_why_where_and_the_cure(rule, verdict):
+    assert RuleEngine([rule]).judge(sample(), CALL) == verdict
+
+
+def test_a_failing_rule_is_logged_with_its_name_and_the_tool(caplog):
+    with caplog.at_level(logging.ERROR):
+        RuleEngine([Failing()]).judge(sample("delete_all"), Call(name="delete_all"))
+    told = [(record.message, record.rule, record.tool) for record in caplog.records]
+    assert told == [
+        ("rule failed; it is asked about every call", "broken", "delete_all"),
+        ("rule failed; the call is refused", "broken", "delete_all"),
+    ]
+
+
+def test_a_tool_is_judged_by_its_own_name_and_an_unknown_one_by_what_was_called():
+    rule = AuthRule(["get_time"], name="few", where="toolcrib.toml")
+    called_otherwise = Call(name="project/get_time@1.0.0")
+    assert rule(sample("get_time"), called_otherwise) == ALLOW
+    assert rule(None, Call(name="get-time")) == ALLOW
+    refused = rule(None, called_otherwise)
+    assert (refused.rule, refused.where) == ("few", "toolcrib.toml")
+    assert rule.concerns(sample("other"))
+    assert not rule.concerns(sample("get-time"))
+
+
+def test_a_command_that_cannot_be_read_is_refused_with_its_place(tmp_path):
+    verdict = RuleEngine(workspace=tmp_path).judge(
+        sample("shell", type="object", properties={"command": {"type": "string"}}),
+        Call(name="shell", arguments={"command": "echo 'open"}),
+    )
+    assert (verdict.decision, verdict.rule, verdict.details) == (
+        Decision.DENY,
+        DangerousCommands.name,
+        {"argument": "command"},
+    )
+    assert verdict.reason.startswith(f"rule {DangerousCommands.name!r}: command: ")
+    assert verdict.where
