@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import os
+import select
 import subprocess
 import time
 from collections.abc import Iterator
@@ -23,6 +25,7 @@ from warm_python import WarmPython
 SECONDS = 60
 MEGABYTE = 1_000_000
 PIECE = 65_536
+STALL_SECONDS = 0.3
 # The launcher of the sandbox, and a supervisor with its worker, which wait for the next call.
 AT_REST = 3
 STREAMS = 8
@@ -198,6 +201,47 @@ def test_a_line_that_is_too_long_is_refused_and_not_kept(project, megabytes):
     finally:
         program.process.kill()
         program.process.communicate()
+
+
+def test_of_a_client_that_sends_and_never_reads_nothing_more_is_read_until_it_does(project):
+    (project / "tools").mkdir(exist_ok=True)
+    for number in range(40):
+        (project / "tools" / f"tool_{number}.py").write_text(
+            QUICK.replace("quick()", f"tool_{number}()", 1).replace("Be", "Be " * 200)
+        )
+    program = Program(project)
+    try:
+        assert len(json.dumps(program.ask("tools/list", {"_meta": meta()}))) > 20_000
+        numbers, line, sent = itertools.count(1), b"", 0
+        pipe = program.process.stdin.fileno()
+        os.set_blocking(pipe, False)
+        while sent < MEGABYTE and is_read(pipe, program.process.pid):
+            if not line:
+                asked = {"jsonrpc": "2.0", "id": next(numbers), "method": "tools/list", "params": {"_meta": meta()}}
+                line = json.dumps(asked).encode() + b"\n"
+            written = os.write(pipe, line)
+            line, sent = line[written:], sent + written
+        assert sent < MEGABYTE, "the server reads on, and keeps answers that nobody reads"
+        answered = {program.read()["id"] for _ in range(next(numbers) - (2 if line else 1))}
+        assert answered
+        os.set_blocking(pipe, True)
+        program.send(line)
+        assert program.ask("server/discover", {"_meta": meta()})
+        assert program.end()[0] == 0
+    finally:
+        program.process.kill()
+        program.process.communicate()
+
+
+def is_read(pipe: int, process: int) -> bool:
+    """Whether a pipe takes more; not if it stays full although the process that should read it has nothing else to do."""
+    worked = -1
+    while not select.select([], [pipe], [], STALL_SECONDS)[1]:
+        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+        before, worked = worked, int(fields[11]) + int(fields[12])
+        if worked == before:
+            return False
+    return True
 
 
 @pytest.mark.parametrize("count", [20, pytest.param(200, marks=pytest.mark.soak)])

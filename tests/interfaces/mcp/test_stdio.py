@@ -158,6 +158,18 @@ def test_what_is_no_message_is_answered_and_the_connection_goes_on(start):
     assert program.ask("no/such")["error"]["code"] == -32601
 
 
+def test_what_is_no_answer_is_not_answered(start):
+    program = start()
+    program.open()
+    for rubbish in ({"id": None, "error": {"code": 1, "message": "?"}}, {"id": 1, "result": []}):
+        program.send({"jsonrpc": "2.0", **rubbish})
+    assert program.ask("ping")["result"] == {}
+
+
+def test_a_session_is_not_opened_by_a_request_of_the_stateless_wire(start):
+    assert start().ask("initialize", {**INITIALIZE, "_meta": meta()})["error"]["code"] == -32601
+
+
 def test_a_request_before_the_session_is_open_is_refused(start):
     assert "initialize" in start().ask("tools/list")["error"]["message"]
 
@@ -183,6 +195,17 @@ def test_requests_that_were_sent_before_the_end_are_answered(start):
     answers = [json.loads(line) for line in out.splitlines()]
     assert (code, [answer["id"] for answer in answers]) == (0, [1, 2])
     assert answers[1]["result"]["structuredContent"] == {"result": 3}
+
+
+@pytest.mark.parametrize("before", [0, 1])
+def test_a_last_line_without_its_end_is_answered_too(start, before):
+    program = start()
+    for _ in range(before):
+        program.ask("server/discover", {"_meta": meta()})
+    asked = {"jsonrpc": "2.0", "id": "last", "method": "server/discover", "params": {"_meta": meta()}}
+    program.process.stdin.write(json.dumps(asked).encode())
+    code, out = program.end()
+    assert (code, json.loads(out)["id"]) == (0, "last")
 
 
 def test_a_changed_list_is_announced(start, project):

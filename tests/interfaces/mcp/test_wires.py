@@ -95,6 +95,7 @@ async def test_an_unknown_version_is_told_which_ones_there_are(client):
         {"mcp-name": "subtract"},
         {"mcp-name": "=?base64?YWRk=?="},
         {"mcp-protocol-version": None},
+        {"mcp-protocol-version": OLD},
     ],
 )
 async def test_headers_that_differ_from_the_body_are_refused(client, headers):

@@ -95,7 +95,8 @@ class Bridge:
 
     async def run(self) -> None:
         """Pass messages on until the client closes its end, and answer what it asked before that."""
-        Reader(self._opening.source, asyncio.get_running_loop(), Lines(self._receive).feed, self._over.set).start()
+        loop, feed = asyncio.get_running_loop(), Lines(self._receive).feed
+        Reader(self._opening.source, loop, feed, self._over.set, self._writer.wait_for_room).start()
         await self._over.wait()
         # What has no end is not waited for.
         for endless in (self._listening, *map(self._running.get, self._subscriptions)):
@@ -120,7 +121,8 @@ class Bridge:
                 raise UnreadableError(Code.PARSE, f"a message has more than {MAX_LINE} bytes; send less")
             message = read_message(line, MAX_LINE)
         except UnreadableError as problem:
-            self._writer.answer(write_error(problem.id, problem))
+            if not problem.is_response:
+                self._writer.answer(write_error(problem.id, problem))
             return
         if isinstance(message, Notification) and message.method == "notifications/cancelled":
             request_id = message.params.get("requestId")

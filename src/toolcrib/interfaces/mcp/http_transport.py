@@ -455,7 +455,8 @@ def _is_stateless(request: Request, http: HttpRequest) -> bool:
     """Whether a request is one of the stateless wire; one that says nothing of its version is older."""
     version = _header(http, VERSION_HEADER)
     wire = WIRES.get(version)
-    if wire is not None:
+    # One whose body names another version is held to the rule of the stateless wire that both are the same.
+    if wire is not None and request.meta.get(VERSION_KEY, version) == version:
         return wire.is_stateless
     return bool(version) or is_stateless_request(request.params)
 

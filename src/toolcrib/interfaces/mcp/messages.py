@@ -52,11 +52,15 @@ class ProtocolError(Exception):
 
 
 class UnreadableError(ProtocolError):
-    """The error of a message that is none; `id` is its id, as far as it could be read."""
+    """The error of a message that is none; `id` is its id, as far as it could be read.
 
-    def __init__(self, code: Code, message: str, request_id: Id | None = None) -> None:
+    `is_response` tells that it was meant as an answer: where messages go both ways, an answer is never answered.
+    """
+
+    def __init__(self, code: Code, message: str, request_id: Id | None = None, *, is_response: bool = False) -> None:
         super().__init__(code, message)
         self.id = request_id
+        self.is_response = is_response
 
 
 class Request:
@@ -144,7 +148,8 @@ def _read_id(found: Params) -> Id | None:
     if type(request_id) is int and -MAX_ID <= request_id < MAX_ID:
         return request_id
     message = f"an id is a text of at most {MAX_ID_LETTERS} letters, or a whole number of 64 bits"
-    raise UnreadableError(Code.INVALID_REQUEST, message)
+    is_response = "method" not in found and ("result" in found or "error" in found)
+    raise UnreadableError(Code.INVALID_REQUEST, message, is_response=is_response)
 
 
 def _read_call(found: Params, request_id: Id | None) -> Request | Notification:
@@ -168,7 +173,7 @@ def _read_response(found: Params, request_id: Id) -> Response:
         return Response(request_id, None, message if isinstance(message, str) else "an error without a message")
     result = found["result"]
     if not isinstance(result, dict):
-        raise UnreadableError(Code.INVALID_REQUEST, "result: must be an object", request_id)
+        raise UnreadableError(Code.INVALID_REQUEST, "result: must be an object", request_id, is_response=True)
     return Response(request_id, result, None)
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from toolcrib.interfaces.mcp.messages import ProtocolError, Request, read_message, write_error, write_result
-from toolcrib.interfaces.mcp.versions import check_stateless, complete, discover, initialize
+from toolcrib.interfaces.mcp.versions import check_stateless, complete, discover, initialize, is_stateless_request
 
 if TYPE_CHECKING:
     from toolcrib.interfaces.mcp.messages import Params
@@ -81,6 +81,8 @@ def _answer(line: bytes, opening: Opening) -> bytes | None:
     if not isinstance(request, Request) or request.method not in {"initialize", "server/discover"}:
         return None
     try:
+        if request.method == "initialize" and is_stateless_request(request.params):
+            return None
         if request.method == "initialize":
             opening.wire, opening.capabilities, result = initialize(request.params)
             return write_result(request.id, result)

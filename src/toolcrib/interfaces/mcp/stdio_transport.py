@@ -49,7 +49,7 @@ logger = logging.getLogger("toolcrib.mcp")
 
 SESSION = "stdio"
 MAX_RUNNING = 256
-# What may wait for a client that does not read; of more, only answers are kept.
+# What may wait for a client that does not read; beyond it nothing more is read from the client, and only answers are kept.
 MAX_UNREAD = 4_000_000
 # How long requests that were read may take after the client has closed its end.
 DRAIN_SECONDS = 5.0
@@ -86,8 +86,8 @@ class Connection:
     async def run(self) -> None:
         """Serve until the client closes its end, and answer what it asked before that."""
         loop = asyncio.get_running_loop()
-        self._lines.feed(self._opening.received)
-        reader = Reader(self._opening.source, loop, self._lines.feed, self._over.set)
+        self._lines.feed(self._opening.received + (b"\n" if self._opening.is_over else b""))
+        reader = Reader(self._opening.source, loop, self._lines.feed, self._over.set, self._writer.wait_for_room)
         if self._opening.is_over:
             self._over.set()
         else:
@@ -121,7 +121,8 @@ class Connection:
                 raise UnreadableError(Code.PARSE, f"a message has more than {MAX_LINE} bytes; send less")
             message = read_message(line, MAX_LINE)
         except UnreadableError as problem:
-            self._writer.answer(write_error(problem.id, problem))
+            if not problem.is_response:
+                self._writer.answer(write_error(problem.id, problem))
             return
         # Set for each message: it comes from the thread that reads, which sees everything.
         with seen_through(self._view):
@@ -226,13 +227,19 @@ class Reader(threading.Thread):
     """Reads in a thread of its own, because not every descriptor can be waited for; what is read waits for its turn."""
 
     def __init__(
-        self, source: int, loop: asyncio.AbstractEventLoop, feed: Callable[[bytes], None], end: Callable[[], object]
+        self,
+        source: int,
+        loop: asyncio.AbstractEventLoop,
+        feed: Callable[[bytes], None],
+        end: Callable[[], object],
+        wait_for_room: Callable[[], object],
     ) -> None:
         super().__init__(name="toolcrib-mcp-read", daemon=True)
         self._source = source
         self._loop = loop
         self._feed = feed
         self._end = end
+        self._wait_for_room = wait_for_room
         self._fed = threading.Event()
 
     def run(self) -> None:
@@ -242,10 +249,13 @@ class Reader(threading.Thread):
                 while data := os.read(self._source, PIECE):
                     self._fed.clear()
                     self._loop.call_soon_threadsafe(self._hand_over, data)
-                    # Nothing more is read until this was taken, so that memory is bounded.
+                    # Nothing more is read until this was taken and there is room for answers, so that memory is bounded.
                     self._fed.wait()
+                    self._wait_for_room()
             except OSError:
                 logger.info("standard input cannot be read any more")
+            # The last line may lack its end.
+            self._loop.call_soon_threadsafe(self._hand_over, b"\n")
             self._loop.call_soon_threadsafe(self._end)
 
     def _hand_over(self, data: bytes) -> None:
@@ -266,26 +276,33 @@ class Writer:
         self._unread = 0
         self._changed = threading.Condition()
         self._is_closing = False
+        self._is_lost = False
         self._thread = threading.Thread(target=self._run, name="toolcrib-mcp-write", daemon=True)
         self._thread.start()
 
     def answer(self, message: bytes) -> None:
         """Send an answer, or a question."""
         with self._changed:
-            self._waiting.append(message)
-            self._unread += len(message)
-            self._changed.notify()
+            if not self._is_lost:
+                self._waiting.append(message)
+                self._unread += len(message)
+                self._changed.notify_all()
 
     def notify(self, message: bytes) -> None:
         """Send a message that may be lost where the client does not read."""
         if self._unread < MAX_UNREAD:
             self.answer(message)
 
+    def wait_for_room(self) -> None:
+        """Wait, in the thread that reads, until the client has read most of what it was sent, or is gone."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._unread < MAX_UNREAD or self._is_closing or self._is_lost)
+
     def close(self) -> None:
         """Write what is left, unless the client does not read it."""
         with self._changed:
             self._is_closing = True
-            self._changed.notify()
+            self._changed.notify_all()
         self._thread.join(WRITE_SECONDS)
 
     def _run(self) -> None:
@@ -293,9 +310,15 @@ class Writer:
             try:
                 write_all(self._target, b"\n".join((*messages, b"")))
             except OSError:
+                with self._changed:
+                    self._is_lost = True
+                    self._changed.notify_all()
                 with suppress(RuntimeError):  # the loop has ended
                     self._loop.call_soon_threadsafe(self._lose)
                 return
+            with self._changed:
+                self._unread -= sum(map(len, messages))
+                self._changed.notify_all()
 
     def _take(self) -> list[bytes]:
         """What waits to be written; empty at the end."""
@@ -303,5 +326,4 @@ class Writer:
             self._changed.wait_for(lambda: self._waiting or self._is_closing)
             messages = list(self._waiting)
             self._waiting.clear()
-            self._unread = 0
             return messages
