@@ -18,11 +18,14 @@ ROOT = Path(__file__).resolve().parent.parent
 SUITE = ROOT / ".judges/mcp-conformance/node_modules/@modelcontextprotocol/conformance/dist/index.js"
 FIXTURES = ROOT / "tests" / "interfaces" / "mcp" / "everything.py"
 REVISIONS = ("2025-11-25", "2026-07-28")
-# Not scored by the suite, and held to here all the same.
-UNSCORED = frozenset(
+# Scenarios and checks that must have been made: the suite does not score some, and skips others where a server lacks what they are about.
+DEMANDED = frozenset(
     {
         *("json-schema-2020-12", "http-header-validation", "http-custom-header-server-validation"),
-        *("server-session-lifecycle", "server-sse-polling"),
+        *("server-session-lifecycle", "server-sse-polling", "dns-rebinding-protection"),
+        *("sep-2575-server-sends-subscription-ack", "sep-2575-server-tags-subscription-id"),
+        *("sep-2575-server-honors-notification-filter", "sep-2575-server-sends-tools-list-changed-on-subscription"),
+        "sep-2575-server-sends-prompts-list-changed-on-subscription",
     }
 )
 EXTENSION = "tasks-"
@@ -46,7 +49,7 @@ def judge(project: Path) -> list[str]:
             url = f"{server.stdout.readline().strip()}/mcp".replace("127.0.0.1", "localhost")
             seen: set[str] = set()
             wrong = [problem for revision in REVISIONS for problem in run_suite(url, revision, project, seen)]
-            wrong += [f"the suite did not run {scenario}" for scenario in sorted(UNSCORED - seen)]
+            wrong += [f"the suite did not make {name}" for name in sorted(DEMANDED - seen)]
         finally:
             server.terminate()
             server.wait(30)
@@ -54,7 +57,7 @@ def judge(project: Path) -> list[str]:
 
 
 def run_suite(url: str, revision: str, project: Path, seen: set[str]) -> list[str]:
-    """Run one revision: its exit code, and the checks of every scenario that counts here; `seen` gathers their names."""
+    """Run one revision: its exit code, and the checks of every scenario that counts here; `seen` gathers the names of both."""
     out = project / f"out-{revision}"
     words = ["node", str(SUITE), "server", "--url", url, "--requirements", revision, "-o", str(out)]
     done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
@@ -62,11 +65,12 @@ def run_suite(url: str, revision: str, project: Path, seen: set[str]) -> list[st
     wrong = [f"{revision}: the suite ended with {done.returncode}"] if done.returncode else []
     for file in sorted(out.rglob("checks.json")):
         scenario = file.parent.name.removeprefix("server-").rpartition("-20")[0]
-        seen.add(scenario)
+        checks = json.loads(file.read_text())
+        seen.update((scenario, *(check["id"] for check in checks)))
         if not scenario.startswith(EXTENSION):
             wrong += [
                 f"{revision}: {scenario}: {check['id']} is {check['status']}: {check.get('errorMessage', '')}"
-                for check in json.loads(file.read_text())
+                for check in checks
                 if check["status"] not in {"SUCCESS", "INFO"}
             ]
     return wrong

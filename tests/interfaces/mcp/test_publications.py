@@ -7,10 +7,32 @@ from dataclasses import replace
 
 import jsonschema_rs
 import pytest
+from tests.core.test_plugins import install
 from tests.interfaces.mcp.conftest import NEW, OLD, McpClient
 
 from toolcrib import Kind, PromptArgument, ToolError, prompt, resource, tool
 from toolcrib.features.functions.definition import tool_of
+
+PACKAGE = '''
+from toolcrib import prompt, resource
+
+
+@resource("menu://today", mime_type="text/plain")
+def menu(context) -> str:
+    """What there is."""
+    return "Soup."
+
+
+@prompt()
+def order(context) -> str:
+    """Order."""
+    return "Order the soup."
+
+
+def register(plugins):
+    plugins.add_publication(menu)
+    plugins.add_publication("crib_publisher:order")
+'''
 
 
 @resource("notes://{day}", mime_type="text/plain", day=["today", "tomorrow", "yesterday"])
@@ -60,6 +82,15 @@ async def test_resources_are_listed_and_read_as_text_and_as_bytes(client):
     assert "notes://{day}" in [each["uriTemplate"] for each in templates]
     assert text == [{"uri": "notes://to%20day", "mimeType": "text/plain", "text": "mcp:local: to day"}]
     assert base64.b64decode(blob[0]["blob"]) == b"\x00\xff"
+
+
+async def test_a_package_that_is_installed_publishes_resources_and_prompts(client_of, tmp_path, monkeypatch):
+    install(tmp_path, monkeypatch, PACKAGE, "crib_publisher")
+    client = client_of()
+    read = (await client.ask("resources/read", {"uri": "menu://today"})).result["contents"]
+    got = (await client.ask("prompts/get", {"name": "order"})).result["messages"]
+    assert [each["uri"] for each in (await client.ask("resources/list")).result["resources"]] == ["menu://today"]
+    assert (read[0]["text"], got[0]["content"]["text"]) == ("Soup.", "Order the soup.")
 
 
 @pytest.mark.parametrize(
