@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 from dataclasses import replace
 
@@ -9,6 +10,7 @@ import jsonschema_rs
 import pytest
 from tests.core.test_plugins import install
 from tests.interfaces.mcp.conftest import NEW, OLD, McpClient
+from tests.interfaces.mcp.formats import FOLDER, write_project
 
 from toolcrib import Kind, PromptArgument, ToolError, prompt, resource, tool
 from toolcrib.features.functions.definition import tool_of
@@ -91,6 +93,18 @@ async def test_a_package_that_is_installed_publishes_resources_and_prompts(clien
     got = (await client.ask("prompts/get", {"name": "order"})).result["messages"]
     assert [each["uri"] for each in (await client.ask("resources/list")).result["resources"]] == ["menu://today"]
     assert (read[0]["text"], got[0]["content"]["text"]) == ("Soup.", "Order the soup.")
+
+
+async def test_the_document_of_a_tool_is_a_resource_that_is_listed_completed_and_read(client_of, tmp_path):
+    await asyncio.to_thread(write_project, tmp_path)
+    client = client_of(project=tmp_path)
+    uri = f"crib://tools/{FOLDER}/document"
+    asked = {"ref": {"type": "ref/resource", "uri": "crib://tools/{tool}/document"}}
+    completed = await client.ask("completion/complete", {**asked, "argument": {"name": "tool", "value": FOLDER[:3]}})
+    (read,) = (await client.ask("resources/read", {"uri": uri})).result["contents"]
+    assert uri in [each["uri"] for each in (await client.ask("resources/list")).result["resources"]]
+    assert FOLDER in completed.result["completion"]["values"]
+    assert (read["mimeType"], "## Preconditions" in read["text"]) == ("text/markdown", True)
 
 
 @pytest.mark.parametrize(
