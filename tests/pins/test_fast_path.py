@@ -211,8 +211,8 @@ def comparable(value: object) -> object:
         facts = (value.value, value.error, value.intents, value.meta, value.refused)
         return [type(value).__name__, *map(comparable, facts)]
     if isinstance(value, Mapping):
-        facts = {key: "" if key in TIMES and part != GIVEN else comparable(part) for key, part in value.items()}
-        return {key: part for key, part in facts.items() if key != "warnings" or not is_about_time(part)}
+        shown = {key: "" if key in TIMES and part != GIVEN else comparable(part) for key, part in value.items()}
+        return {key: part for key, part in shown.items() if key != "warnings" or not is_about_time(part)}
     if isinstance(value, (list, tuple)):
         return [comparable(part) for part in value]
     return SECONDS.sub("N s", value) if isinstance(value, str) else repr(value)
