@@ -33,7 +33,7 @@ ROOT = Path(__file__).resolve().parent.parent
 JUDGES = ROOT / "judges"
 PLACES = ROOT / ".judges"
 OWN = ROOT / ".venv"
-MINUTES_FOR_ALL = 55
+MINUTES_FOR_ALL = 40
 SHOWN_LINES, SHOWN_LETTERS = 40, 300
 # What pip, uv and npm say when a registry does not answer; any other failure is a mistake in the judge's own file.
 UNREACHABLE = (
