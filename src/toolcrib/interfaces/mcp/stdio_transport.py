@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("toolcrib.mcp")
 
 SESSION = "stdio"
+LISTING = frozenset({"tools/list", "resources/list", "prompts/list"})
 MAX_RUNNING = 256
 # What may wait for a client that does not read; beyond it nothing more is read from the client, and only answers are kept.
 MAX_UNREAD = 4_000_000
@@ -148,6 +149,9 @@ class Connection:
                 self._capabilities = known_capabilities(capabilities)
                 self._writer.answer(write_result(request.id, result))
                 return
+            if self._listening is not None and request.method in LISTING:
+                # A client hears of every change of what it was told.
+                await asyncio.wait({self._listening})
             answer = await self._server.answer(request, self._peer(request), self._writer.notify)
         except RequestCancelledError:
             return
