@@ -162,6 +162,8 @@ export class ToolcribPalette extends HTMLElement {
       return;
     }
     button_.disabled = true;
+    // A later result replaces an earlier one.
+    said.nextElementSibling?.remove();
     const answer = await this.ask("POST", `${pathOf(tool)}/invoke`, { args: read.values });
     button_.disabled = false;
     const result = answer.body as { ok?: boolean; value?: unknown; error?: { message: string } };

@@ -1,8 +1,9 @@
 """Tools of the test project that are functions of the host program: plain ones, failing ones, and hostile ones."""
 
 import asyncio
+from collections.abc import AsyncIterator
 
-from toolcrib import Kind, ToolError, tool
+from toolcrib import Context, Kind, ToolError, tool
 
 MARKUP = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>\x1b[31mred\x1b[0m"
 # The largest that a project takes, and larger ones.
@@ -75,6 +76,14 @@ async def linger(note: str = "") -> str:
     """Never end by itself."""
     await asyncio.Event().wait()
     return note
+
+
+@tool
+async def pour(context: Context) -> AsyncIterator[str]:
+    """Yield a little, and never end by itself."""
+    context.progress(1, 4, "a quarter <b>full</b>")
+    yield "first drops \x1b[31m<b>red</b>"
+    await asyncio.Event().wait()
 
 
 def flat(fields: int) -> dict[str, object]:

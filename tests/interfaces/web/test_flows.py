@@ -24,6 +24,8 @@ def test_a_call_that_needs_confirmation_shows_exactly_what_will_run_and_runs_onc
     expect(dialog).to_contain_text('"folder": "attic"')
     dialog.get_by_role("button", name="Run it once").click()
     expect(result_of(page)).to_contain_text("wiped attic")
+    page.get_by_role("tab", name="My runs").click()
+    expect(page.get_by_role("article")).to_have_count(1)
 
 
 def test_a_tool_is_found_filled_in_and_called_by_keyboard_alone(page):
@@ -182,6 +184,11 @@ def test_activity_shows_what_was_called_and_what_failed(page):
     page.goto("/ui/#/activity")
     expect(page.get_by_role("region", name="By tool")).to_contain_text("host/fail")
     expect(page.get_by_role("img", name="failed").first).to_be_visible()
+    colours = {
+        colour_of(page, f".plot {mark}", style) for mark, style in ((".calls", "fill"), (".failed", "fill"), (".p95", "stroke"))
+    }
+    assert len(colours) == 3
+    assert not colours & {"none", "rgb(0, 0, 0)"}
 
 
 def test_a_call_of_a_model_is_approved_by_a_person_who_sees_exactly_what_would_run(signed_in, server, context, watch):
@@ -254,6 +261,18 @@ def test_a_running_call_can_be_stopped_and_what_was_typed_stays(page, watch):
     expect(page.get_by_label("note")).to_have_value("until I say so")
 
 
+def test_progress_and_chunks_are_shown_as_text_while_the_tool_runs_and_stay_after_a_stop(page, watch):
+    watch.expect("ERR_ABORTED")
+    page.goto("/ui/#/tools/pour")
+    page.get_by_role("button", name="Run", exact=True).click()
+    expect(result_of(page)).to_contain_text("1 / 4 a quarter <b>full</b>")
+    expect(result_of(page)).to_contain_text("first drops \\u001b[31m<b>red</b>")
+    expect(page.get_by_role("progressbar", name="Progress")).to_have_attribute("aria-valuenow", "25")
+    page.get_by_role("button", name="Stop").click()
+    expect(result_of(page)).to_contain_text("You stopped the call")
+    expect(result_of(page)).to_contain_text("first drops")
+
+
 def test_a_list_that_could_not_be_read_is_read_again_at_a_click(page, watch):
     watch.expect("ERR_FAILED")
     page.route("**/tools/bundles?*", lambda route: route.abort(), times=4)
@@ -277,6 +296,40 @@ def test_two_versions_are_compared_line_by_line(page, server, tmp_path):
     expect(panel.get_by_label("Compare with")).to_have_value("samples/roll-dice@v1")
     expect(panel.locator("[data-kind=added]").filter(has_text="Roll better dice")).to_be_visible()
     expect(panel.locator("[data-kind=removed]").filter(has_text='"version": "v1"')).to_be_visible()
+    behind = {colour_of(page, f"[data-kind={kind}]", "backgroundColor") for kind in ("same", "added", "removed")}
+    assert len(behind) == 3
+
+
+@pytest.mark.spec("S1-08")
+def test_a_new_version_of_a_stored_tool_is_written_and_deleted(page, server, watch):
+    watch.expect("400", "404")
+    page.goto("/ui/#/tools/samples%2Froll-dice%40v1")
+    page.get_by_role("tab", name="About").click()
+    page.get_by_role("button", name="Write a new version").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("New version").fill("v9")
+    document = dialog.get_by_role("textbox", name="Document")
+    written = json.loads((server.project / "samples" / "roll-dice.json").read_text()) | {"version": "v9"}
+    document.fill(json.dumps(written | {"type": "no such type"}))
+    dialog.get_by_role("button", name="Save").click()
+    expect(dialog.get_by_role("alert")).to_contain_text("type")
+    document.fill(json.dumps(written | {"description": "Roll the ninth dice"}))
+    dialog.get_by_role("button", name="Save").click()
+    expect(dialog).to_have_count(0)
+    expect(page.get_by_text("Roll the ninth dice").first).to_be_visible()
+    page.get_by_role("tab", name="About").click()
+    page.get_by_role("button", name="Delete this version").click()
+    page.get_by_role("dialog").get_by_role("button", name="Delete", exact=True).click()
+    expect(page.get_by_label("Search tools")).to_be_visible()
+    page.goto("/ui/#/tools/samples%2Froll-dice%40v9")
+    expect(page.get_by_role("alert")).to_contain_text("roll-dice@v9")
+
+
+def test_a_tool_of_code_is_neither_rewritten_nor_deleted_here(page):
+    page.goto("/ui/#/tools/shout")
+    page.get_by_role("tab", name="About").click()
+    expect(page.get_by_role("rowheader", name="Comes from")).to_be_visible()
+    expect(page.get_by_role("button", name="Delete this version")).to_have_count(0)
 
 
 @pytest.mark.parametrize("context", [{"scheme": "dark"}, {"scheme": "light"}], indirect=True, ids=["dark", "light"])
@@ -290,6 +343,12 @@ def test_the_editor_has_the_colours_of_the_page(page):
     )
     assert page.evaluate("() => getComputedStyle(document.querySelector('.editor')).backgroundColor") == behind
     assert contrast(behind, name) >= 4.5
+    assert name != colour_of(page, ".cm-content", "color")
+
+
+def colour_of(page: Page, selector: str, style: str) -> str:
+    """A computed colour of the first element that matches."""
+    return page.locator(selector).first.evaluate("(found, style) => getComputedStyle(found)[style]", style)
 
 
 def contrast(one: str, other: str) -> float:

@@ -47,6 +47,19 @@ def test_a_tool_is_disabled_and_enabled_in_the_palette(page: Page) -> None:
         page.get_by_role("button", name="Close").click()
 
 
+def test_a_second_result_replaces_the_first(page: Page) -> None:
+    page.goto("/ui/chat.html")
+    page.get_by_role("combobox").press_sequentially("+shout")
+    expect(page.get_by_role("option")).to_have_count(1)
+    page.keyboard.press("Enter")
+    for text in ("one", "two"):
+        page.get_by_label("text").fill(text)
+        page.get_by_role("button", name="Call").click()
+        expect(page.get_by_role("status")).to_have_text(text.upper())
+    page.get_by_role("button", name="Insert the result").click()
+    expect(page.get_by_label("Message", exact=True)).to_have_value("[shout] TWO")
+
+
 def test_hostile_text_stays_text(page: Page) -> None:
     page.goto("/ui/chat.html")
     page.get_by_role("combobox").press_sequentially("+shout")

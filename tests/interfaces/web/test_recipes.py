@@ -171,6 +171,18 @@ def test_an_output_of_one_request_goes_into_a_slot_of_the_next(page: Page, api: 
 
 
 @pytest.mark.spec("S1-96")
+def test_an_example_answer_may_come_before_the_request_that_gives_it(page: Page, api: str) -> None:
+    page.goto("/ui/#/recipes")
+    paste(page, '{"current": {"condition": {"text": "sunny"}}}')
+    expect(page.get_by_role("status")).to_contain_text("Now paste the URL")
+    paste(page, f"http://{api}/weather?q=Oslo")
+    page.get_by_role("button", name="text: sunny", exact=True).click()
+    save(page, "Sky")
+    page.get_by_role("button", name="Run", exact=True).click()
+    expect(result_of(page)).to_contain_text("sunny")
+
+
+@pytest.mark.spec("S1-96")
 def test_a_recipe_is_made_with_the_keyboard_alone(page: Page, api: str) -> None:
     page.goto("/ui/#/recipes")
     page.locator("textarea").first.focus()

@@ -6,6 +6,7 @@ import {
   type UiSchema, unwrapErrorHandler, type ValidationData, validationDataMerge, type ValidatorType,
 } from "@rjsf/utils";
 import { type ReactNode, useMemo } from "react";
+import { t } from "../messages";
 
 type Data = Record<string, unknown>;
 
@@ -40,7 +41,7 @@ function readable(error: { keyword: string; instanceLocation: string; error: str
   const path = error.instanceLocation.replace(/^#/, "").split("/").slice(1).map(unescape);
   const missing = error.keyword === "required" ? /"([^"]+)"/.exec(error.error)?.[1] : undefined;
   const property = [...path, ...(missing ? [missing] : [])].map((word) => `.${word}`).join("");
-  return { name: error.keyword, property, message: missing ? "is required" : error.error, stack: `${property} ${error.error}` };
+  return { name: error.keyword, property, message: missing ? t("form.required") : error.error, stack: `${property} ${error.error}` };
 }
 
 function unescape(word: string): string {

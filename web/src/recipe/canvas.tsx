@@ -1,4 +1,5 @@
 // The steps as a graph: an output of one is connected to a part of a later one. The ordered list is its equal for a keyboard.
+import { useComputedColorScheme } from "@mantine/core";
 import "@xyflow/react/dist/base.css";
 import { Background, type Connection, Controls, type Edge, Handle, type Node, type NodeProps, Position, ReactFlow } from "@xyflow/react";
 import { useMemo } from "react";
@@ -14,6 +15,7 @@ interface StepData extends Record<string, unknown> {
 const SHOWN_OUTPUTS = 12;
 
 export default function Canvas({ recipe, onChange }: { recipe: Recipe; onChange: (recipe: Recipe) => void }) {
+  const scheme = useComputedColorScheme("light");
   const nodes = useMemo(() => recipe.steps.map((_, place) => toNode(recipe, place)), [recipe]);
   const edges = useMemo(() => toEdges(recipe), [recipe]);
 
@@ -33,6 +35,7 @@ export default function Canvas({ recipe, onChange }: { recipe: Recipe; onChange:
         onConnect={connect}
         isValidConnection={(connection) => recipe.steps.findIndex((step) => step.name === connection.source) < recipe.steps.findIndex((step) => step.name === connection.target)}
         onEdgesDelete={(gone) => onChange(gone.reduce((now, edge) => disconnect(now, edge), recipe))}
+        colorMode={scheme}
         fitView
       >
         <Background />

@@ -1,4 +1,5 @@
 // The document of a tool that a recipe describes.
+import { t } from "../messages";
 import { at, type Input, type Keep, type Part, type Path, type Recipe, type Step } from "./model";
 
 export interface ToolDocument {
@@ -124,8 +125,8 @@ function outputSchema(step: Step | undefined): Record<string, unknown> {
 // Why a recipe cannot be tried or saved yet; empty if it can.
 export function problemsOf(recipe: Recipe): string[] {
   const problems: string[] = [];
-  if (recipe.steps.length === 0) problems.push("Paste a request first.");
-  if (!recipe.title.trim()) problems.push("Give the tool a name.");
-  if (!recipe.description.trim()) problems.push("Say in a sentence what the tool does; models choose it by that.");
+  if (recipe.steps.length === 0) problems.push(t("recipe.problem.request"));
+  if (!recipe.title.trim()) problems.push(t("recipe.problem.name"));
+  if (!recipe.description.trim()) problems.push(t("recipe.problem.description"));
   return problems;
 }

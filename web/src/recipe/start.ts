@@ -1,4 +1,5 @@
 // Read what a person pasted: a URL, a curl command, or an example answer.
+import { t } from "../messages";
 import { type Answer, type Body, leaves, type Method, nameFor, type Part, type Step } from "./model";
 
 export type Start = { kind: "request"; step: Step } | { kind: "answer"; answer: Answer } | { kind: "nothing"; reason: string };
@@ -11,8 +12,8 @@ const MAX_PASTED = 1_000_000;
 
 export function readStart(pasted: string, name: string): Start {
   const text = pasted.trim();
-  if (!text) return { kind: "nothing", reason: "Paste a URL, a curl command, or an example answer." };
-  if (text.length > MAX_PASTED) return { kind: "nothing", reason: "This is too long; paste a shorter example." };
+  if (!text) return { kind: "nothing", reason: t("recipe.start.empty") };
+  if (text.length > MAX_PASTED) return { kind: "nothing", reason: t("recipe.start.tooLong") };
   if (/^curl\s/i.test(text)) return readCurl(text, name);
   if (/^https?:\/\//i.test(text)) return fromUrl(text, "GET", [], { kind: "none" }, [], name);
   try {
@@ -20,13 +21,13 @@ export function readStart(pasted: string, name: string): Start {
   } catch {
     if (text.startsWith("<")) return { kind: "answer", answer: { kind: "text", text } };
     if (/^[\w.-]+\.[a-z]{2,}(\/|\?|$)/i.test(text)) return readStart(`https://${text}`, name);
-    return { kind: "nothing", reason: "This is neither a URL nor a curl command nor JSON or XML." };
+    return { kind: "nothing", reason: t("recipe.start.unknown") };
   }
 }
 
 function readCurl(text: string, name: string): Start {
   const words = shellWords(text);
-  if (words === null) return { kind: "nothing", reason: "The curl command ends inside a quoted text." };
+  if (words === null) return { kind: "nothing", reason: t("recipe.start.quoted") };
   let method = "";
   let url = "";
   let isGet = false;
@@ -48,10 +49,10 @@ function readCurl(text: string, name: string): Start {
     else if (word === "-I" || word === "--head") method = "HEAD";
     else if (word === "--url") url = next();
     else if (["-o", "--output", "-m", "--max-time", "--connect-timeout", "-b", "--cookie", "-e", "--referer"].includes(word)) next();
-    else if (["-F", "--form"].includes(word)) return { kind: "nothing", reason: "A form with files (-F) cannot be a recipe; use -d." };
+    else if (["-F", "--form"].includes(word)) return { kind: "nothing", reason: t("recipe.start.files") };
     else if (!word.startsWith("-") && !url) url = word;
   }
-  if (!url) return { kind: "nothing", reason: "The curl command names no URL." };
+  if (!url) return { kind: "nothing", reason: t("recipe.start.noUrl") };
   if (!/^https?:\/\//i.test(url)) url = `https://${url}`;
   if (isGet && data.length) {
     url += (url.includes("?") ? "&" : "?") + data.join("&");
@@ -83,12 +84,12 @@ function formParts(text: string, body: Body): Part[] {
 }
 
 function fromUrl(text: string, method: string, headers: [string, string][], body: Body, bodyParts: Part[], name: string): Start {
-  if (!METHODS.includes(method)) return { kind: "nothing", reason: `The method ${method} cannot be used.` };
+  if (!METHODS.includes(method)) return { kind: "nothing", reason: t("recipe.start.method", { method }) };
   let url: URL;
   try {
     url = new URL(text);
   } catch {
-    return { kind: "nothing", reason: "This is not a URL." };
+    return { kind: "nothing", reason: t("recipe.start.notUrl") };
   }
   const segments = url.pathname.split("/").slice(1).map((word, place) => part("path", `${place + 1}`, decoded(word), `path ${place}`));
   const query = [...url.searchParams].map(([label, value], place) => part("query", label, value, `query ${place}`));

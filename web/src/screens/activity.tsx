@@ -97,6 +97,7 @@ function LatencyPlot({ activity: { spans, all, since, until } }: { activity: Act
       <Axes most={Number(most.toPrecision(3))} since={since} until={until} />
       {(["p50", "p95"] as const).map((key) => (
         <g key={key} className={key}>
+          <text x={LEFT + 8 + (key === "p50" ? 0 : 40)} y={11} className="legend">{key}</text>
           <polyline points={points(key).map((point) => point.join(",")).join(" ")} />
           {points(key).map(([x, y]) => <circle key={x} cx={x} cy={y} r={3} fill="none" strokeWidth={2} strokeDasharray="none" />)}
         </g>
@@ -120,6 +121,8 @@ function Axes({ most, since, until }: { most: number; since: number; until: numb
 
 function FiguresTable({ title, rows }: { title: string; rows: Named[] }) {
   const heads: MessageId[] = ["activity.name", "activity.count", "activity.failed", "activity.p50", "activity.p95", "activity.p99", "activity.cost"];
+  const most: Record<string, number> = {};
+  for (const { costs } of rows) for (const [currency, amount] of Object.entries(costs)) most[currency] = Math.max(most[currency] ?? 0, amount);
   return (
     <section aria-label={title}>
       <Title order={3} size="h4">{title}</Title>
@@ -135,7 +138,7 @@ function FiguresTable({ title, rows }: { title: string; rows: Named[] }) {
                 <Table.Td>{shown(row.p50)}</Table.Td>
                 <Table.Td>{shown(row.p95)}</Table.Td>
                 <Table.Td>{shown(row.p99)}</Table.Td>
-                <Table.Td>{Object.entries(row.costs).map(([currency, amount]) => `${amount} ${currency}`).join(", ") || "–"}</Table.Td>
+                <Table.Td>{Object.keys(row.costs).length ? <CostBars costs={row.costs} most={most} /> : "–"}</Table.Td>
               </Table.Tr>
             ))}
           </Table.Tbody>
@@ -143,6 +146,18 @@ function FiguresTable({ title, rows }: { title: string; rows: Named[] }) {
       </Table.ScrollContainer>
     </section>
   );
+}
+
+// One bar for each currency, as long as its share of the highest cost of the table.
+function CostBars({ costs, most }: { costs: Record<string, number>; most: Record<string, number> }) {
+  return Object.entries(costs).map(([currency, amount]) => (
+    <div key={currency}>
+      {`${amount} ${currency}`}
+      <svg className="plot cost" viewBox="0 0 100 6" preserveAspectRatio="none" aria-hidden>
+        <rect className="calls" height={6} width={most[currency] ? (100 * amount) / most[currency] : 0} />
+      </svg>
+    </div>
+  ));
 }
 
 function shown(value: number | null): string {

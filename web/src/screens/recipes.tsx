@@ -51,22 +51,26 @@ export default function Recipes() {
 function StartBox({ recipe, onChange }: { recipe: Recipe; onChange: (recipe: Recipe) => void }) {
   const [text, setText] = useState("");
   const [reason, setReason] = useState("");
+  // An example answer may come before the request that gives it.
+  const [waiting, wait] = useState<Answer | null>(null);
   function use() {
     const start = readStart(text, nameFor(`request_${recipe.steps.length + 1}`, recipe.steps.map((step) => step.name)));
     if (start.kind === "nothing") return setReason(start.reason);
     setReason("");
     if (start.kind === "request") {
       setText("");
-      return onChange({ ...recipe, steps: [...recipe.steps, start.step] });
+      wait(null);
+      return onChange({ ...recipe, steps: [...recipe.steps, waiting ? { ...start.step, answer: waiting } : start.step] });
     }
     const last = recipe.steps.at(-1);
-    if (!last) return setReason(t("recipe.start"));
     setText("");
+    if (!last) return wait(start.answer);
     return onChange({ ...recipe, steps: [...recipe.steps.slice(0, -1), { ...last, answer: start.answer, keep: { kind: "all" } }] });
   }
   return (
     <Stack gap="xs">
       <Textarea label={recipe.steps.length ? t("recipe.step.add") : t("recipe.start")} description={t("recipe.start.help")} autosize minRows={2} maxRows={12} value={text} error={reason || undefined} onChange={(event) => setText(event.currentTarget.value)} />
+      {waiting && <Text role="status">{t("recipe.start.waiting")}</Text>}
       <Group><Button onClick={use} disabled={!text.trim()}>{t("recipe.start.use")}</Button></Group>
     </Stack>
   );

@@ -20,6 +20,7 @@ import { ToolSwitch } from "./tools";
 
 const SchemaForm = lazy(() => import("../parts/schema-form"));
 const JsonEditor = lazy(() => import("../parts/json-editor"));
+const StoredVersion = lazy(() => import("../parts/stored-version"));
 const Markdown = lazy(() => import("../parts/markdown"));
 
 async function readTool(address: string, signal: AbortSignal): Promise<Tool> {
@@ -84,7 +85,7 @@ export default function ToolScreen() {
           {others.length > 0 && <Tabs.Tab value="versions">{t("tool.tab.versions")}</Tabs.Tab>}
         </Tabs.List>
         <Tabs.Panel value="try" pt="md" keepMounted><Tester tool={tool} values={values} setValues={setValues} given={given} /></Tabs.Panel>
-        <Tabs.Panel value="about" pt="md"><About tool={tool} /></Tabs.Panel>
+        <Tabs.Panel value="about" pt="md"><About tool={tool} /><Suspense><StoredVersion tool={tool} /></Suspense></Tabs.Panel>
         <Tabs.Panel value="schema" pt="md"><Schemas tool={tool} /></Tabs.Panel>
         <Tabs.Panel value="copy" pt="md"><Snippets tool={tool} values={values} /></Tabs.Panel>
         <Tabs.Panel value="history" pt="md"><History tool={tool} use={(before) => { setValues(before); give(given + 1); setTab("try"); }} /></Tabs.Panel>
@@ -128,13 +129,15 @@ function Tester({ tool, values, setValues, given }: { tool: Tool; values: Argume
       return streamCall({ name: tool.address, args: values, ...(confirmation && { confirmation }) }, stop.current.signal, hear);
     },
     onSuccess: (result) => {
-      if (features.has("history")) {
+      const isQuestion = !result.ok && result.error.type === "CONFIRMATION_REQUIRED";
+      // A question to the person is no run; what follows from its answer is one.
+      if (features.has("history") && !isQuestion) {
         const outcome = result.ok ? short(result.value) : result.error.message;
         // A run that cannot be noted was made all the same.
         void send("POST", "/ui/runs", { tool: tool.address, arguments: values, ok: result.ok, outcome })
           .then(() => queries.invalidateQueries({ queryKey: ["runs"] }), () => undefined);
       }
-      if (result.ok || result.error.type !== "CONFIRMATION_REQUIRED") return;
+      if (result.ok || !isQuestion) return;
       const confirmation = (result.error.details as Record<string, unknown> | undefined)?.confirmation;
       if (typeof confirmation === "string") ask({ reason: result.error.message, confirmation });
     },

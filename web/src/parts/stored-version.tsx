@@ -1,0 +1,104 @@
+// What a person does with a stored version of a tool: write the next one beside it, or delete it.
+import { Button, Group, Stack, Text, TextInput } from "@mantine/core";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+import { useLocation } from "wouter";
+import { api, refusalOf, type Schemas, take, type Tool } from "../api/client";
+import { t } from "../messages";
+import { slugOf } from "../screens/tools";
+import { useWho } from "../sign-in";
+import { Dialog } from "./dialog";
+import { Failure } from "./failure";
+import JsonEditor from "./json-editor";
+
+type Stored = Schemas["Tool"];
+const PATH = "/tools/bundles/{bundleID}/tools/{toolSlug}/version/{version}";
+
+export default function StoredVersion({ tool }: { tool: Tool }) {
+  const who = useWho();
+  const queries = useQueryClient();
+  const [, go] = useLocation();
+  const [opened, open] = useState<"edit" | "delete" | null>(null);
+  const path = { bundleID: tool.bundleID, toolSlug: slugOf(tool), version: tool.version };
+  const found = useQuery({
+    queryKey: ["tools", "stored", tool.address],
+    queryFn: ({ signal }) => take(api.GET(PATH, { params: { path }, signal })),
+    enabled: who.scopes.includes("manage"),
+  });
+  const remove = useMutation({
+    mutationFn: async () => {
+      const answer = await api.DELETE(PATH, { params: { path } });
+      if (!answer.response.ok) throw refusalOf(answer.error, answer.response);
+    },
+    onSuccess: () => {
+      go("/tools");
+      // Data that is only stale would be shown again under the address that is gone.
+      queries.removeQueries({ queryKey: ["tools", "one"] });
+      return queries.invalidateQueries();
+    },
+  });
+  if (found.data?.source !== "store") return null;
+  return (
+    <>
+      <Group mt="md">
+        <Button variant="default" onClick={() => open("edit")}>{t("tool.edit")}</Button>
+        <Button variant="default" onClick={() => open("delete")}>{t("tool.delete")}</Button>
+      </Group>
+      {opened === "edit" && <Editor stored={found.data} close={() => open(null)} />}
+      <Dialog opened={opened === "delete"} onClose={() => open(null)} title={t("tool.delete")}>
+        <Text className="wrap">{t("tool.delete.sure", { name: tool.address })}</Text>
+        {remove.error && <Failure message={remove.error.message} />}
+        <Group mt="md">
+          <Button color="red.9" onClick={() => remove.mutate()} loading={remove.isPending}>{t("tool.delete.yes")}</Button>
+          <Button variant="default" onClick={() => open(null)}>{t("bundles.cancel")}</Button>
+        </Group>
+      </Dialog>
+    </>
+  );
+}
+
+function Editor({ stored, close }: { stored: Stored; close: () => void }) {
+  const queries = useQueryClient();
+  const [, go] = useLocation();
+  const [slug, setSlug] = useState(stored.slug);
+  const [version, setVersion] = useState(() => nextVersion(stored.version));
+  const [text, setText] = useState(() => JSON.stringify(documentOf(stored), null, 2));
+  const save = useMutation({
+    mutationFn: () =>
+      take(api.PUT(PATH, { params: { path: { bundleID: stored.bundleID, toolSlug: slug.trim(), version: version.trim() } }, body: JSON.parse(text) as never })),
+    onSuccess: async (made) => {
+      await queries.invalidateQueries();
+      go(`/tools/${encodeURIComponent(`${made.bundleSlug}/${made.slug}@${made.version}`)}`);
+    },
+  });
+  return (
+    <Dialog opened onClose={close} title={t("tool.edit")} size="xl">
+      <form onSubmit={(event) => { event.preventDefault(); save.mutate(); }}>
+        <Stack gap="sm">
+          <Text size="sm">{t("tool.edit.help")}</Text>
+          <Group>
+            <TextInput label={t("tool.edit.slug")} required value={slug} onChange={(event) => setSlug(event.currentTarget.value)} />
+            <TextInput label={t("tool.edit.version")} required value={version} onChange={(event) => setVersion(event.currentTarget.value)} />
+          </Group>
+          <JsonEditor value={text} onChange={setText} label={t("tool.edit.document")} />
+          {save.error && <Failure message={save.error.message} />}
+          <Group>
+            <Button type="submit" loading={save.isPending}>{t("tool.edit.save")}</Button>
+            <Button variant="default" onClick={close}>{t("bundles.cancel")}</Button>
+          </Group>
+        </Stack>
+      </form>
+    </Dialog>
+  );
+}
+
+// What a person writes; ids, times and counts are the server's.
+function documentOf(stored: Stored): Partial<Stored> {
+  const { schemaVersion, displayName, description, type, isEnabled, argSchema, outputSchema, impl, tags } = stored;
+  return { schemaVersion, displayName, description, type, isEnabled, argSchema, outputSchema, impl, tags };
+}
+
+// "v1" becomes v2 and "1.4.2" becomes 1.4.3; anything else is the person's to change.
+export function nextVersion(version: string): string {
+  return version.replace(/\d+$/, (number) => String(Number(number) + 1));
+}
