@@ -185,7 +185,8 @@ def test_activity_shows_what_was_called_and_what_failed(page):
     expect(page.get_by_role("region", name="By tool")).to_contain_text("host/fail")
     expect(page.get_by_role("img", name="failed").first).to_be_visible()
     colours = {
-        colour_of(page, f".plot {mark}", style) for mark, style in ((".calls", "fill"), (".failed", "fill"), (".p95", "stroke"))
+        colour_of(page, f".plot {mark}", style)
+        for mark, style in ((".calls", "fill"), (".failed", "fill"), (".p95", "stroke"))
     }
     assert len(colours) == 3
     assert not colours & {"none", "rgb(0, 0, 0)"}

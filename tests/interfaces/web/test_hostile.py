@@ -71,14 +71,16 @@ def test_html_and_terminal_codes_in_descriptions_and_results_are_text(page):
     assert page.locator("img[src=x]").count() == 0
 
 
-def test_every_fact_of_a_tool_may_be_hostile(page):
+def test_every_fact_of_a_tool_may_be_hostile(page, watch):
+    # No stored version has such a name.
+    watch.expect("400")
     describe(page, **{key: value for key, value in FACTS.items() if key != "address"})
     page.goto(f"/ui/#/tools/{quote('any', safe='')}")
     for tab in ("Try it", "About", "Schema", "Use it elsewhere"):
         page.get_by_role("tab", name=tab).click()
         expect(page.get_by_role("heading", level=2)).to_contain_text("</script>")
     page.get_by_role("tab", name="About").click()
-    expect(page.get_by_text("javascript:alert(1)")).to_be_visible()
+    expect(page.get_by_role("paragraph").filter(has_text="click </script>")).to_be_visible()
     assert page.locator("a[href^=javascript]").count() == 0
     assert page.title() == "Toolcrib"
 
