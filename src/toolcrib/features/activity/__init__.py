@@ -14,7 +14,9 @@ def register(plugins: Plugins) -> None:
     plugins.add_resource("latencies", "toolcrib.features.activity.statistics:sum_latencies", given=_lines)
     plugins.add_resource("costs", "toolcrib.features.activity.statistics:sum_costs", given=_lines)
     plugins.add_command(
-        "stats", "toolcrib.features.activity.commands:stats", "Show calls, times, errors, costs and limits."
+        "stats",
+        "toolcrib.features.activity.commands:stats",
+        "Show calls, times, errors, costs, and what is left of limits.",
     )
     plugins.add_screen("activity")
     plugins.add_endpoints("toolcrib.features.activity.endpoints:endpoints")

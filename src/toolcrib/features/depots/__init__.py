@@ -32,9 +32,13 @@ def register(plugins: Plugins) -> None:
     """Add what publishes and pulls."""
     plugins.add_resource("depots", "toolcrib.features.depots.transfer:Depots")
     plugins.add_command(
-        "publish", "toolcrib.features.depots.commands:publish", "Publish a tool or a bundle to a depot."
+        "publish",
+        "toolcrib.features.depots.commands:publish",
+        "Publish a tool, a tool folder, or a bundle (`BUNDLE/*`) to a depot.",
     )
-    plugins.add_command("pull", "toolcrib.features.depots.commands:pull", "Pull a tool or a bundle from a depot.")
+    plugins.add_command(
+        "pull", "toolcrib.features.depots.commands:pull", "Pull a tool, a tool folder or a bundle from a depot."
+    )
     plugins.add_command(
         "depot", "toolcrib.features.depots.commands:depot", "Look into a depot, and make keys to sign with."
     )

@@ -183,7 +183,9 @@ class Commands:
 
     def _run(self, given: Mapping[str, object]) -> Answer:
         while True:
-            epoch = self._epoch
+            # While another thread restores, the server answers as if what is missing had never been there.
+            with self._restoring:
+                epoch = self._epoch
             answer = self._send({**given, "epoch": epoch})
             if epoch in {"", answer.epoch}:
                 self._epoch = self._epoch or answer.epoch
