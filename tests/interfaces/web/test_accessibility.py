@@ -36,6 +36,12 @@ def look(page: Page, name: str, look_: dict[str, object]) -> list[str]:
 @pytest.mark.parametrize("context", LOOKS, indirect=True, ids=lambda wanted: f"{wanted['scheme']}-{wanted['width']}")
 def test_axe_finds_nothing_on_any_screen(signed_in, request):
     page, wanted = signed_in, request.node.callspec.params["context"]
+    # Activity has something to show.
+    page.goto("/ui/#/tools/fail")
+    page.get_by_label("reason").fill("on purpose")
+    page.get_by_role("button", name="Run", exact=True).click()
+    expect(page.get_by_label("Result", exact=True)).to_contain_text("on purpose")
+    page.goto("/ui/#/tools")
     # The screens that the server has, so that a new one is judged too.
     paths = page.eval_on_selector_all("nav a", "links => links.map((link) => link.getAttribute('href'))")
     assert len(paths) > 4

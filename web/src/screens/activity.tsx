@@ -126,7 +126,7 @@ function FiguresTable({ title, rows }: { title: string; rows: Named[] }) {
   return (
     <section aria-label={title}>
       <Title order={3} size="h4">{title}</Title>
-      <Table.ScrollContainer minWidth={520} type="native" scrollAreaProps={{ tabIndex: 0 }}>
+      <Table.ScrollContainer minWidth={520} type="native" tabIndex={0}>
         <Table>
           <Table.Thead><Table.Tr>{heads.map((head) => <Table.Th key={head} scope="col">{t(head)}</Table.Th>)}</Table.Tr></Table.Thead>
           <Table.Tbody>
