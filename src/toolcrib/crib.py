@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from toolcrib.features.approvals.approvals import Approvals
     from toolcrib.features.bundles.facade import Bundles
     from toolcrib.features.depots.transfer import Depots, Published, Pulled
+    from toolcrib.features.ecosystems.valves import Valves
     from toolcrib.features.exports.facade import Exports
     from toolcrib.features.folders.source import Registries
     from toolcrib.features.http_tools.auth_needs import AuthNeeds
@@ -248,6 +249,7 @@ class Crib:
             *self._resources.plugins.problems,
             *self._resources.data.problems(),
             *self._catalog.problems(),
+            *(self._valves.problems(self.tools) if self.settings.said("ecosystems") else ()),
         ]
 
     def check_settings(self) -> None:
@@ -264,6 +266,7 @@ class Crib:
         problem = self._scripts.chain_problem(tool)
         lint: TextLint = self._resources.get("text_lint")
         needs = [f"{tool.origin or tool.address}: {need}" for need in self._auth_needs.missing(tool)]
+        needs += [f"{tool.origin or tool.address}: it needs {need}" for need in self._valves.missing(tool)]
         return [*tool.warnings, *([problem] if problem else []), *lint.of_tool(tool), *needs]
 
     def missing(self, tool: Tool) -> list[str]:
@@ -274,6 +277,7 @@ class Crib:
             *(f"the grant {name}; {cure} {name}" for name in grants),
             *self._scripts.missing(tool),
             *self._auth_needs.missing(tool),
+            *self._valves.missing(tool),
         ]
 
     def ignored_files(self) -> list[str]:
@@ -601,6 +605,10 @@ class Crib:
     @property
     def _auth_needs(self) -> AuthNeeds:
         return self._resources.get("auth_needs")  # type: ignore[no-any-return]  # so it is registered
+
+    @property
+    def _valves(self) -> Valves:
+        return self._resources.get("valves")  # type: ignore[no-any-return]  # so it is registered
 
     @property
     def _exports(self) -> Exports:

@@ -22,7 +22,6 @@ LANGUAGES = {"python", "javascript", "bash", "yaml", "json", "markdown", "consol
 NOT_SHOWN = {
     "examples/demo.py",
     "examples/programs/toolcrib.toml",
-    "examples/frameworks/toolcrib.toml",
     "examples/words/toolcrib.toml",
     "examples/folders/toolcrib.toml",
     "examples/auth/bundle.json",

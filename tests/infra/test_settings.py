@@ -47,6 +47,7 @@ WRITTEN = {
     "secrets.environment": NAMES,
     "server.mode": MODE,
     "mcp.mode": MODE,
+    "ecosystems.valves": ("{ bill = { tip = 3 } }", "", {"bill": {"tip": 3}}, {"bill": {"tip": 3}}),
     "secrets.file": ('"s.env"', "s.env", "s.env", Path("s.env")),
 }
 DECLARED = {each.name: each for table in TABLES.values() for each in table.declared.values()}
@@ -102,9 +103,14 @@ def test_every_setting_has_a_line_of_help_and_a_default_that_its_reader_takes_fo
 
 @pytest.mark.parametrize("source", ["file", "environment", "mapping", "table"])
 def test_every_setting_can_be_set_everywhere_and_says_where_it_was(root, source):
-    for name in DECLARED:
-        if name != "rules":
+    for name, declared in DECLARED.items():
+        if name != "rules" and (declared.by_variable or source != "environment"):
             check_setting(root, name, source)
+
+
+def test_a_map_is_set_in_the_file_and_by_no_variable(root):
+    message = refusal(root, {"TOOLCRIB_ECOSYSTEMS_VALVES": "bill"})
+    assert message.endswith("TOOLCRIB_ECOSYSTEMS_VALVES cannot be set there; write ecosystems.valves in toolcrib.toml")
 
 
 def check_setting(root, name, source):

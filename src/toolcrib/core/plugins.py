@@ -40,8 +40,13 @@ FEATURES: Mapping[str, tuple[str, ...]] = {
         "resources:host_modules",
     ),
     "toolcrib.features.agent_classes:register": ("converters:agent class", "module_contexts"),
-    "toolcrib.features.ecosystems:register": ("formats",),
-    "toolcrib.features.python_files:register": ("formats", "runners:script", "resources:plain_format"),
+    "toolcrib.features.ecosystems:register": ("formats", "resources:valves", "settings:ecosystems"),
+    "toolcrib.features.python_files:register": (
+        "formats",
+        "runners:script",
+        "resources:plain_format",
+        "resources:file_variables",
+    ),
     "toolcrib.features.requests:register": (
         *("formats:tool.json", "resources:requests", "queues:", "queues:redis"),
         *("makers:person", "makers:command", "makers:openai"),

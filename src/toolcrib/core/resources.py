@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import threading
 from functools import cached_property, partial
@@ -320,6 +321,12 @@ class Resources:
             return self.environment[name]
         secret = self.data.secrets.get(name)
         return "" if secret is None else str(secret.reveal())
+
+    def granted_names(self, tool: Tool, code: bytes) -> tuple[str, ...]:
+        """The variables and secrets that the operator lets the tool see, and whose names stand in its file."""
+        words = [word.partition(":") for word in self.settings.table(AccessSettings).variables]
+        names = {name for owner, _, name in words if owner in (tool.name, tool.slug, "*")}
+        return tuple(sorted(name for name in names if re.search(rf"\b{name}\b".encode(), code)))
 
     def check_settings(self) -> None:
         """Raise SettingsError for what would otherwise only show when a tool is called."""

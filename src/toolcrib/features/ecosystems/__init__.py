@@ -24,10 +24,12 @@ MENTIONS = (
 
 
 def register(plugins: Plugins) -> None:
-    """Add the format of such files; it is asked before that of plain ones."""
+    """Add the format of such files, which is asked before that of plain ones, and the values of their valves."""
     plugins.add_format(
         "toolcrib.features.ecosystems.format:FrameworkFile",
         suffixes=(".py", ".json"),
         in_trees=False,
         mentions=MENTIONS,
     )
+    plugins.add_settings("ecosystems", "toolcrib.features.ecosystems.settings:EcosystemsSettings")
+    plugins.add_resource("valves", "toolcrib.features.ecosystems.valves:Valves")

@@ -240,7 +240,7 @@ class _Finder:
             for known in reversed(self._names.lineage(node)):
                 for item in known.body:
                     if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name):
-                        fields[item.target.id] = item.value is None or _is_required_field(item.value)
+                        fields[item.target.id] = item.value is None or is_required_field(item.value)
         private = (name for name, is_needed in fields.items() if is_needed and not name.startswith("_"))
         return [name for name in private if name not in OWN_FIELDS and name != "model_config"]
 
@@ -282,7 +282,7 @@ def _only_refuses(function: AnyFunction) -> bool:
     return len(body) == 1 and isinstance(body[0], ast.Raise) and "NotImplemented" in ast.unparse(body[0])
 
 
-def _is_required_field(value: ast.expr) -> bool:
+def is_required_field(value: ast.expr) -> bool:
     """Whether `Field(…)` gives no default."""
     if not isinstance(value, ast.Call) or not ast.unparse(value.func).endswith("Field"):
         return False

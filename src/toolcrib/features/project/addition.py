@@ -195,13 +195,16 @@ def _added(crib: AddingCrib, trial: AddingCrib, each: Placed, tool: Tool, aside:
     if each.gathered.is_folder:
         missing = ["to be built; run: crib build", *missing]
     properties = tool.parameters.get("properties")
+    # What is missing is told once, and of this project, whose settings the trial does not have.
+    needs = tuple(trial.missing(tool))
+    warnings = [line for line in trial.warnings(tool) if not needs or not line.endswith(needs)]
     return Added(
         name=tool.name,
         kind=tool.kind,
         file=each.target,
         parameters=tuple(properties) if isinstance(properties, dict) else (),
         missing=tuple(missing),
-        warnings=tuple(line.replace(f"{aside}/", "") for line in trial.warnings(tool)),
+        warnings=tuple(line.replace(f"{aside}/", "") for line in warnings),
     )
 
 

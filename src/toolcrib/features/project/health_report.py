@@ -12,6 +12,7 @@ from toolcrib.core.catalog import CatalogSettings
 from toolcrib.infra.settings import BY_DEFAULT, DATA_FOLDER, FILE_NAME, WorkspaceSettings
 from toolcrib.lib import __version__
 from toolcrib.lib.protected_names import ASKED, CLOSED, FIXED, TABLE
+from toolcrib.lib.redaction import hide_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -101,4 +102,6 @@ def _plain(value: object) -> object:
         return sorted(value)
     if isinstance(value, tuple):
         return [asdict(item) if is_dataclass(item) and not isinstance(item, type) else item for item in value]
+    if isinstance(value, dict):
+        return hide_secrets(value)  # a map may hold what the operator should have stored as a secret
     return str(value) if isinstance(value, Path) else value

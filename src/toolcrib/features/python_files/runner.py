@@ -15,7 +15,7 @@ from toolcrib.infra.programs import (
     to_outcome,
 )
 from toolcrib.infra.sandbox.host import kill_time
-from toolcrib.infra.sandbox.jobs import PythonFile, build_policy, python_runtime
+from toolcrib.infra.sandbox.jobs import CLEAN_ENVIRONMENT, PythonFile, build_policy, python_runtime
 from toolcrib.lib.json_values import joins_text
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Script
@@ -24,9 +24,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from toolcrib.features.python_files.granted_variables import GrantedVariables
     from toolcrib.infra.programs.child_channel import ChildChannel
     from toolcrib.infra.sandbox.host import Sandbox
     from toolcrib.infra.sandbox.jobs import CompletedJob, SandboxPolicy, WorkspacePolicy
+    from toolcrib.infra.secrets.secret import Masking
     from toolcrib.model.call import Call, Context
     from toolcrib.model.protocols import Bound
     from toolcrib.model.result import Outcome
@@ -47,11 +49,13 @@ class PythonFileRunner:
         sandbox: Sandbox,
         channel: Callable[[], ChildChannel],
         workspace_policy: WorkspacePolicy,
+        variables: Callable[[], GrantedVariables] | None = None,
         observe: bool = False,
     ) -> None:
         self._sandbox = sandbox
         self._channel = channel
         self._workspace_policy = workspace_policy
+        self._variables = variables
         self._observe = observe
 
     def bind(self, tool: Tool) -> Bound:
@@ -61,7 +65,7 @@ class PythonFileRunner:
         runtime = (tool.run.path.absolute().parent, *python_runtime())
         policy = build_policy(tool.requires, self._workspace_policy, runtime, observe=self._observe)
         workspace = self._workspace_policy.workspace
-        return _BoundFile(tool, tool.run, self._sandbox, self._channel, policy, workspace)
+        return _BoundFile(tool, tool.run, self._sandbox, self._channel, policy, workspace, self._variables)
 
     async def close(self) -> None:
         """Nothing to do: each call ends its own process."""
@@ -83,6 +87,7 @@ class _BoundFile:
         channel: Callable[[], ChildChannel],
         policy: SandboxPolicy,
         workspace: Path,
+        variables: Callable[[], GrantedVariables] | None,
     ) -> None:
         self._tool = tool
         self._script = script
@@ -90,6 +95,7 @@ class _BoundFile:
         self._channel = channel
         self._policy = policy
         self._workspace = workspace
+        self._variables = variables
 
     def check(self, arguments: dict[str, object], call: Call) -> None:
         """Refuse an unknown language, and a machine that cannot sandbox the script."""
@@ -104,7 +110,10 @@ class _BoundFile:
             strike, seconds = time.monotonic() + SECONDS_WITHOUT_CONTEXT, SECONDS_WITHOUT_CONTEXT
         else:
             strike, seconds = kill_time(context.deadline, context.room), context.seconds
-        script = self._script
+        script, masking = self._script, None
+        granted: dict[str, str] = {}
+        if self._variables is not None:
+            granted, masking = self._variables().of(self._tool, script.code)
         job = PythonFile(
             path=script.path,
             code=script.code,
@@ -114,6 +123,7 @@ class _BoundFile:
             convention=script.convention,
             imports=script.imports,
             project=self._workspace,
+            environment={**granted, **CLEAN_ENVIRONMENT},
             files=package_files(script),
             channel=context is not None and context.client is not None,
             streams=context is not None and context.send_chunk is not None,
@@ -126,7 +136,8 @@ class _BoundFile:
         else:
             ended = await self._channel().run(job, context, strike, max_result=MAX_RESULT_BYTES)
         meta: dict[str, object] = {"sandbox": self._sandbox.report_on(job)}
-        return to_outcome(ended, meta, lambda: self._value(job, ended, seconds))
+        outcome = to_outcome(ended, meta, lambda: self._value(job, ended, seconds, masking))
+        return outcome if masking is None else masking.hide_outcome(outcome)
 
-    def _value(self, job: PythonFile, ended: CompletedJob, seconds: float) -> object:
-        return open_envelope(self._tool, self._script, returned_value(self._tool, job, ended, seconds))
+    def _value(self, job: PythonFile, ended: CompletedJob, seconds: float, masking: Masking | None) -> object:
+        return open_envelope(self._tool, self._script, returned_value(self._tool, job, ended, seconds, masking))

@@ -127,12 +127,14 @@ def _for_runner(resources: Resources) -> dict[str, object]:
         "jail": lambda: resources.get("jail"),
         "http": lambda: resources.get("http_requests"),
         "variable": resources.variable,
+        "variables": resources.granted_names,
         "search_path": resources.environment.get("PATH", ""),
         # Where the upward search for installed packages ends.
         "roots": (*(() if settings.root is None else (settings.root,)), *trees.values()),
         "environments": resources.get("environments"),
         "version": settings["http_tools"].version or __version__,
         "observe": resources.observe,
+        "valves": (lambda tool: resources.get("valves").values(tool)) if settings.said("ecosystems") else None,
     }
 
 

@@ -93,7 +93,8 @@ class Order:
     `run` is `tool.run`, and `chain.config` what its authors configured, verbatim but merged. `values` are the names that
     the platform knows (request_id, version, tool_version, slug, tool_id, bundle_id, client_id, now). `variable` gives a
     variable of the host, None if it is not set, and raises CAPABILITY_MISSING for one that was not granted to this tool. What
-    the tool yields or prints is handed to the client at once where it `streams`.
+    the tool yields or prints is handed to the client at once where it `streams`. `variables` are those that were granted and
+    that its file names.
     """
 
     tool: Tool
@@ -103,6 +104,7 @@ class Order:
     values: Mapping[str, object]
     variable: Callable[[str], str | None]
     streams: bool = False
+    variables: tuple[str, ...] = ()
 
     @property
     def is_primitive(self) -> bool:
@@ -139,6 +141,7 @@ class BoundChain:
         driver: Callable[[str], Driver],
         variable: Callable[[Tool, str], str | None],
         version: str,
+        variables: Callable[[Tool, bytes], tuple[str, ...]] = lambda *_: (),
     ) -> None:
         self._tool = tool
         self._run = run
@@ -146,6 +149,7 @@ class BoundChain:
         self._driver = driver
         self._variable = variable
         self._version = version
+        self._variables = variables
 
     def check(self, arguments: dict[str, object], call: Call) -> object:
         """Refuse a tool without an executor, a library or sink, and what the driver refuses."""
@@ -160,6 +164,7 @@ class BoundChain:
         return await self._driver(order.chain.primitive).run(order, context)
 
     def _order(self, arguments: dict[str, object], call_id: str, caller: str) -> Order:
+        script = self._run.script
         return Order(
             tool=self._tool,
             run=self._run,
@@ -167,6 +172,7 @@ class BoundChain:
             arguments=arguments,
             values=self._values(call_id, caller),
             variable=self._granted,
+            variables=() if script is None else self._variables(self._tool, script.code),
         )
 
     def _resolve(self) -> Chain:

@@ -15,6 +15,9 @@ from toolcrib.features.scripts.program_files import SUFFIXES, why_ignored
 from toolcrib.features.scripts.sink import open_sink
 from toolcrib.infra.files import read_beginning
 from toolcrib.infra.sandbox.environments import find_interpreter, prepare
+from toolcrib.infra.sandbox.jobs import CLEAN_ENVIRONMENT, PROXY_VARIABLES
+from toolcrib.infra.settings import GIVEN_TO_TOOLS
+from toolcrib.lib.environment_reads import needed_variables
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Chained, Handler, Script
 
@@ -32,6 +35,8 @@ JAVASCRIPT = "javascript"
 NODE = "node"
 # A variable of the host or a secret in a template, without a default.
 VARIABLE = re.compile(r"\$\{(?:(?:env|secret):)?([A-Z][A-Z0-9_]*)\}")
+# What every process of a tool has, or the system and the shell set themselves.
+GIVEN = frozenset({*CLEAN_ENVIRONMENT, *PROXY_VARIABLES, *GIVEN_TO_TOOLS, "HOME", "PWD", "TMPDIR"})
 MAX_LISTED = 10_000
 MAX_READ = 64_000
 OURS = frozenset({"tool_registry.json"})
@@ -72,11 +77,10 @@ class Scripts:
             found += [] if is_there else ["Node.js, which runs it; install it so that node is found on the PATH"]
         if isinstance(run, Script | Handler) and run.language == PYTHON and not self._has_packages(tool):
             found.append(f"packages that are not installed; run: crib prepare {tool.name}")
-        if isinstance(tool.run, Chained):
-            for name in sorted(set(VARIABLE.findall(json.dumps(tool.run.config, default=str)))):
-                if not self._resources.variable(tool, name):
-                    cure = f'set it and add "{tool.name}:{name}" to access.variables in toolcrib.toml'
-                    found.append(f"the variable or secret {name}; {cure}")
+        for name in sorted(_variables(tool, run)):
+            if not self._resources.variable(tool, name):
+                cure = f'set it and add "{tool.name}:{name}" to access.variables in toolcrib.toml'
+                found.append(f"the variable or secret {name}; {cure}")
         return found
 
     def _has_packages(self, tool: Tool) -> bool:
@@ -136,6 +140,17 @@ def _python_file(tool: Tool) -> tuple[Path, bytes, tuple[str, ...]]:
     if isinstance(run, Handler) and run.language == PYTHON:
         return run.root.absolute() / run.path, run.files[run.path], ()
     raise ToolError(Kind.VALIDATION, f"{tool.name} is not a Python file; only Python files declare dependencies")
+
+
+def _variables(tool: Tool, run: object) -> set[str]:
+    """The variables that the config of a tool names, and those that its file reads and cannot do without."""
+    config = tool.run.config if isinstance(tool.run, Chained) else {}
+    named = set(VARIABLE.findall(json.dumps(config, default=str)))
+    if not isinstance(run, Script):
+        return named
+    own = config.get("env")
+    given = {*GIVEN, *(own if isinstance(own, dict | list) else ())}
+    return named | (set(needed_variables(run.code, run.language)) - given)
 
 
 def _is_installed(requirement: str) -> bool:

@@ -172,6 +172,7 @@ class Programs:
         folder, workspace, script = order.run.folder, self._workspace_policy.workspace, order.run.script
         near = self._commands.near(folder)
         environment = {
+            **slots.read_by_file(),
             **basic_variables(order.tool.requires, self._workspace_policy),
             "PATH": search_path(argv[0], near),
             **(node_runtime.ENVIRONMENT if found is not None and node_runtime.is_node(found) else {}),
@@ -262,6 +263,10 @@ class Slots:
         """The variables of `env`."""
         filled = self._fill(VARIABLES, self._config.get(VARIABLES, {}))
         return check_variables(filled if isinstance(filled, dict) else {})
+
+    def read_by_file(self) -> dict[str, str]:
+        """The variables that the file names, as far as the operator granted them to the tool."""
+        return {name: value for name in self._order.variables if (value := self._order.variable(name))}
 
     def folder(self) -> str:
         """The working folder, relative to the tool's own folder."""

@@ -45,7 +45,7 @@ from toolcrib.infra.programs.observed_effects import EffectRecorder, lead_out
 from toolcrib.infra.programs.printed_lines import PrintedLines, prints_values, read_lines
 from toolcrib.infra.sandbox.host import kill_time
 from toolcrib.infra.sandbox.jobs import Program, PythonFile, build_policy, python_runtime
-from toolcrib.infra.secrets.secret import VariableMasking
+from toolcrib.infra.secrets.secret import Secret, VariableMasking
 from toolcrib.lib.command_arguments import check_words
 from toolcrib.lib.command_line import Words
 from toolcrib.lib.documents import read_json
@@ -66,10 +66,14 @@ if TYPE_CHECKING:
     from toolcrib.infra.sandbox.attempt import Proxy, Talk
     from toolcrib.infra.sandbox.host import Sandbox
     from toolcrib.infra.sandbox.jobs import CompletedJob, Job, WorkspacePolicy
+    from toolcrib.infra.secrets.secret import Masking
     from toolcrib.model.call import Call, Context
     from toolcrib.model.protocols import Bound
     from toolcrib.model.result import Outcome
     from toolcrib.model.tool import Tool
+
+    # What the valves of a tool are set to; secrets as Secret.
+    FindValves = Callable[[Tool], Mapping[str, object]]
 
 
 logger = logging.getLogger("toolcrib.runners")
@@ -106,6 +110,7 @@ class ProcessDriver:
         egress: Callable[[], Egress],
         environments: Path | None,
         observe: bool = False,
+        valves: FindValves | None = None,
     ) -> None:
         self._sandbox = sandbox
         self._workspace_policy = workspace_policy
@@ -113,6 +118,7 @@ class ProcessDriver:
         self._egress = egress
         self._environments = environments
         self._observe = observe
+        self._valves = valves
         self._programs = Programs(commands, workspace_policy, observe=observe)
         self._containers = Containers(commands, workspace_policy)
         self._removals: set[asyncio.Task[None]] = set()
@@ -124,20 +130,20 @@ class ProcessDriver:
     async def run(self, order: Order, context: Context) -> Outcome:
         """Start the process, wait for its end, and read its output."""
         masking = VariableMasking(order.variable)
+        for value in self._valve_values(order).values():
+            if isinstance(value, Secret):
+                masking.add(value.reveal())
         order = replace(order, streams=context.send_chunk is not None)
         work = self._work(replace(order, variable=masking.variable))
         if context.client is not None and work.removal is None:
             work = replace(work, job=replace(work.job, channel=True))
         ended = await self._until_its_end(work, order, context)
         meta: dict[str, object] = {"sandbox": self._sandbox.report_on(work.job)}
-        outcome = to_outcome(ended, meta, lambda: _value(order, work.job, ended, context.seconds))
+        outcome = to_outcome(ended, meta, lambda: _value(order, work.job, ended, context.seconds, masking))
         if outcome.error is None and (_answers_by_printing(work.job) or _is_called(order)):
             meta.pop("stdout", None)  # it is the value
-        error = None if outcome.error is None else masking.hide_error(_explain(outcome.error, work.job))
-        printed: dict[str, object] = {
-            name: masking.hide(str(meta[name])) for name in ("stdout", "stderr") if name in meta
-        }
-        return replace(outcome, error=error, meta={**meta, **printed})
+        error = None if outcome.error is None else _explain(outcome.error, work.job)
+        return masking.hide_outcome(replace(outcome, error=error))
 
     def _work(self, order: Order) -> Work:
         if _goes_through(order, DOCKER):
@@ -154,7 +160,11 @@ class ProcessDriver:
         reads_words = script.convention is Convention.ARGV
         line = slots.line() if reads_words else Words(words=(), stdin=slots.stdin())
         words = [*(slots.arguments(order.run.config.get(ARGUMENTS)) if reads_words else ()), *line.words]
-        environment = {**basic_variables(order.tool.requires, self._workspace_policy), **slots.variables()}
+        environment = {
+            **slots.read_by_file(),
+            **basic_variables(order.tool.requires, self._workspace_policy),
+            **slots.variables(),
+        }
         check_words([*words, *environment.values()], order.tool.name)
         # Of a package its process sees the files that were checked, and no other; of a file its neighbours too.
         files = package_files(script)
@@ -183,10 +193,21 @@ class ProcessDriver:
             channel=CALLS in order.tool.requires,
             files=files,
             stdin=line.stdin,
-            binding=script.binding,
+            binding=self._binding(order, script),
             streams=order.streams,
             joins_text=joins_text(order.tool.output_schema),
         )
+
+    def _valve_values(self, order: Order) -> Mapping[str, object]:
+        return {} if self._valves is None else self._valves(order.tool)
+
+    def _binding(self, order: Order, script: Script) -> Mapping[str, object]:
+        """How the function of another framework is called, with the values of its valves."""
+        values = self._valve_values(order)
+        if not values:
+            return script.binding
+        given = {name: value.reveal() if isinstance(value, Secret) else value for name, value in values.items()}
+        return {**script.binding, "valves": given}
 
     async def _until_its_end(self, work: Work, order: Order, context: Context) -> CompletedJob:
         """Run the job; a container that did not end by itself is removed, also when the call fails."""
@@ -276,14 +297,14 @@ def printed_value(
     return _printed(tool, ended, speaks_json=speaks_json)
 
 
-def answered_value(tool: Tool, job: PythonFile, ended: CompletedJob, seconds: float) -> object:
+def answered_value(tool: Tool, job: PythonFile, ended: CompletedJob, seconds: float, masking: Masking) -> object:
     """What the entry function returned; where that is nothing, what it printed counts, as it does for a program."""
     answer = read_answer(tool, job, ended, seconds)
     exit_code = _exit_code(answer)
     if exit_code:
         raise _failure(tool, replace(ended, exit_code=exit_code, signal=None))
     if exit_code is None and "value" not in answer:
-        raise described_error(tool, job, answer)
+        raise described_error(tool, job, answer, masking)
     value = answer.get("value")
     return value if value is not None or not ended.stdout or _may_be_null(tool) else _printed(tool, ended)
 
@@ -351,9 +372,9 @@ def _answers_by_printing(job: Job) -> bool:
     return not isinstance(job, PythonFile) or job.convention == Convention.ARGV
 
 
-def _value(order: Order, job: Job, ended: CompletedJob, seconds: float) -> object:
+def _value(order: Order, job: Job, ended: CompletedJob, seconds: float, masking: Masking) -> object:
     if isinstance(job, PythonFile) and not _answers_by_printing(job):
-        value = answered_value(order.tool, job, ended, seconds)
+        value = answered_value(order.tool, job, ended, seconds, masking)
         script = order.run.script
         return value if script is None else open_envelope(order.tool, script, value)
     if order.run.script is not None and _is_called(order):
@@ -397,8 +418,9 @@ class ExecutorRunner:
     """Runs tools with an executor by the driver of their primitive.
 
     `find` looks executors up, `variable` gives a host variable that the operator granted to a tool (None for one that
-    was not), `search_path` is where commands are looked for, `roots` are the folders of projects, and `environments` is
-    where those of Python files are kept. `version` is that of the application, for tools that name it. `egress`,
+    was not), `variables` which of those a file names, `search_path` is where commands are looked for, `roots` are the folders of projects, and `environments` is
+    where those of Python files are kept. `version` is that of the application, for tools that name it. `valves` tells what
+    the operator set for a file of Open WebUI, None if that is nothing. `egress`,
     `jail` and `http`, which sends requests, are only made when a tool needs them.
     """
 
@@ -414,11 +436,13 @@ class ExecutorRunner:
         jail: Callable[[], Jail],
         http: Callable[[], HttpRunner],
         variable: Callable[[Tool, str], str | None],
+        variables: Callable[[Tool, bytes], tuple[str, ...]] = lambda *_: (),
         search_path: str = "",
         roots: tuple[Path, ...] = (),
         environments: Path | None = None,
         version: str = "",
         observe: bool = False,
+        valves: FindValves | None = None,
     ) -> None:
         self._sandbox = sandbox
         self._workspace_policy = workspace_policy
@@ -427,18 +451,20 @@ class ExecutorRunner:
         self._jail = jail
         self._http = http
         self._variable = variable
+        self._variables = variables
         self._search_path = search_path
         self._roots = roots
         self._environments = environments
         self._version = version
         self._observe = observe
+        self._valves = valves
         self._drivers: dict[str, Driver] = {}
 
     def bind(self, tool: Tool) -> Bound:
         """Bind the tool alone; its chain of executors is looked up at each call."""
         if not isinstance(tool.run, Chained):
             raise ToolError(Kind.EXECUTOR_NOT_FOUND, f"{tool.name} is a {tool.kind} and no executor runs it")
-        return BoundChain(tool, tool.run, self._find, self._driver, self._variable, self._version)
+        return BoundChain(tool, tool.run, self._find, self._driver, self._variable, self._version, self._variables)
 
     async def close(self) -> None:
         """Nothing to do: sandbox, egress and jail are closed by their owner."""
@@ -461,4 +487,5 @@ class ExecutorRunner:
             egress=self._egress,
             environments=self._environments,
             observe=self._observe,
+            valves=self._valves,
         )

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from toolcrib.infra.sandbox.host import Sandbox
     from toolcrib.infra.sandbox.jobs import CompletedJob, Job, PythonFile
+    from toolcrib.infra.secrets.secret import Masking
     from toolcrib.model.tool import Script, Tool
 
     Described = Mapping[str, object]
@@ -120,12 +121,14 @@ def describe_effects(ended: CompletedJob) -> dict[str, object]:
     return {"effects": effects} if effects else {}
 
 
-def returned_value(tool: Tool, job: PythonFile, ended: CompletedJob, seconds: float) -> object:
+def returned_value(
+    tool: Tool, job: PythonFile, ended: CompletedJob, seconds: float, masking: Masking | None = None
+) -> object:
     """The return value of the entry function; raises ToolError if it has none."""
     answer = read_answer(tool, job, ended, seconds)
     if "value" in answer:
         return answer["value"]
-    raise described_error(tool, job, answer)
+    raise described_error(tool, job, answer, masking)
 
 
 def read_answer(tool: Tool, job: PythonFile, ended: CompletedJob, seconds: float) -> Mapping[str, object]:
@@ -140,9 +143,11 @@ def read_answer(tool: Tool, job: PythonFile, ended: CompletedJob, seconds: float
     raise failure(tool, message, details=exit_details(ended))
 
 
-def described_error(tool: Tool, job: PythonFile, answer: Mapping[str, object]) -> ToolError:
-    """The error of an answer without a value."""
-    described = answer.get("error")
+def described_error(
+    tool: Tool, job: PythonFile, answer: Mapping[str, object], masking: Masking | None = None
+) -> ToolError:
+    """The error of an answer without a value; what is masked is not in the log either."""
+    described = answer.get("error") if masking is None else masking.hide_in(answer.get("error"))
     if not isinstance(described, dict):
         return _unreadable(tool.name, "it holds neither a value nor an error")
     return to_error(tool, job, described)
@@ -176,7 +181,7 @@ def to_error(tool: Tool, job: PythonFile, described: Described) -> ToolError:
         return ToolError(Kind.VALIDATION, f"{tool.name}: {described.get('message')}")
     logger.error("%s failed unexpectedly\n%s", tool.name, described.get("traceback"))
     known = _too_much(tool, job, described) or _no_module(tool, described) or _denied(tool, job, described)
-    known = known or _unloadable(tool, job, described)
+    known = known or _no_variable(tool, job, described) or _unloadable(tool, job, described)
     if known is not None:
         return known
     if "in_result" in described:
@@ -330,6 +335,19 @@ def _no_module(tool: Tool, described: Described) -> ToolError | None:
         f"declare its package in a block '# /// script' of the file, then run: crib prepare {tool.name}"
     )
     return ToolError(Kind.EXECUTOR_NOT_FOUND, message, partial_side_effects=True, details={"module": module})
+
+
+def _no_variable(tool: Tool, job: PythonFile, described: Described) -> ToolError | None:
+    """The error of a file that reads an environment variable which it was not given."""
+    name = described.get("variable")
+    # Only a name that stands in the file can be granted to it.
+    if not isinstance(name, str) or re.search(rf"\b{re.escape(name)}\b".encode(), job.code) is None:
+        return None
+    message = (
+        f"{tool.name} reads the variable {name}, which is not set or not granted to it; "
+        f"set it and add '{tool.name}:{name}' to access.variables in toolcrib.toml"
+    )
+    return ToolError(Kind.CAPABILITY_MISSING, message, partial_side_effects=True, details={"missing": [name]})
 
 
 def _unloadable(tool: Tool, job: PythonFile, described: Described) -> ToolError | None:

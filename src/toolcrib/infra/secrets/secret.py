@@ -10,6 +10,7 @@ import logging
 import re
 import threading
 import traceback
+from dataclasses import replace
 from typing import TYPE_CHECKING, NoReturn
 
 from toolcrib.infra.secrets.chunk_mask import Beginnings, ChunkMask
@@ -17,6 +18,8 @@ from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+
+    from toolcrib.model.result import Outcome
 
 MASK = "***"
 MAX_BYTES = 64_000
@@ -265,6 +268,13 @@ class VariableMasking(Masking):
         if value is not None:
             self.add(value)
         return value
+
+    def hide_outcome(self, outcome: Outcome) -> Outcome:
+        """The outcome with its error and what was printed masked."""
+        error = None if outcome.error is None else self.hide_error(outcome.error)
+        meta = outcome.meta
+        printed = {name: self.hide(str(meta[name])) for name in ("stdout", "stderr") if name in meta}
+        return replace(outcome, error=error, meta={**meta, **printed})
 
     def _hide_in(self, value: object) -> object:
         """Mask every number, too, whose digits would reveal a value."""

@@ -51,7 +51,7 @@ class FrameworkObject:
         if kind == "function":
             return getattr(module, name)
         if kind == "class":
-            found = _make(getattr(module, name))
+            found = _make(getattr(module, name), binding.get("valves", {}))
         elif self._kept:
             found = self._kept[-1]
         else:
@@ -121,12 +121,35 @@ def _mark_call(tree: ast.Module, place: tuple[int, int]) -> None:
             return
 
 
-def _make(kind: Any) -> Any:
+def _make(kind: Any, values: Mapping[str, Any]) -> Any:
     """An object of a class of tools, with the settings that Open WebUI would give it."""
+    valves = getattr(kind, "Valves", None)
+    if valves is None:
+        return kind()
+    # The author's __init__ makes the valves, and may use them: it gets the operator's values too.
+    if values:
+        kind.Valves = staticmethod(lambda **own: _make_valves(valves, {**own, **values}))
     made = kind()
-    if hasattr(kind, "Valves") and not hasattr(made, "valves"):
+    if not hasattr(made, "valves"):
         made.valves = kind.Valves()
+    kind.Valves = valves
     return made
+
+
+def _make_valves(kind: Any, values: Mapping[str, Any]) -> Any:
+    """The valves with these values; a refusal names fields and never a value, which may be a secret."""
+    if not hasattr(kind, "__fields__") and not hasattr(kind, "__dataclass_fields__"):
+        made = kind()
+        for name, value in values.items():
+            setattr(made, name, value)
+        return made
+    try:
+        return kind(**values)
+    except Exception as problem:  # noqa: BLE001 - foreign code: a model may refuse its values in any way
+        errors = getattr(problem, "errors", None)
+        refused = errors() if callable(errors) else []
+        names = ", ".join(".".join(map(str, error["loc"])) for error in refused)
+    raise ValueError(f"its Valves refuse {names or 'their values'}; change ecosystems.valves in toolcrib.toml")
 
 
 def _set_up(made: Any) -> None:

@@ -327,9 +327,19 @@ def _describe(problem: BaseException, path: str, code: bytes) -> dict[str, objec
         described["exceeded"] = "mem"
     if isinstance(problem, ModuleNotFoundError):
         described["missing"] = _readable(str(problem.name))
+    if isinstance(problem, KeyError) and _is_of_environment(problem):
+        described["variable"] = _readable(str(problem.args[0]))
     if any(ancestor.__name__ in _TOLD for ancestor in type(problem).__mro__):
         described["tool_error"] = _facts_of(problem)
     return {**described, **_refusal(problem)}
+
+
+def _is_of_environment(problem: KeyError) -> bool:
+    """Whether `os.environ[name]` raised it."""
+    trace = problem.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace is not None and trace.tb_frame.f_code is type(os.environ).__getitem__.__code__
 
 
 def _is_raised_by(problem: BaseException, folder: str) -> bool:
