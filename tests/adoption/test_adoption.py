@@ -161,6 +161,31 @@ def test_a_file_of_a_user_is_right_or_refused_with_the_reason(
         assert names_one_of(words, played.said), played.said
 
 
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, id=case.name)
+        for case in all_cases()
+        if case.name.startswith("formats/") and "warn_words" in case.expected and case.expected["outcome"] != "refused"
+    ],
+)
+def test_a_spelling_that_is_taken_with_a_warning_is_refused_by_strict_mode(
+    case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    case.lay_out(tmp_path)
+    words = ["check"]
+    if any(tmp_path.glob("tools/*/schema.json")):
+        words = ["build"]
+    elif folder := case.expected.get("bundle"):
+        words = ["bundle", "load", folder]
+    elif document := case.expected.get("request"):
+        words = ["request", "submit", document]
+    assert main([*words, "-C", str(tmp_path), "--strict"]) != 0
+    said = case.expected.get("strict_words", case.expected["warn_words"])
+    assert names_one_of(said, ["".join(capfd.readouterr())])
+
+
 def check_found(case: Case, project: Path) -> None:
     """Where packages cannot be fetched, the tools have at least to be there under their names, or to be refused with the reason."""
     with Crib(project) as crib:
