@@ -22,6 +22,14 @@ REFUSALS = ("400", "401", "403", "404", "409", "412", "413", "429")
 LEAST_REQUESTS = 1_000
 
 
+@schemathesis.serializer("application/zip")
+def write_archive(_context: schemathesis.SerializationContext, value: object) -> bytes:
+    """The body of an import: bytes as they are; anything else is no archive either."""
+    if isinstance(value, bytes):
+        return value
+    return value.encode(errors="surrogatepass") if isinstance(value, str) else repr(value).encode()
+
+
 def judge(root: Path, examples: int) -> tuple[int, list[str]]:
     """Judge the application by its description: how many requests were made, and what was wrong."""
     functions = {"echo": lambda _context, arguments: arguments}
