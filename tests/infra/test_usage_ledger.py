@@ -8,7 +8,7 @@ from collections import deque
 from contextlib import closing
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from toolcrib import Kind, ToolError
@@ -69,6 +69,7 @@ STEPS = st.lists(st.tuples(st.integers(0, 30_000), st.integers(1, 3)), max_size=
 
 
 @given(STEPS, st.integers(1, 6))
+@example([(436, 1), (30_000, 1), (30_000, 1)], 1)
 @settings(max_examples=60)
 def test_exactly_what_a_sliding_window_allows_is_admitted(steps, limit):
     clock, ledger, admitted = Clock(), UsageLedger(None), deque()

@@ -142,7 +142,7 @@ class UsageLedger:
                 yield connection, self._now()
 
     def _now(self) -> int:
-        return int(self._clock() * MICRO)
+        return round(self._clock() * MICRO)
 
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
@@ -195,7 +195,7 @@ class UsageLedger:
 
     def _set_clock(self, connection: sqlite3.Connection) -> None:
         """Translate what was counted before a reboot, and forget what no window reaches any more."""
-        boot, now, wall = self._boot(), self._now(), int(self._wall() * MICRO)
+        boot, now, wall = self._boot(), self._now(), round(self._wall() * MICRO)
         row = connection.execute("SELECT boot, since_boot, wall FROM clock").fetchone()
         if row is not None and row[0] != boot:
             # A wall clock that was set back meanwhile says that no time has passed: that forgets nothing too early.

@@ -63,6 +63,7 @@ BOMBS = {
 }
 
 
+@pytest.mark.usefixtures("cold_launchers")
 @pytest.mark.parametrize("code", BOMBS.values(), ids=BOMBS)
 async def test_too_many_processes_end_the_job(run_bounded, code):
     ended = await run_bounded(code)

@@ -168,6 +168,7 @@ async def test_the_launcher_needs_the_standard_library_alone(run_python):
     assert json.loads(ended.result)["value"] == []
 
 
+@pytest.mark.usefixtures("cold_launchers")
 async def test_heavy_modules_are_not_there_before_a_script_needs_them(run_python):
     ended = await run_python("import sys\nNAMES = set(sys.modules)\ndef main():\n    return sorted(NAMES)")
     assert not {"asyncio", "typing", "dataclasses", "inspect", "subprocess"} & set(json.loads(ended.result)["value"])
