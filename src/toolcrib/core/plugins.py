@@ -186,6 +186,7 @@ class Plugins:
         self.problems: list[ToolError] = []
         self._parts: dict[str, list[Part]] = {}
         self._waiting = dict(features)
+        self._provided: set[str] = set()
         self._orders = {reference: order for order, reference in enumerate(features)}
         self._order = _FOREIGN
         self._registering = threading.RLock()
@@ -341,11 +342,14 @@ class Plugins:
 
     def _register_providers(self, kind: str, name: str | None) -> None:
         """Register every feature that has not registered yet and provides the kind, or that name of it."""
-        if not self._waiting:
+        if not self._waiting or kind in self._provided:
             return
         with self._registering:
             for reference in [key for key, provides in self._waiting.items() if _provides(provides, kind, name)]:
                 self._register(reference)
+            # No feature comes later: the table is complete from the start.
+            if name is None:
+                self._provided.add(kind)
 
     def _register(self, reference: str) -> None:
         before, self._order = self._order, self._orders[reference]
