@@ -152,7 +152,7 @@ async def test_a_silent_tool_is_heard_to_be_there(make_world, monkeypatch):
         return 1
 
     world = make_world(silent)
-    asyncio.get_running_loop().call_later(0.1, going.set)
+    asyncio.get_running_loop().call_later(0.8, going.set)
     reply = await world.client.post("/crib/call", {"name": "silent"}, headers=EVENTS)
     assert reply.raw.startswith(b": the call has begun\n\n: keep-alive\n\n")
     assert [name for name, _ in events_in(reply.raw)] == ["result"]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
+import zlib
 from pathlib import Path
 
 from toolcrib import Crib
@@ -16,6 +17,7 @@ RESULT = {"sum": 42}
 BUNDLE = "01a1e380-0000-7000-8000-000000000042"
 HOST, PLAIN, SCRIPT, FOLDER, STORED = NAMES = ("add_host", "add_plain", "add_script", "add_folder", "add-stored")
 
+MODULE = "host_of_formats"
 LARGE, LARGE_LETTERS = "large_host", 5_000
 
 PARAMETERS = {
@@ -138,10 +140,12 @@ DOCUMENT = {
 
 def write_project(project: Path) -> None:
     """Write the files, and store the document of the bundle."""
+    # Python loads a module of a name once, and several tests of one process may have such a project.
+    own = f"{MODULE}_{zlib.crc32(str(project).encode()):x}"
     for path, text in FILES.items():
-        file = project / path
+        file = project / path.replace(MODULE, own)
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text, encoding="utf-8")
+        file.write_text(text.replace(MODULE, own), encoding="utf-8")
     with Crib(project) as crib:
         crib.bundles.put_bundle(BUNDLE, {"slug": "sums", "displayName": "Sums", "isEnabled": True})
         crib.bundles.put_tool(BUNDLE, STORED, "v1", DOCUMENT)
