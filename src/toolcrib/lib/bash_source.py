@@ -73,7 +73,7 @@ def describe(text: str) -> str:
 
 
 def find_problem(text: str, body: str) -> tuple[int, str] | None:
-    """Why a call of the file would fail or come to nothing, with the line."""
+    """Why a call of the file would fail or do nothing, with the line."""
     if (line := _open_quote(text)) is not None:
         return line, "a quote is opened here and never closed; close it"
     if found := SELECT.search(body):

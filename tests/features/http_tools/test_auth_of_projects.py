@@ -292,7 +292,7 @@ def test_an_unfinished_login_ends_by_itself_and_stores_nothing(home, log_in):
     run = log_in("--timeout", "1")
     code, _, err = run.end()
     assert code != 0
-    assert "nobody logged in within 1 s; nothing was stored" in err
+    assert "the login was not completed within 1 s; nothing was stored" in err
     assert secrets_of(home).get("CRM") is None
 
 

@@ -98,7 +98,7 @@ async def log_in(
             complain("if the browser runs on another machine, paste the address here that it ends at")
             code = await _first(login, answer)
     except TimeoutError:
-        raise ToolError(Kind.TIMEOUT, f"nobody logged in within {seconds:g} s; nothing was stored") from None
+        raise ToolError(Kind.TIMEOUT, f"the login was not completed within {seconds:g} s; nothing was stored") from None
     values = {"code": code, "redirect_uri": str(login.redirect), "code_verifier": login.verifier}
     got = await tokens.exchange(client, values)
     # The scope belongs to the question that the browser asked; the exchange does not repeat it.

@@ -255,10 +255,10 @@ def _warn_of_nothing(report: Report, form: Form) -> None:
         return
     if form.action:
         function = form.action.replace("-", "_")
-        text = f"nothing runs the action, so a call of it comes to nothing; write def {function}(…), or def main(action, …)"
+        text = f"nothing runs the action, so a call of it does nothing; write def {function}(…), or def main(action, …)"
         report.warn(form.at, text)
     else:
-        report.warn_line(1, "nothing in the file runs, so a call of it comes to nothing; write def main(…)")
+        report.warn_line(1, "nothing in the file runs, so a call of it does nothing; write def main(…)")
 
 
 def _signature(report: Report, form: Form, entry: Entry) -> tuple[Schema | None, Schema | None]:

@@ -100,7 +100,7 @@ def _unusable(report: Report, program: Program, form: Form) -> Use:
     if not program.problem or form.action:
         return Use()
     if program.is_empty and not report.metadata.plain:
-        report.warn_line(program.number, f"a call of it comes to nothing: {program.problem}")
+        report.warn_line(program.number, f"a call of it does nothing: {program.problem}")
     else:
         report.refuse_line(program.number, program.problem)
     return Use()

@@ -327,7 +327,7 @@ def _no_module(tool: Tool, described: Described) -> ToolError | None:
         message = (
             f"{tool.name} needs the Python module {module}, which is not installed for it; "
             f"run: crib prepare {tool.name} (it installs {', '.join(script.packages)}; "
-            "whatever else the file imports has to be declared in a block '# /// script')"
+            "everything else that the file imports has to be declared in a block '# /// script')"
         )
         return ToolError(Kind.EXECUTOR_NOT_FOUND, message, partial_side_effects=True, details={"module": module})
     message = (

@@ -99,7 +99,7 @@ class TestTheEntry:
     def test_what_comes_from_elsewhere_takes_what_is_declared(self, code):
         assert code(ONE + "from impl import main\n").parameters["required"] == ["x"]
 
-    NOTHING = ".ai/tools/ops/do-it.py:1: nothing in the file runs, so a call of it comes to nothing; write def main(…)"
+    NOTHING = ".ai/tools/ops/do-it.py:1: nothing in the file runs, so a call of it does nothing; write def main(…)"
 
     @pytest.mark.parametrize(
         "text",
@@ -293,7 +293,7 @@ class TestActions:
 
     def test_without_a_function_come_with_a_warning(self, load):
         warning = (
-            ".ai/tools/ops/do-it.py:9: __actions__.{}: nothing runs the action, so a call of it comes to nothing; "
+            ".ai/tools/ops/do-it.py:9: __actions__.{}: nothing runs the action, so a call of it does nothing; "
             "write def {}(…), or def main(action, …)"
         )
         tool, _ = load("ops/do-it.py", HEAD + self.ACTIONS + "def plain(): ...\n")
