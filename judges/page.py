@@ -38,7 +38,7 @@ def main() -> int:
             "pytest",
             "-q",
             "-n",
-            "0",
+            "2",
             "-p",
             "no:randomly",
             "-m",

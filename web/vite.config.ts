@@ -1,9 +1,21 @@
 import react from "@vitejs/plugin-react";
+import type { Plugin } from "vite";
 import { defineConfig } from "vitest/config";
+import { english } from "./src/messages.ts";
+import { paletteTexts } from "./src/palette-messages.ts";
+
+// What a translator begins with: every text by its id.
+const texts: Plugin = {
+  name: "texts",
+  apply: "build",
+  generateBundle() {
+    this.emitFile({ type: "asset", fileName: "messages.json", source: `${JSON.stringify({ ...english, ...paletteTexts }, null, 2)}\n` });
+  },
+};
 
 export default defineConfig({
   base: "./",
-  plugins: [react()],
+  plugins: [react(), texts],
   build: {
     outDir: "../src/toolcrib/interfaces/web/assets",
     emptyOutDir: true,

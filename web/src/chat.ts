@@ -1,6 +1,19 @@
 // A chat page with the palette in it; its model is a script, so it works offline.
 import "./chat.css";
+import { load } from "./language";
 import "./palette";
+import { type PaletteText, textsWith } from "./palette-messages";
+
+const palette = document.querySelector("toolcrib-palette");
+let t = textsWith();
+
+void load().then((texts) => {
+  t = textsWith(texts);
+  palette?.setAttribute("texts", JSON.stringify(texts));
+  for (const part of document.querySelectorAll<HTMLElement>("[data-text]")) part.textContent = t(part.dataset.text as PaletteText);
+  for (const part of document.querySelectorAll<HTMLElement>("[data-label]")) part.setAttribute("aria-label", t(part.dataset.label as PaletteText));
+  document.title = t("chat.title");
+});
 
 const talk = document.getElementById("talk") as HTMLElement;
 const message = document.getElementById("message") as HTMLTextAreaElement;
@@ -14,9 +27,9 @@ function say(who: string, text: string): void {
   line.scrollIntoView({ block: "nearest" });
 }
 
-document.querySelector("toolcrib-palette")?.addEventListener("toolcrib-insert", (event) => {
+palette?.addEventListener("toolcrib-insert", (event) => {
   const { tool, text } = (event as CustomEvent<{ tool: string; text: string }>).detail;
-  message.value += `${message.value ? "\n" : ""}[${tool}] ${text}`;
+  message.value += (message.value ? "\n" : "") + t("chat.inserted", { tool, text });
   message.focus();
 });
 
@@ -24,7 +37,7 @@ document.getElementById("say")?.addEventListener("submit", (event) => {
   event.preventDefault();
   const text = message.value.trim();
   if (!text) return;
-  say("You", text);
-  say("Model", `You said ${text.length} characters. ${/\[([^\]]+)\]/.exec(text) ? "I have read the result of the tool." : "Type + above to give me the result of a tool."}`);
+  say(t("chat.you"), text);
+  say(t("chat.model"), `${t("chat.said", { count: text.length })} ${t(/\[([^\]]+)\]/.test(text) ? "chat.read" : "chat.hint")}`);
   message.value = "";
 });

@@ -1,12 +1,14 @@
 import "@mantine/core/styles.css";
 import "./page.css";
-import { createTheme, MantineProvider } from "@mantine/core";
+import { Badge, createTheme, DirectionProvider, MantineProvider } from "@mantine/core";
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import { Router } from "wouter";
 import { useHashLocation } from "wouter/use-hash-location";
 import { Refusal } from "./api/client";
+import { load } from "./language";
+import { setTexts } from "./messages";
 import { nonce } from "./nonce";
 import { Shell } from "./shell";
 import { SignInFrame } from "./sign-in";
@@ -21,6 +23,8 @@ const theme = createTheme({
   defaultRadius: "sm",
   cursorType: "pointer",
   respectReducedMotion: true,
+  // Words stay as they are written: capitals are hard to read, and some languages have none.
+  components: { Badge: Badge.extend({ defaultProps: { tt: "none" } }) },
 });
 
 const queries = new QueryClient({
@@ -33,8 +37,11 @@ const queries = new QueryClient({
   },
 });
 
+// The first text is drawn in the language of the person.
+setTexts(await load());
 createRoot(document.getElementById("root") as HTMLElement).render(
   <StrictMode>
+    <DirectionProvider>
     <MantineProvider theme={theme} defaultColorScheme="auto" getStyleNonce={() => nonce}>
       <QueryClientProvider client={queries}>
         <Router hook={useHashLocation}>
@@ -44,5 +51,6 @@ createRoot(document.getElementById("root") as HTMLElement).render(
         </Router>
       </QueryClientProvider>
     </MantineProvider>
+    </DirectionProvider>
   </StrictMode>,
 );

@@ -95,10 +95,10 @@ export function SignInButton() {
     },
     onSettled: () => queries.invalidateQueries(),
   });
-  if (who.csrf) return <Button variant="default" size="compact-md" onClick={() => leave.mutate()}>{t("sign.out")}</Button>;
+  if (who.csrf) return <Button variant="default" size="compact-sm" onClick={() => leave.mutate()}>{t("sign.out")}</Button>;
   return (
     <>
-      <Button variant="default" size="compact-md" onClick={() => open(true)}>{t("sign.in")}</Button>
+      <Button variant="default" size="compact-sm" onClick={() => open(true)}>{t("sign.in")}</Button>
       <SignInForm opened={opened} onClose={() => open(false)} />
     </>
   );

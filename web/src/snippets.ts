@@ -1,5 +1,5 @@
 // How to make the same call from elsewhere.
-import type { Tool } from "./api/client";
+import { callPath, type Tool } from "./api/client";
 
 export interface Snippet {
   title: string;
@@ -8,11 +8,10 @@ export interface Snippet {
 
 export function snippets(tool: Tool, values: Record<string, unknown>): Snippet[] {
   const args = JSON.stringify(values);
-  const body = JSON.stringify({ name: tool.address, args: values });
   return [
-    { title: "curl", text: `curl ${quoted(`${location.origin}/crib/call`)} -H 'Content-Type: application/json' -d ${quoted(body)}` },
-    { title: "CLI", text: `crib call ${quoted(tool.address)} --json ${quoted(args)} --url ${quoted(location.origin)}` },
-    { title: "Python", text: `from toolcrib import Crib\n\nwith Crib(".") as crib:\n    result = crib.call_sync(${JSON.stringify(tool.address)}, ${python(values)})` },
+    { title: "curl", text: `curl ${quoted(`${location.origin}${callPath(tool.address)}`)} -H 'Content-Type: application/json' -d ${quoted(args)}` },
+    { title: "CLI", text: `crib call ${quoted(tool.address)} --args ${quoted(args)} --url ${quoted(location.origin)}` },
+    { title: "Python", text: `from toolcrib import Crib\n\nwith Crib.connect(${JSON.stringify(location.origin)}) as crib:\n    result = crib.call_sync(${JSON.stringify(tool.address)}, ${python(values)})` },
     { title: "MCP", text: JSON.stringify({ method: "tools/call", params: { name: tool.name, arguments: values } }, null, 2) },
   ];
 }

@@ -49,6 +49,13 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 @pytest.fixture
+def own_server(tmp_path: Path) -> Iterator[Server]:
+    """A server of one test alone, which may end it."""
+    with served(make_project(tmp_path)) as found:
+        yield found
+
+
+@pytest.fixture
 def watch(server: Server) -> Watch:
     return Watch(url=server.url)
 
@@ -60,6 +67,7 @@ def context(browser: Browser, server: Server, watch: Watch, request: pytest.Fixt
         base_url=server.url,
         viewport={"width": wanted.get("width", 1440), "height": 900},
         color_scheme=wanted.get("scheme", "light"),
+        locale=wanted.get("locale", "en-US"),
         reduced_motion="reduce",
     )
     found.set_default_timeout(SECONDS * 1000)

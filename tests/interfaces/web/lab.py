@@ -3,7 +3,8 @@
 import asyncio
 from collections.abc import AsyncIterator
 
-from toolcrib import Context, Kind, ToolError, tool
+from toolcrib import Context, Cost, Intent, Kind, ToolError, tool
+from toolcrib.model.result import Outcome
 
 MARKUP = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>\x1b[31mred\x1b[0m"
 # The largest that a project takes, and larger ones.
@@ -20,6 +21,17 @@ def shout(text: str, times: int = 1) -> str:
         times: How many times.
     """
     return " ".join([text.upper()] * times)
+
+
+@tool
+def sign_in(user: str, password: str) -> str:
+    """Pretend to sign in.
+
+    Args:
+        user: Who.
+        password: What is masked in stored runs.
+    """
+    return f"{user}: {len(password)}"
 
 
 @tool(confirm=True, side_effects="writes")
@@ -59,6 +71,22 @@ def fail(reason: str) -> str:
 
 
 @tool
+def farewell() -> object:
+    """Say goodbye, and ask the host to end the session."""
+    return Outcome(value="bye", intents=(Intent(type="END_SESSION", fields={"after": "reply", "note": "<b>now</b>"}),))
+
+
+@tool(cost=Cost(per_invocation=0.25, currency="EUR"))
+def paint(subject: str) -> str:
+    """Paint a picture for money.
+
+    Args:
+        subject: What to paint.
+    """
+    return f"a picture of {subject}"
+
+
+@tool
 def manual() -> str:
     """Explain itself.
 
@@ -79,7 +107,7 @@ async def linger(note: str = "") -> str:
 
 
 @tool
-async def pour(context: Context) -> AsyncIterator[str]:
+async def pour(context: Context, into: str = "") -> AsyncIterator[str]:
     """Yield a little, and never end by itself."""
     context.progress(1, 4, "a quarter <b>full</b>")
     yield "first drops \x1b[31m<b>red</b>"
@@ -123,6 +151,30 @@ SCHEMAS: dict[str, dict[str, object]] = {
         },
         "additionalProperties": False,
     },
+    "choices": {
+        "type": "object",
+        "properties": {
+            "to": {
+                "oneOf": [
+                    {
+                        "type": "object",
+                        "properties": {"by": {"const": "mail"}, "address": {"type": "string", "minLength": 3}},
+                        "required": ["by", "address"],
+                    },
+                    {"$ref": "#/$defs/Phone"},
+                    {"type": "null"},
+                ]
+            }
+        },
+        "$defs": {
+            "Phone": {
+                "type": "object",
+                "properties": {"by": {"const": "phone"}, "number": {"type": "integer"}},
+                "required": ["by", "number"],
+            }
+        },
+        "additionalProperties": False,
+    },
     "unions": {
         "type": "object",
         "properties": {
@@ -153,4 +205,4 @@ def echo(name: str):
     return given
 
 
-wide, deep, too_wide, too_deep, recursive, unions = map(echo, SCHEMAS)
+wide, deep, too_wide, too_deep, recursive, choices, unions = map(echo, SCHEMAS)

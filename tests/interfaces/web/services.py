@@ -1,8 +1,10 @@
-"""Services as people meet them, on this machine: twelve shapes of APIs that recipes are made for."""
+"""Services as people meet them, on this machine: shapes of APIs that recipes are made for, with credentials and pages."""
 
 from __future__ import annotations
 
 import base64
+import hashlib
+import hmac
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +16,7 @@ ISSUES = {
     "12": {"number": 12, "title": "Door squeaks", "state": "open", "labels": [{"name": "house"}, {"name": "noise"}]}
 }
 PARCELS = {"7": {"place": "Bergen"}}
+LOG = [{"line": f"entry {number}"} for number in range(1, 6)]
 
 
 class Service(BaseHTTPRequestHandler):
@@ -74,6 +77,47 @@ class Service(BaseHTTPRequestHandler):
     def _basic(self, *_: object):
         given = self.headers.get("authorization") == "Basic " + base64.b64encode(b"ada:pw").decode()
         return 200 if given else 401, "application/json", {"in": given}
+
+    def _let_in(self, condition: bool):
+        """An owner for one who has proved who they are, and a refusal for everybody else."""
+        return (
+            200 if condition else 401,
+            "application/json",
+            {"owner": "Ada"} if condition else {"error": "who are you?"},
+        )
+
+    def _keyed(self, rest: list[str], query: dict[str, str], _: str):
+        return self._let_in("k3y" in (self.headers.get("x-maps-key"), query.get("appid")))
+
+    def _hook(self, rest: list[str], query: dict[str, str], sent: str):
+        signed = f"{self.headers.get('x-timestamp')}.{sent}".encode()
+        return self._let_in(self.headers.get("x-signature") == hmac.new(b"k3y", signed, hashlib.sha256).hexdigest())
+
+    def _message(self, *_: object):
+        declared = self.headers.get("signature-input") or ""
+        return self._let_in('keyid="crib"' in declared and "hmac-sha256" in declared and "signature" in self.headers)
+
+    def _bucket(self, *_: object):
+        given = self.headers.get("authorization") or ""
+        return self._let_in(given.startswith("AWS4-HMAC-SHA256 Credential=k3y/") and "/eu-north-1/s3/" in given)
+
+    def _tokens(self, rest: list[str], query: dict[str, str], sent: str):
+        form = parse_qs(sent)
+        given = (
+            form.get("refresh_token", [""])[0] or base64.b64decode(self.headers["authorization"].split()[1]).decode()
+        )
+        proof = {"client_credentials": "crib:k3y", "refresh_token": "k3y"}[form["grant_type"][0]]
+        answer = {"access_token": f"for-{given}", "token_type": "Bearer", "expires_in": 3600}
+        return (200, "application/json", answer) if given == proof else (400, "application/json", {"error": "invalid"})
+
+    def _staff(self, *_: object):
+        return self._let_in(self.headers.get("authorization") in ("Bearer for-crib:k3y", "Bearer for-k3y"))
+
+    def _log(self, rest: list[str], query: dict[str, str], _: str):
+        """Pages of two, by a number or by a mark."""
+        start = int(query["after"]) if query.get("after") else (int(query.get("page", "1")) - 1) * 2
+        more = str(start + 2) if start + 2 < len(LOG) else None
+        return 200, "application/json", {"found": {"entries": LOG[start : start + 2]}, "more": more}
 
     def _team(self, *_: object):
         people = [

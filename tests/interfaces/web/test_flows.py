@@ -32,7 +32,7 @@ def test_a_tool_is_found_filled_in_and_called_by_keyboard_alone(page):
     page.goto("/ui/")
     page.get_by_label("Search tools").focus()
     page.keyboard.type("shout")
-    expect(page.get_by_role("status")).to_have_text("1 tools")
+    expect(page.get_by_role("status")).to_have_text("1 tool")
     link = page.get_by_role("link", name="shout")
     for _ in range(20):
         page.keyboard.press("Tab")
@@ -55,7 +55,7 @@ def test_a_tool_is_found_filled_in_and_called_by_keyboard_alone(page):
     expect(result_of(page)).to_contain_text("BY HAND")
 
 
-def test_a_run_is_in_ones_own_history_and_its_arguments_can_be_used_again(page):
+def test_a_run_is_in_ones_own_history_and_is_run_again_by_one_click_or_changed_first(page):
     page.goto("/ui/#/tools/shout")
     page.get_by_label("text").fill("remember me")
     page.get_by_role("button", name="Run", exact=True).click()
@@ -66,11 +66,36 @@ def test_a_run_is_in_ones_own_history_and_its_arguments_can_be_used_again(page):
     page.get_by_role("tab", name="My runs").click()
     run = page.get_by_role("article").filter(has_text="remember me")
     expect(run).to_contain_text("REMEMBER ME")
-    run.get_by_role("button", name="Use these arguments").click()
+    run.get_by_role("button", name="Change, then run").click()
     expect(page.get_by_label("text")).to_have_value("remember me")
+    expect(result_of(page)).to_be_empty()
     page.get_by_role("tab", name="My runs").click()
+    run.get_by_role("button", name="Run again").click()
+    expect(result_of(page)).to_contain_text("REMEMBER ME")
+    page.get_by_role("tab", name="My runs").click()
+    expect(run).to_have_count(2)
     page.get_by_role("button", name="Forget my runs").click()
     expect(page.get_by_text("You did not run this tool yet.")).to_be_visible()
+
+
+def test_masked_values_of_a_run_are_typed_again_before_it_runs(page):
+    page.goto("/ui/#/tools/sign_in")
+    page.get_by_label("user").fill("ada")
+    page.get_by_label("password").fill("open sesame")
+    page.get_by_role("button", name="Run", exact=True).click()
+    expect(result_of(page)).to_contain_text("ada: 11")
+    page.reload()
+    page.get_by_role("tab", name="My runs").click()
+    expect(page.get_by_role("article")).not_to_contain_text("sesame")
+    page.get_by_role("button", name="Run again").click()
+    expect(page.get_by_text("Masked when the run was stored, so type again: password")).to_be_visible()
+    expect(page.get_by_label("user")).to_have_value("ada")
+    expect(page.get_by_label("password")).to_be_focused()
+    expect(page.get_by_label("password")).to_have_value("")
+    expect(result_of(page)).to_be_empty()
+    page.keyboard.type("swordfish")
+    page.get_by_role("button", name="Run", exact=True).click()
+    expect(result_of(page)).to_contain_text("ada: 9")
 
 
 def test_a_result_becomes_a_recorded_case_that_passes(page, server):
@@ -131,7 +156,7 @@ def test_a_missing_tool_is_asked_for_by_form_followed_live_refused_by_the_gate_a
     form.get_by_label("it gives").fill('{"words": 2}')
     form.get_by_role("button", name="Ask for it").click()
     card = page.get_by_role("article", name="word_counter")
-    expect(card).to_contain_text("filed")
+    expect(card).to_contain_text("Asked for")
     code = card.get_by_label("Its code")
     code.fill("def word_counter(text):\n    return {'words': 7}\n")
     card.get_by_role("button", name="Prove and publish it").click()
@@ -139,7 +164,7 @@ def test_a_missing_tool_is_asked_for_by_form_followed_live_refused_by_the_gate_a
     expect(code).to_have_value("def word_counter(text):\n    return {'words': 7}\n")
     code.fill("def word_counter(text):\n    return {'words': len(text.split())}\n")
     card.get_by_role("button", name="Prove and publish it").click()
-    expect(card.get_by_text("ready", exact=True).first).to_be_visible(timeout=60_000)
+    expect(card.get_by_text("Ready", exact=True).first).to_be_visible(timeout=60_000)
     card.get_by_role("link", name="Open the tool").click()
     page.get_by_label("text").fill("a b c")
     page.get_by_role("button", name="Run", exact=True).click()
@@ -149,10 +174,13 @@ def test_a_missing_tool_is_asked_for_by_form_followed_live_refused_by_the_gate_a
 def test_a_token_is_made_works_once_copied_and_is_refused_after_it_was_revoked(signed_in, browser, server):
     page = signed_in
     page.goto("/ui/#/access")
-    page.get_by_label("Who has it").fill("the night shift")
-    page.get_by_label("call tools").check()
     page.get_by_role("button", name="Make a token").click()
-    secret = page.get_by_role("status").locator("pre").inner_text()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Who has it").fill("the night shift")
+    dialog.get_by_label("call tools").check()
+    dialog.get_by_role("button", name="Make a token").click()
+    secret = dialog.get_by_role("status").locator("pre").inner_text()
+    dialog.get_by_role("button", name="Done").click()
     anonymous = browser.new_context(base_url=server.url)
     headers = {"authorization": f"Bearer {secret}"}
     assert anonymous.request.get("/crib/tools", headers=headers).status == 200
@@ -181,12 +209,15 @@ def test_activity_shows_what_was_called_and_what_failed(page):
     page.get_by_label("reason").fill("on purpose")
     page.get_by_role("button", name="Run", exact=True).click()
     expect(result_of(page)).to_contain_text("on purpose")
+    page.goto("/ui/#/tools/manual")
+    page.get_by_role("button", name="Run", exact=True).click()
+    expect(result_of(page)).to_contain_text("Succeeded")
     page.goto("/ui/#/activity")
     expect(page.get_by_role("region", name="By tool")).to_contain_text("host/fail")
     expect(page.get_by_role("img", name="failed").first).to_be_visible()
     colours = {
         colour_of(page, f".plot {mark}", style)
-        for mark, style in ((".calls", "fill"), (".failed", "fill"), (".p95", "stroke"))
+        for mark, style in ((".first", "fill"), (".failed", "fill"), (".p95", "stroke"))
     }
     assert len(colours) == 3
     assert not colours & {"none", "rgb(0, 0, 0)"}
@@ -197,14 +228,17 @@ def test_a_call_of_a_model_is_approved_by_a_person_who_sees_exactly_what_would_r
     page = signed_in
     token = server.crib("token", "create", "model", "--scope", "invoke")
     headers = {"authorization": f"Bearer {token}"}
-    call = {"name": "wipe", "args": {"folder": "cellar"}}
+    call = {"folder": "cellar"}
     fresh = context.browser.new_context(base_url=server.url)
-    assert fresh.request.post("/crib/call", headers=headers, data=call).status == 409
+    assert fresh.request.post("/call/wipe", headers=headers, data=call).status == 409
     page.goto("/ui/#/approvals")
     card = page.get_by_role("article").filter(has_text="cellar")
+    expect(card.get_by_role("row", name="Asked by")).to_contain_text("model")
+    expect(card.get_by_role("row", name="folder")).to_contain_text("cellar")
+    expect(card).to_contain_text('"folder": "cellar"')
     card.get_by_role("button", name="Approve once").click()
     expect(card).to_have_count(0)
-    assert fresh.request.post("/crib/call", headers=headers, data=call).json()["value"] == "wiped cellar"
+    assert fresh.request.post("/call/wipe", headers=headers, data=call).json()["value"] == "wiped cellar"
     fresh.close()
 
 
@@ -285,7 +319,8 @@ def test_a_list_that_could_not_be_read_is_read_again_at_a_click(page, watch):
     expect(page.get_by_role("article", name="Built-in tools")).to_be_visible()
 
 
-def test_two_versions_are_compared_line_by_line(page, server, tmp_path):
+@pytest.mark.parametrize("context", [{"width": 1440}, {"width": 360}], indirect=True, ids=["wide", "narrow"])
+def test_two_versions_are_compared_line_by_line_and_side_by_side_where_there_is_room(page, server, tmp_path, context):
     document = json.loads((server.project / "samples" / "roll-dice.json").read_text())
     document |= {"version": "v2", "description": "Roll better dice"}
     changed = tmp_path / "roll-dice.json"
@@ -296,7 +331,17 @@ def test_two_versions_are_compared_line_by_line(page, server, tmp_path):
     panel = page.get_by_role("tabpanel")
     expect(panel.get_by_label("Compare with")).to_have_value("samples/roll-dice@v1")
     expect(panel.locator("[data-kind=added]").filter(has_text="Roll better dice")).to_be_visible()
-    expect(panel.locator("[data-kind=removed]").filter(has_text='"version": "v1"')).to_be_visible()
+    removed = panel.locator("[data-kind=removed]").filter(has_text='"version": "v1"')
+    added = panel.locator("[data-kind=added]").filter(has_text='"version": "v2"')
+    expect(removed.locator("del")).to_have_text("v1")
+    expect(added.locator("ins")).to_have_text("v2")
+    before, after = removed.bounding_box(), added.bounding_box()
+    if page.viewport_size["width"] > 1000:
+        assert before["y"] == after["y"]
+        assert before["x"] + before["width"] <= after["x"]
+    else:
+        assert before["x"] == after["x"]
+        assert before["y"] < after["y"]
     behind = {colour_of(page, f"[data-kind={kind}]", "backgroundColor") for kind in ("same", "added", "removed")}
     assert len(behind) == 3
 
@@ -336,8 +381,7 @@ def test_a_tool_of_code_is_neither_rewritten_nor_deleted_here(page):
 @pytest.mark.parametrize("context", [{"scheme": "dark"}, {"scheme": "light"}], indirect=True, ids=["dark", "light"])
 def test_the_editor_has_the_colours_of_the_page(page):
     page.goto("/ui/#/tools/shout")
-    page.get_by_text("JSON", exact=True).click()
-    page.get_by_role("textbox", name="Arguments").fill('{"text": "x"}')
+    page.get_by_role("textbox", name="Arguments as JSON").fill('{"text": "x"}')
     behind, name = page.evaluate(
         "() => [getComputedStyle(document.body).backgroundColor,"
         " getComputedStyle([...document.querySelectorAll('.cm-line span')].find((span) => span.textContent === '\"text\"')).color]"
@@ -345,6 +389,172 @@ def test_the_editor_has_the_colours_of_the_page(page):
     assert page.evaluate("() => getComputedStyle(document.querySelector('.editor')).backgroundColor") == behind
     assert contrast(behind, name) >= 4.5
     assert name != colour_of(page, ".cm-content", "color")
+
+
+def test_the_list_is_narrowed_by_each_filter_and_says_so_when_nothing_is_left(page):
+    page.goto("/ui/#/tools")
+    rows = page.get_by_role("list", name="Tools").get_by_role("listitem")
+    expect(rows.first).to_be_visible()
+    for title, choice, kept, gone in (
+        ("Bundle", "samples", "roll-dice", "shout"),
+        ("Tag", "letters", "shout", "fail"),
+        ("Side effects", "changes something", "wipe", "shout"),
+        ("State", "Disabled", None, "shout"),
+    ):
+        page.get_by_role("combobox", name=title).click()
+        page.get_by_role("option", name=choice, exact=True).click()
+        expect(rows.filter(has_text=gone)).to_have_count(0)
+        if kept:
+            expect(rows.filter(has_text=kept).first).to_be_visible()
+        page.get_by_role("combobox", name=title).click()
+        page.get_by_role("option", name="Any", exact=True).click()
+        expect(page.get_by_role("option")).to_have_count(0)
+    page.get_by_label("Search tools").fill("nothing is called like this")
+    expect(page.get_by_text("No tool matches.")).to_be_visible()
+
+
+def test_form_and_json_stand_side_by_side_and_each_follows_the_other(page):
+    page.goto("/ui/#/tools/shout")
+    field, editor = page.get_by_label("text"), page.get_by_role("textbox", name="Arguments as JSON")
+    field.fill("from the form")
+    expect(editor).to_contain_text('"text": "from the form"')
+    editor.fill('{"text": "from the JSON", "times": 2}')
+    expect(field).to_have_value("from the JSON")
+    expect(page.get_by_label("times")).to_have_value("2")
+    page.get_by_role("button", name="Run", exact=True).click()
+    expect(result_of(page)).to_contain_text("FROM THE JSON FROM THE JSON")
+
+
+def test_json_that_cannot_be_read_yet_is_kept_and_the_form_waits_for_it(page):
+    page.goto("/ui/#/tools/shout")
+    field, editor = page.get_by_label("text"), page.get_by_role("textbox", name="Arguments as JSON")
+    field.fill("kept")
+    editor.fill('{"text": "half a tho')
+    expect(page.get_by_text("This is not valid JSON")).to_be_visible()
+    expect(page.get_by_role("button", name="Run", exact=True)).to_be_disabled()
+    expect(field).to_be_disabled()
+    page.get_by_role("tab", name="About").click()
+    page.get_by_role("tab", name="Try it").click()
+    expect(editor).to_have_text('{"text": "half a tho', use_inner_text=True)
+    page.get_by_role("button", name="Go on from the form").click()
+    expect(editor).to_contain_text('"text": "kept"')
+    expect(field).to_be_enabled()
+
+
+@pytest.mark.parametrize("context", [{"width": 360}], indirect=True, ids=["narrow"])
+def test_on_a_narrow_page_form_and_json_take_turns(page):
+    page.goto("/ui/#/tools/shout")
+    page.get_by_label("text").fill("small")
+    expect(page.get_by_role("textbox", name="Arguments as JSON")).to_have_count(0)
+    page.get_by_text("JSON", exact=True).click()
+    editor = page.get_by_role("textbox", name="Arguments as JSON")
+    expect(editor).to_contain_text('"text": "small"')
+    editor.fill('{"text": "broken')
+    page.get_by_text("Form", exact=True).click()
+    expect(page.get_by_text("The JSON cannot be read yet.")).to_be_visible()
+    page.get_by_text("JSON", exact=True).click()
+    expect(editor).to_have_text('{"text": "broken', use_inner_text=True)
+
+
+def test_options_of_a_union_have_names_and_what_is_wrong_is_said_at_the_field(page):
+    page.goto("/ui/#/tools/choices")
+    page.get_by_role("combobox", name="to").click()
+    expect(page.get_by_role("option")).to_have_text(["mail", "Phone", "Nothing"])
+    page.get_by_role("option", name="Phone").click()
+    page.get_by_label("number").fill("7")
+    page.get_by_label("number").fill("")
+    expect(page.get_by_text("is required").first).to_be_visible()
+    page.get_by_role("combobox", name="to").click()
+    page.get_by_role("option", name="mail").click()
+    page.get_by_label("address").fill("a")
+    expect(page.get_by_text("must have at least 3 characters")).to_be_visible()
+    page.get_by_label("address").fill("a@b")
+    page.get_by_role("button", name="Run", exact=True).click()
+    expect(result_of(page)).to_contain_text('"by": "mail"')
+
+
+def test_every_check_of_a_call_is_a_step_of_the_ladder_with_its_reason_and_cure(page):
+    page.goto("/ui/#/tools/wipe")
+    page.get_by_label("folder").fill("attic")
+    page.get_by_role("button", name="What would happen?").click()
+    steps = page.locator(".ladder > li")
+    expect(page.get_by_text("The call would not run.")).to_be_visible()
+    expect(steps.filter(has_text="The arguments fit: passes")).to_have_attribute("data-decision", "allow")
+    asked = steps.filter(has_text="A person confirms: asks a person")
+    expect(asked).to_contain_text("wipe needs confirmation")
+    expect(asked).to_have_attribute("data-decision", "confirm")
+    page.get_by_role("textbox", name="Arguments as JSON").fill("{}")
+    page.get_by_role("button", name="What would happen?").click()
+    expect(steps.filter(has_text="The arguments fit: refuses")).to_contain_text("folder")
+    expect(steps.filter(has_text="A person confirms: not reached")).to_be_visible()
+
+
+def test_intents_of_a_result_are_shown_as_text_and_nothing_is_done(page):
+    page.goto("/ui/#/tools/farewell")
+    page.get_by_role("button", name="Run", exact=True).click()
+    intent = result_of(page).get_by_role("article", name="END_SESSION")
+    expect(intent.get_by_role("row", name="after")).to_contain_text("reply")
+    expect(intent).to_contain_text("<b>now</b>")
+
+
+def test_a_person_refuses_a_call_and_the_decision_stays_to_be_seen(signed_in, server, context, watch):
+    watch.expect("409")
+    page = signed_in
+    token = server.crib("token", "create", "hasty model", "--scope", "invoke")
+    fresh = context.browser.new_context(base_url=server.url, extra_http_headers={"authorization": f"Bearer {token}"})
+    wanted = {"folder": "library"}
+    assert fresh.request.post("/call/wipe", data=wanted).status == 409
+    page.goto("/ui/#/approvals")
+    card = page.get_by_role("article").filter(has_text="library")
+    card.get_by_label("Note").fill("not the books")
+    card.get_by_role("button", name="Refuse").click()
+    expect(card).to_have_count(0)
+    page.get_by_text("All", exact=True).click()
+    expect(card).to_contain_text("Refused by A person at this page")
+    expect(card).to_contain_text("not the books")
+    assert "refused" in fresh.request.post("/call/wipe", data=wanted).text()
+    fresh.close()
+
+
+def test_activity_plots_errors_by_kind_and_costs_by_tool_and_caller(signed_in, server, context):
+    page = signed_in
+    token = server.crib("token", "create", "the painter", "--scope", "invoke")
+    fresh = context.browser.new_context(base_url=server.url, extra_http_headers={"authorization": f"Bearer {token}"})
+    for subject in ("a dog", "a cat"):
+        assert fresh.request.post("/call/paint", data={"subject": subject}).ok
+    assert not fresh.request.post("/call/paint", data={}).ok
+    fresh.close()
+    page.goto("/ui/#/activity")
+    costs = page.get_by_role("region", name="Cost in EUR")
+    expect(costs.get_by_role("listitem").filter(has_text="host/paint")).to_contain_text("0.5 EUR")
+    bar = costs.get_by_role("listitem").filter(has_text="the painter").locator(".share rect.first")
+    assert bar.bounding_box()["width"] > 100
+    errors = page.get_by_role("region", name="Errors over time")
+    expect(errors.get_by_role("img")).to_have_attribute("aria-label", re.compile("The arguments do not fit [0-9]"))
+    expect(errors.locator("rect.error0").first).to_be_attached()
+    expect(page.get_by_role("region", name="How long calls took").locator(".p99 circle").first).to_be_attached()
+    expect(
+        page.get_by_role("region", name="By caller").get_by_role("row").filter(has_text="the painter")
+    ).to_contain_text("3")
+
+
+def test_a_quota_is_given_with_a_token_and_what_is_used_of_it_is_shown(signed_in, context, server):
+    page = signed_in
+    page.goto("/ui/#/access")
+    page.get_by_role("button", name="Make a token").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Who has it").fill("the intern")
+    dialog.get_by_label("call tools").check()
+    dialog.get_by_label("Calls", exact=True).fill("4")
+    dialog.get_by_label("In each").select_option("hour")
+    dialog.get_by_role("button", name="Make a token").click()
+    token = dialog.get_by_role("status").locator("pre").inner_text()
+    dialog.get_by_role("button", name="Done").click()
+    fresh = context.browser.new_context(base_url=server.url, extra_http_headers={"authorization": f"Bearer {token}"})
+    assert fresh.request.post("/call/shout", data={"text": "x"}).ok
+    fresh.close()
+    page.reload()
+    expect(page.get_by_role("article", name="the intern")).to_contain_text("1 of 4 calls used per hour")
 
 
 def colour_of(page: Page, selector: str, style: str) -> str:

@@ -6,6 +6,7 @@ import json
 from urllib.parse import quote
 
 import pytest
+from browser import SECONDS
 from playwright.sync_api import Page, Route, expect
 
 pytestmark = pytest.mark.page
@@ -129,18 +130,18 @@ def test_a_result_of_fifty_megabytes_is_shown_in_pieces(page):
     page.goto("/ui/#/tools/huge")
     page.get_by_label("megabytes").fill("50")
     run(page)
-    expect(result_of(page)).to_contain_text("52428800 characters")
+    expect(result_of(page)).to_contain_text("52,428,800 characters")
     page.get_by_role("button", name="Show more").click()
-    expect(result_of(page)).to_contain_text("100000 of 52428800")
+    expect(result_of(page)).to_contain_text("100,000 of 52,428,800")
 
 
 def test_an_answer_of_many_megabytes_at_once_is_cut_and_the_page_stays_usable(page):
     text = json.dumps({"ok": True, "value": "x" * 5_000_000, "intents": [], "meta": {}})
-    page.route("**/crib/call", lambda route: route.fulfill(body=text, content_type="application/json"))
+    page.route("**/call/*", lambda route: route.fulfill(body=text, content_type="application/json"))
     page.goto("/ui/#/tools/shout")
     page.get_by_label("text").fill("hello")
     run(page)
-    expect(result_of(page)).to_contain_text("20000 of 5000000", timeout=30_000)
+    expect(result_of(page)).to_contain_text("20,000 of 5,000,000", timeout=30_000)
     page.get_by_role("tab", name="About").click()
     expect(page.get_by_text("Repeat a text in capitals.").first).to_be_visible()
 
@@ -149,11 +150,11 @@ def test_a_server_that_dies_in_the_middle_of_an_answer_is_named_and_the_argument
     watch.expect("ERR_", "Failed to load")
     page.goto("/ui/#/tools/shout")
     page.get_by_label("text").fill("do not lose me")
-    page.route("**/crib/call", lambda route: route.abort("connectionreset"))
+    page.route("**/call/*", lambda route: route.abort("connectionreset"))
     run(page)
     expect(result_of(page)).to_contain_text("The connection broke off")
     expect(page.get_by_label("text")).to_have_value("do not lose me")
-    page.unroute("**/crib/call")
+    page.unroute("**/call/*")
     run(page)
     expect(result_of(page)).to_contain_text("DO NOT LOSE ME")
 
@@ -163,7 +164,7 @@ def test_a_stream_that_dies_in_the_middle_shows_what_came_as_text_and_says_so(pa
     told = {"progress": 1, "total": 2, "message": "half"}
     chunk = {"number": 1, "value": "<b>one</b>\u202e", "checked": False}
     body = f"event: progress\ndata: {json.dumps(told)}\n\nevent: chunk\ndata: {json.dumps(chunk)}\n\n"
-    page.route("**/crib/call", lambda route: route.fulfill(body=body, content_type="text/event-stream"))
+    page.route("**/call/*", lambda route: route.fulfill(body=body, content_type="text/event-stream"))
     page.goto("/ui/#/tools/shout")
     page.get_by_label("text").fill("hello")
     run(page)
@@ -171,6 +172,22 @@ def test_a_stream_that_dies_in_the_middle_shows_what_came_as_text_and_says_so(pa
     expect(result_of(page)).to_contain_text("<b>one</b>\\u202e")
     expect(result_of(page)).to_contain_text("not checked yet")
     expect(result_of(page).get_by_role("progressbar")).to_have_attribute("aria-valuenow", "50")
+
+
+def test_a_server_that_is_ended_while_it_streams_is_named_and_everything_typed_stays(browser, own_server):
+    context = browser.new_context(base_url=own_server.url)
+    page = context.new_page()
+    page.goto("/ui/#/tools/pour")
+    page.get_by_label("into").fill("the glass")
+    run(page)
+    expect(result_of(page)).to_contain_text("first drops")
+    own_server.process.kill()
+    own_server.process.wait(SECONDS)
+    for _ in ("while it streams", "when it is gone"):
+        expect(result_of(page)).to_contain_text("The connection broke off before the result arrived")
+        expect(page.get_by_label("into")).to_have_value("the glass")
+        run(page)
+    context.close()
 
 
 def test_an_answer_that_is_not_json_is_named(page, watch):
@@ -226,7 +243,7 @@ def test_ten_thousand_tools_scroll_to_the_last_one(page):
 
     page.route("**/ui/tools?**", answer)
     page.goto("/ui/#/tools")
-    expect(page.get_by_role("status")).to_have_text("10000 tools")
+    expect(page.get_by_role("status")).to_have_text("10,000 tools")
     page.get_by_role("list", name="Tools").focus()
     page.keyboard.press("End")
     expect(page.get_by_role("link", name="tool 9999")).to_be_visible()

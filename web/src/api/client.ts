@@ -101,6 +101,14 @@ export async function take<T>(
   return found.data;
 }
 
+// The tool of an address; raises Refusal where there is none.
+export async function readTool(address: string, signal: AbortSignal): Promise<Tool> {
+  const page = await take(api.GET("/crib/tools", { params: { query: { name: address, includeDisabled: true } }, signal }));
+  const tool = page.tools[0] as unknown as Tool | undefined;
+  if (!tool) throw new Refusal({ detail: t("tool.missing", { name: address }) });
+  return tool;
+}
+
 // Somebody must sign in (again): the page asks for it without forgetting what was typed.
 export const SIGN_IN_NEEDED = "toolcrib-sign-in-needed";
 
@@ -115,12 +123,28 @@ export async function send<T>(method: "POST" | "DELETE", path: string, body?: un
   return (await answer.json().catch(() => null)) as T;
 }
 
+export interface WantedCall {
+  name: string;
+  args: Record<string, unknown>;
+  confirmation?: string;
+}
+
+// The path that calls a tool by its name or address.
+export function callPath(name: string): string {
+  return `/call/${encodeURIComponent(name)}`;
+}
+
 // Call a tool, and hear it while it runs where it can be heard; any answer is returned.
-export async function call(body: object, signal: AbortSignal): Promise<Response> {
-  const headers = { accept: "text/event-stream", "content-type": "application/json", ...(csrf && { "x-toolcrib-csrf": csrf }) };
+export async function call(wanted: WantedCall, signal: AbortSignal): Promise<Response> {
+  const headers = {
+    accept: "text/event-stream",
+    "content-type": "application/json",
+    ...(wanted.confirmation && { "toolcrib-confirmation": wanted.confirmation }),
+    ...(csrf && { "x-toolcrib-csrf": csrf }),
+  };
   let answer: Response;
   try {
-    answer = await fetch("/crib/call", { method: "POST", headers, body: JSON.stringify(body), credentials: "same-origin", signal });
+    answer = await fetch(callPath(wanted.name), { method: "POST", headers, body: JSON.stringify(wanted.args), credentials: "same-origin", signal });
   } catch (problem) {
     throw signal.aborted ? problem : new Refusal({ detail: t("tool.brokeOff") });
   }

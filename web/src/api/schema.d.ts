@@ -68,7 +68,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/crib/call": {
+    "/call/{name}": {
         parameters: {
             query?: never;
             header?: never;
@@ -78,8 +78,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Call a tool by its name.
-         * @description With `Accept: text/event-stream` the answer is a stream of events while the tool runs: `progress` (progress, total, message), `log` (level, data, logger), `chunk` (number, value, checked: what the tool yielded, which no schema has judged yet), and last `result`, whose data is the same object as the answer in JSON. A call that is refused has its status. To close the connection is to cancel the call. Needs the scope `invoke`.
+         * Call a tool by its name; the body is its arguments.
+         * @description No body means no arguments. With `Accept: text/event-stream` the answer is a stream of events while the tool runs: `progress` (progress, total, message), `log` (level, data, logger), `chunk` (number, value, checked: what the tool yielded, which no schema has judged yet), and last `result`, whose data is the same object as the answer in JSON. A call that is refused has its status. To close the connection is to cancel the call. Needs the scope `invoke`.
          */
         post: operations["callTool"];
         delete?: never;
@@ -817,6 +817,10 @@ export interface components {
         ApprovalList: {
             approvals: components["schemas"]["Approval"][];
         };
+        /** @description The arguments, by their names. */
+        Arguments: {
+            [key: string]: unknown;
+        };
         Bundle: {
             bundleID: string;
             /** Format: date-time */
@@ -843,8 +847,7 @@ export interface components {
             createdAt?: unknown;
             description?: string;
             displayName: string;
-            /** @constant */
-            isBuiltIn?: false;
+            isBuiltIn?: boolean;
             isEnabled: boolean;
             /** @description Accepted and ignored. */
             modifiedAt?: unknown;
@@ -866,22 +869,16 @@ export interface components {
         Cache: {
             seconds: number;
         };
-        CallBody: {
-            /** @description The arguments, valid for `argSchema` of the tool; absent means none. */
-            args?: {
+        CallFailure: {
+            error: components["schemas"]["Error"];
+            /** @description What the tool asks the host to do next. */
+            intents: components["schemas"]["Intent"][];
+            /** @description callId, tool, version, durationMs, and other facts about the call. */
+            meta: {
                 [key: string]: unknown;
             };
-            /** @description The slug or id of its bundle. */
-            bundle?: string | null;
-            /** @description The token in `error.details.confirmation` of the same call. */
-            confirmation?: string | null;
-            /** @description The mode of the call; by default that of its session. */
-            mode?: string | null;
-            /** @description A name, a slug, or bundle/name@version. */
-            name: string;
-            /** @description The id of a session that the caller opened. */
-            session?: string | null;
-            version?: string | null;
+            /** @constant */
+            ok: false;
         };
         CallProblem: {
             /** @description What is wrong, where, and how to fix it. */
@@ -914,7 +911,8 @@ export interface components {
              */
             type: string;
         };
-        CallResult: {
+        CallResult: components["schemas"]["CallSuccess"] | components["schemas"]["CallFailure"];
+        CallSuccess: {
             /** @description What the tool asks the host to do next. */
             intents: components["schemas"]["Intent"][];
             /** @description callId, tool, version, durationMs, and other facts about the call. */
@@ -924,16 +922,6 @@ export interface components {
             /** @constant */
             ok: true;
             value: unknown;
-        } | {
-            error: components["schemas"]["Error"];
-            /** @description What the tool asks the host to do next. */
-            intents: components["schemas"]["Intent"][];
-            /** @description callId, tool, version, durationMs, and other facts about the call. */
-            meta: {
-                [key: string]: unknown;
-            };
-            /** @constant */
-            ok: false;
         };
         CancelBody: {
             reason?: string | null;
@@ -975,6 +963,23 @@ export interface components {
         ExperimentList: {
             experiments: components["schemas"]["Experiment"][];
         };
+        ExplainBody: {
+            /** @description The arguments, valid for `argSchema` of the tool; absent means none. */
+            args?: {
+                [key: string]: unknown;
+            };
+            /** @description The slug or id of its bundle. */
+            bundle?: string | null;
+            /** @description The token in `error.details.confirmation` of the same call. */
+            confirmation?: string | null;
+            /** @description The mode of the call; by default that of its session. */
+            mode?: string | null;
+            /** @description A name, a slug, or bundle/name@version. */
+            name: string;
+            /** @description The id of a session that the caller opened. */
+            session?: string | null;
+            version?: string | null;
+        };
         Explanation: {
             allowed: boolean;
             findings: components["schemas"]["Finding"][];
@@ -989,11 +994,8 @@ export interface components {
             [key: string]: unknown;
         };
         FactsPage: {
-            /**
-             * @description Stored tools are still being indexed, and more of them may be there; absent otherwise.
-             * @constant
-             */
-            indexing?: true;
+            /** @description Stored tools are still being indexed, and more of them may be there; absent otherwise. */
+            indexing?: boolean;
             /** @description Asks for the next page; null on the last page. */
             nextPageToken: string | null;
             tools: components["schemas"]["Facts"][];
@@ -1015,11 +1017,8 @@ export interface components {
             where?: string;
         };
         FoundPage: {
-            /**
-             * @description Stored tools are still being indexed, and more of them may be there; absent otherwise.
-             * @constant
-             */
-            indexing?: true;
+            /** @description Stored tools are still being indexed, and more of them may be there; absent otherwise. */
+            indexing?: boolean;
             /** @description Asks for the next page; null on the last page. */
             nextPageToken: string | null;
             tools: components["schemas"]["FoundTool"][];
@@ -1030,36 +1029,33 @@ export interface components {
             score: number;
         };
         FunctionImpl: {
-            auth?: never;
-            bodyTemplate?: never;
-            cache?: never;
-            calls?: never;
-            errorMode?: never;
-            extractExpr?: never;
+            auth?: unknown;
+            bodyTemplate?: unknown;
+            cache?: unknown;
+            calls?: unknown;
+            errorMode?: unknown;
+            extractExpr?: unknown;
             /** @description The key of a function of the host program. */
             goFunc: string;
-            headers?: never;
+            headers?: unknown;
             /** @description How often the tool may be called within any 60 seconds, by all processes together; here or in `impl`. */
             maxCallsPerMinute?: number;
-            method?: never;
+            method?: unknown;
             /** @description A model that the tool needs. */
             model?: string;
-            pagination?: never;
-            query?: never;
-            responseEncoding?: never;
-            retry?: never;
-            successCodes?: never;
-            timeoutMs?: never;
-            urlTemplate?: never;
+            pagination?: unknown;
+            query?: unknown;
+            responseEncoding?: unknown;
+            retry?: unknown;
+            successCodes?: unknown;
+            timeoutMs?: unknown;
+            urlTemplate?: unknown;
         } & {
             [key: string]: unknown;
         };
         Health: {
-            /**
-             * @description Problems are still being looked for; absent otherwise.
-             * @constant
-             */
-            indexing?: true;
+            /** @description Problems are still being looked for; absent otherwise. */
+            indexing?: boolean;
             /** @description What could not be loaded. */
             problems: string[];
             /** @description Why the server of `queue.url` keeps no requests. */
@@ -1076,7 +1072,7 @@ export interface components {
             };
             bodyTemplate?: string;
             cache?: components["schemas"]["Cache"];
-            calls?: never;
+            calls?: unknown;
             /**
              * @default fail
              * @enum {unknown}
@@ -1084,7 +1080,7 @@ export interface components {
             errorMode: "fail" | "empty";
             /** @description A JSONPath or a regular expression; by default the whole body. */
             extractExpr?: string;
-            goFunc?: never;
+            goFunc?: unknown;
             headers?: {
                 [key: string]: string;
             };
@@ -1114,14 +1110,34 @@ export interface components {
             [key: string]: unknown;
         };
         HttpImpl: ({
-            goFunc?: never;
+            goFunc?: unknown;
             hosts?: string[];
             /** @description How often the tool may be called within any 60 seconds, by all processes together; here or in `impl`. */
             maxCallsPerMinute?: number;
             model?: string;
         } & {
             [key: string]: unknown;
-        }) & ({
+        }) & (components["schemas"]["HttpSingleCall"] | components["schemas"]["HttpSeveralCalls"]);
+        HttpSeveralCalls: {
+            auth?: unknown;
+            bodyTemplate?: unknown;
+            cache?: unknown;
+            calls: components["schemas"]["HttpCall"][];
+            errorMode?: unknown;
+            extractExpr?: unknown;
+            headers?: unknown;
+            method?: unknown;
+            pagination?: unknown;
+            query?: unknown;
+            responseEncoding?: unknown;
+            retry?: unknown;
+            successCodes?: unknown;
+            timeoutMs?: unknown;
+            urlTemplate?: unknown;
+        } & {
+            [key: string]: unknown;
+        };
+        HttpSingleCall: {
             /** @description The credentials that the request is sent with; secrets stand in it by name, `${secret:NAME}`. */
             auth?: {
                 /** @enum {unknown} */
@@ -1129,7 +1145,7 @@ export interface components {
             };
             bodyTemplate?: string;
             cache?: components["schemas"]["Cache"];
-            calls?: never;
+            calls?: unknown;
             /**
              * @default fail
              * @enum {unknown}
@@ -1161,23 +1177,9 @@ export interface components {
             timeoutMs: number;
             /** @description With `${name}` for arguments and secrets, but not in scheme, host or port. */
             urlTemplate: string;
-        } | {
-            auth?: never;
-            bodyTemplate?: never;
-            cache?: never;
-            calls: components["schemas"]["HttpCall"][];
-            errorMode?: never;
-            extractExpr?: never;
-            headers?: never;
-            method?: never;
-            pagination?: never;
-            query?: never;
-            responseEncoding?: never;
-            retry?: never;
-            successCodes?: never;
-            timeoutMs?: never;
-            urlTemplate?: never;
-        });
+        } & {
+            [key: string]: unknown;
+        };
         Intent: {
             type: string;
         } & {
@@ -1313,6 +1315,53 @@ export interface components {
             /** @enum {unknown} */
             mode?: "text" | "voice" | null;
         };
+        SqlImpl: {
+            auth?: unknown;
+            bodyTemplate?: unknown;
+            cache?: unknown;
+            calls?: unknown;
+            /** @description Arguments whose value selects a piece of the statement. */
+            choices?: {
+                [key: string]: {
+                    [key: string]: string;
+                };
+            };
+            /** @description Whether a call that writes waits for confirmation; it does by default. */
+            confirm?: boolean;
+            /** @description A path in the workspace (SQLite), or a URL of PostgreSQL such as ${secret:SHOP}. */
+            database: string;
+            errorMode?: unknown;
+            extractExpr?: unknown;
+            goFunc?: unknown;
+            headers?: unknown;
+            hosts?: string[];
+            /** @default 1000000 */
+            maxBytes: number;
+            /** @description How often the tool may be called within any 60 seconds, by all processes together; here or in `impl`. */
+            maxCallsPerMinute?: number;
+            /** @default 1000 */
+            maxRows: number;
+            method?: unknown;
+            pagination?: unknown;
+            query?: unknown;
+            responseEncoding?: unknown;
+            retry?: unknown;
+            /**
+             * @default rows
+             * @enum {unknown}
+             */
+            returns: "rows" | "list" | "row" | "value";
+            /** @description One statement; :name is the argument of that name. */
+            statement: string;
+            successCodes?: unknown;
+            /** @default 10000 */
+            timeoutMs: number;
+            urlTemplate?: unknown;
+            /** @description Whether the statement may change the database. */
+            write?: boolean;
+        } & {
+            [key: string]: unknown;
+        };
         SubmittedRequest: {
             /** @description What the operator adds to it. */
             allowance: {
@@ -1392,7 +1441,7 @@ export interface components {
             toggledAt: string | null;
             toolID: string;
             /** @enum {unknown} */
-            type?: "go" | "http";
+            type?: "go" | "http" | "sql";
             version: string;
             warnings: string[];
         } & {
@@ -1421,8 +1470,7 @@ export interface components {
             /** @description An alias of toolID. */
             id?: string;
             impl: Record<string, never>;
-            /** @constant */
-            isBuiltIn?: false;
+            isBuiltIn?: boolean;
             isEnabled: boolean;
             /** @description Computed by the server; ignored. */
             lastCalledAt?: unknown;
@@ -1452,7 +1500,7 @@ export interface components {
             /** @description Generated if it is absent. */
             toolID?: string;
             /** @enum {unknown} */
-            type: "go" | "http";
+            type: "go" | "http" | "sql";
             /** @description As in the path, or absent. */
             version?: string;
             /** @description Computed by the server; ignored. */
@@ -1467,13 +1515,14 @@ export interface components {
             impl?: components["schemas"]["HttpImpl"];
             /** @constant */
             type?: "http";
+        } | {
+            impl?: components["schemas"]["SqlImpl"];
+            /** @constant */
+            type?: "sql";
         });
         ToolPage: {
-            /**
-             * @description Stored tools are still being indexed, and more of them may be there; absent otherwise.
-             * @constant
-             */
-            indexing?: true;
+            /** @description Stored tools are still being indexed, and more of them may be there; absent otherwise. */
+            indexing?: boolean;
             /** @description Asks for the next page; null on the last page. */
             nextPageToken: string | null;
             tools: components["schemas"]["Tool"][];
@@ -1847,6 +1896,8 @@ export interface components {
         approvalID: string;
         /** @description Only these; pending ones if absent. */
         approvalState: "pending" | "approved" | "refused" | "used" | "expired" | "all";
+        /** @description The slug or id of its bundle. */
+        bundle: string;
         /**
          * @description The id of the bundle: a UUID of version 7.
          * @example 018faf50-b7b6-7a01-9a05-a22a6e0af101
@@ -1854,6 +1905,8 @@ export interface components {
         bundleID: string;
         /** @description Only these bundles. Separated by commas, or repeated. */
         bundleIDs: string[];
+        /** @description The token in `error.details.confirmation` of the same call. */
+        confirmation: string;
         /** @description Enable the bundle at once. */
         enable: boolean;
         /** @description List what executes tools instead of the tools. */
@@ -1875,8 +1928,16 @@ export interface components {
         length: number;
         /** @description How many of the newest at most. */
         limit: number;
+        /** @description The mode of the call; by default that of its session. */
+        mode: string;
         /** @description Only the tool with this name, slug or address. */
         name: string;
+        /** @description Of the offered tools only these, by name or address. Separated by commas, or repeated. */
+        names: string[];
+        /** @description Only the tools that a model may be told of, without examples that fail. */
+        offered: boolean;
+        /** @description Of the offered tools those of this mode. */
+        offeredMode: "text" | "voice";
         /** @description Where the piece begins, in characters. */
         offset: number;
         /** @description Create it only if it does not exist. */
@@ -1900,6 +1961,8 @@ export interface components {
         requestStatus: "pending" | "building" | "ready" | "failed" | "cancelled";
         /** @description An alias of recommendedPageSize. */
         sameAsRecommendedPageSize: number;
+        /** @description The id of a session that the caller opened. */
+        session: string;
         /**
          * @description The id that the session was opened with.
          * @example 5f0c1d2e3b4a59687786a5b4
@@ -1912,6 +1975,11 @@ export interface components {
         /** @description Only tools that have all of these tags. Separated by commas, or repeated. */
         tags: string[];
         /**
+         * @description A name, a slug, or bundle/name@version with the slash written as %2F.
+         * @example weather
+         */
+        toolName: string;
+        /**
          * @description The id of the request for a tool.
          * @example req_20240115_001
          */
@@ -1921,6 +1989,8 @@ export interface components {
          * @example weather
          */
         toolSlug: string;
+        /** @description Its version. */
+        toolVersion: string;
         /**
          * @description An opaque label: 1 to 64 Unicode letters, digits, dashes and dots, not only dots.
          * @example v2
@@ -2105,25 +2175,39 @@ export interface operations {
     };
     callTool: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The slug or id of its bundle. */
+                bundle?: components["parameters"]["bundle"];
+                /** @description Its version. */
+                version?: components["parameters"]["toolVersion"];
+            };
             header?: {
+                /** @description The id of a session that the caller opened. */
+                "Toolcrib-Session"?: components["parameters"]["session"];
+                /** @description The mode of the call; by default that of its session. */
+                "Toolcrib-Mode"?: components["parameters"]["mode"];
+                /** @description The token in `error.details.confirmation` of the same call. */
+                "Toolcrib-Confirmation"?: components["parameters"]["confirmation"];
                 /** @description The id of this request in responses, logs and the journal: up to 64 ASCII letters, digits, '.', '_' and '-'. Any other value is replaced by a generated id. */
                 "X-Request-Id"?: components["parameters"]["requestID"];
             };
-            path?: never;
+            path: {
+                /**
+                 * @description A name, a slug, or bundle/name@version with the slash written as %2F.
+                 * @example weather
+                 */
+                name: components["parameters"]["toolName"];
+            };
             cookie?: never;
         };
-        requestBody: {
+        requestBody?: {
             content: {
                 /**
                  * @example {
-                 *       "args": {
-                 *         "city": "Oslo"
-                 *       },
-                 *       "name": "weather"
+                 *       "city": "Oslo"
                  *     }
                  */
-                "application/json": components["schemas"]["CallBody"];
+                "application/json": components["schemas"]["Arguments"];
             };
         };
         responses: {
@@ -2171,7 +2255,7 @@ export interface operations {
                  *       "name": "weather"
                  *     }
                  */
-                "application/json": components["schemas"]["CallBody"];
+                "application/json": components["schemas"]["ExplainBody"];
             };
         };
         responses: {
@@ -2452,12 +2536,20 @@ export interface operations {
                 tags?: components["parameters"]["tags"];
                 /** @description List what executes tools instead of the tools. */
                 executors?: components["parameters"]["executors"];
+                /** @description Only the tools that a model may be told of, without examples that fail. */
+                offered?: components["parameters"]["offered"];
+                /** @description Of the offered tools those of this mode. */
+                mode?: components["parameters"]["offeredMode"];
+                /** @description Of the offered tools only these, by name or address. Separated by commas, or repeated. */
+                names?: components["parameters"]["names"];
                 /** @description Maximum number of items. */
                 pageSize?: components["parameters"]["pageSize"];
                 /** @description `nextPageToken` of the previous page, with the other parameters unchanged. */
                 pageToken?: components["parameters"]["pageToken"];
             };
             header?: {
+                /** @description The id of a session that the caller opened. */
+                "Toolcrib-Session"?: components["parameters"]["session"];
                 /** @description The id of this request in responses, logs and the journal: up to 64 ASCII letters, digits, '.', '_' and '-'. Any other value is replaced by a generated id. */
                 "X-Request-Id"?: components["parameters"]["requestID"];
             };

@@ -21,9 +21,9 @@ test("chunks are heard before the result, and a refusal is a result", async () =
   vi.stubGlobal("fetch", () => Promise.resolve(answers.shift()));
   const heard: string[] = [];
   const stop = new AbortController();
-  const result = await streamCall({ name: "x" }, stop.signal, (told) => heard.push(told.name));
+  const result = await streamCall({ name: "x", args: {} }, stop.signal, (told) => heard.push(told.name));
   expect([heard, result.ok]).toEqual([["progress", "chunk"], true]);
-  expect((await streamCall({ name: "x" }, stop.signal, () => undefined)).ok).toBe(false);
-  await expect(streamCall({ name: "x" }, stop.signal, () => undefined)).rejects.toThrow();
+  expect((await streamCall({ name: "x", args: {} }, stop.signal, () => undefined)).ok).toBe(false);
+  await expect(streamCall({ name: "x", args: {} }, stop.signal, () => undefined)).rejects.toThrow();
   vi.unstubAllGlobals();
 });

@@ -1,5 +1,5 @@
 // A call that is heard while it runs: events of the server, read off the body as it comes.
-import { asFailure, type CallResult, call, Refusal, refusalOf } from "./client";
+import { asFailure, type CallResult, call, Refusal, refusalOf, type WantedCall } from "./client";
 import { t } from "../messages";
 
 export interface Progress {
@@ -30,8 +30,8 @@ export class EventCutter {
 }
 
 // Make a call; `hear` is told what comes before the result. A call that is refused has its result at once.
-export async function streamCall(body: object, signal: AbortSignal, hear: (told: Told) => void): Promise<CallResult> {
-  const answer = await call(body, signal);
+export async function streamCall(wanted: WantedCall, signal: AbortSignal, hear: (told: Told) => void): Promise<CallResult> {
+  const answer = await call(wanted, signal);
   if (!answer.headers.get("content-type")?.startsWith("text/event-stream")) {
     const document: unknown = await answer.json().catch(() => null);
     const result = answer.ok ? (document as CallResult) : asFailure(document);

@@ -10,7 +10,7 @@ export function Dialog(given: { opened: boolean; onClose: () => void; title: str
       <Modal.Overlay />
       <Modal.Content>
         <Modal.Header role="presentation">
-          <Modal.Title component="h2">{title}</Modal.Title>
+          <Modal.Title component="h2" fw={700}>{title}</Modal.Title>
           <Modal.CloseButton aria-label={closeLabel} />
         </Modal.Header>
         <Modal.Body>{children}</Modal.Body>

@@ -1,4 +1,4 @@
-// The lines in which two texts differ.
+// The lines and words in which two texts differ.
 export interface DiffLine {
   kind: "same" | "removed" | "added";
   text: string;
@@ -8,7 +8,10 @@ export interface DiffLine {
 const MAX_LINES = 2_000;
 
 export function diffLines(before: string, after: string): DiffLine[] {
-  const [left, right] = [before.split("\n"), after.split("\n")];
+  return diffParts(before.split("\n"), after.split("\n"));
+}
+
+function diffParts(left: string[], right: string[]): DiffLine[] {
   let start = 0;
   while (start < left.length && start < right.length && left[start] === right[start]) start += 1;
   let end = 0;
@@ -50,4 +53,74 @@ function middle(left: string[], right: string[]): DiffLine[] {
     }
   }
   return lines;
+}
+
+export interface Side {
+  number: number;
+  text: string;
+}
+export interface Row {
+  left: Side | null;
+  right: Side | null;
+  isSame: boolean;
+}
+
+// Both texts as rows of two columns: of a stretch that was replaced, the first line stands beside the first, and so on.
+export function alignLines(before: string, after: string): Row[] {
+  const rows: Row[] = [];
+  let [removed, added]: [Side[], Side[]] = [[], []];
+  let [left, right] = [0, 0];
+  function close() {
+    for (let place = 0; place < Math.max(removed.length, added.length); place += 1) {
+      rows.push({ left: removed[place] ?? null, right: added[place] ?? null, isSame: false });
+    }
+    [removed, added] = [[], []];
+  }
+  for (const { kind, text } of diffLines(before, after)) {
+    if (kind !== "added") left += 1;
+    if (kind !== "removed") right += 1;
+    if (kind === "removed") removed.push({ number: left, text });
+    else if (kind === "added") added.push({ number: right, text });
+    else {
+      close();
+      rows.push({ left: { number: left, text }, right: { number: right, text }, isSame: true });
+    }
+  }
+  close();
+  return rows;
+}
+
+// A longer line is marked as a whole.
+const MAX_WORDS = 400;
+// Two lines that share less than this are not two versions of one line; marking nearly every word would only confuse.
+const MIN_SHARED = 0.3;
+
+export interface WordPart {
+  text: string;
+  isMarked: boolean;
+}
+
+// The two lines in parts, those that differ marked; undefined where no marks help.
+export function wordMarks(before: string, after: string): [WordPart[], WordPart[]] | [undefined, undefined] {
+  const [left, right] = [wordsOf(before), wordsOf(after)];
+  if (left.length > MAX_WORDS || right.length > MAX_WORDS) return [undefined, undefined];
+  const parts = diffParts(left, right);
+  const shared = parts.filter((part) => part.kind === "same").reduce((sum, part) => sum + part.text.trim().length, 0);
+  if (shared < MIN_SHARED * Math.min(before.trim().length, after.trim().length)) return [undefined, undefined];
+  const side = (own: "removed" | "added") => joined(parts.filter((part) => part.kind === "same" || part.kind === own));
+  return [side("removed"), side("added")];
+}
+
+function wordsOf(line: string): string[] {
+  return line.match(/[\p{L}\p{N}_]+|\s+|[^\p{L}\p{N}_\s]/gu) ?? [];
+}
+
+function joined(parts: DiffLine[]): WordPart[] {
+  const found: WordPart[] = [];
+  for (const { kind, text } of parts) {
+    const last = found.at(-1);
+    if (last && last.isMarked === (kind !== "same")) last.text += text;
+    else found.push({ text, isMarked: kind !== "same" });
+  }
+  return found;
 }

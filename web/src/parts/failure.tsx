@@ -12,6 +12,9 @@ export function Failure({ message, retry }: { message: string; retry?: () => voi
   );
 }
 
+// How the browsers say that a file of the page could not be loaded.
+const NOT_LOADED = /dynamically imported module|module script failed|preload CSS/i;
+
 // A mistake in one screen leaves the others usable.
 export class FailureBoundary extends Component<{ children: ReactNode }, { problem: Error | null }> {
   state = { problem: null as Error | null };
@@ -23,6 +26,8 @@ export class FailureBoundary extends Component<{ children: ReactNode }, { proble
   render() {
     const { problem } = this.state;
     if (problem === null) return this.props.children;
+    // A part of the page that the server no longer has: it was updated while the page was open.
+    if (NOT_LOADED.test(problem.message)) return <Failure message={t("app.updated")} retry={() => location.reload()} />;
     return <Failure message={problem.message} retry={() => this.setState({ problem: null })} />;
   }
 }

@@ -1,10 +1,13 @@
 // The result of a call: value or error as text, never as markup.
-import { Alert, Badge, Button, Code, Group, Stack, Text, Title } from "@mantine/core";
+import { Alert, Badge, Button, Card, Code, Group, Stack, Text, Title } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
 import { useState } from "react";
 import { api, type CallResult, take } from "../api/client";
-import { t } from "../messages";
+import { t, word } from "../messages";
+import { Facts } from "./facts";
 import { Failure } from "./failure";
+import { visible } from "./live-view";
+import { shortNumber } from "./numbers";
 
 const SHOWN = 20_000;
 const MAX_SHOWN = 1_000_000;
@@ -16,7 +19,7 @@ export function ResultView({ result }: { result: CallResult }) {
     <Stack gap="xs">
       <Group gap="xs">
         <Badge color={result.ok ? "teal.9" : "red.9"}>{t(result.ok ? "tool.result.ok" : "tool.result.failed")}</Badge>
-        {typeof result.meta.durationMs === "number" && <Text size="sm">{t("tool.result.took", { ms: Math.round(result.meta.durationMs) })}</Text>}
+        {typeof result.meta.durationMs === "number" && <Text size="sm">{t("tool.result.took", { ms: shortNumber(result.meta.durationMs) })}</Text>}
       </Group>
       {result.ok ? (
         <>
@@ -24,14 +27,14 @@ export function ResultView({ result }: { result: CallResult }) {
           <KeptResult kept={result.meta.kept} />
         </>
       ) : (
-        <Alert role="alert" color="red" variant="outline" title={result.error.type}>
+        <Alert role="alert" color="red" variant="outline" title={word("error", result.error.type)}>
           <Text className="wrap" c="var(--mantine-color-text)">{result.error.message}</Text>
         </Alert>
       )}
       {result.intents.length > 0 && (
         <>
           <Title order={4}>{t("tool.result.intents")}</Title>
-          <Value value={result.intents} />
+          {result.intents.map((intent, place) => <IntentView key={place} intent={intent as Record<string, unknown>} />)}
         </>
       )}
       <details>
@@ -39,6 +42,16 @@ export function ResultView({ result }: { result: CallResult }) {
         <Value value={result.meta} />
       </details>
     </Stack>
+  );
+}
+
+// What a tool asks the host to do next: nothing of it is done here.
+function IntentView({ intent: { type, ...fields } }: { intent: Record<string, unknown> }) {
+  return (
+    <Card withBorder padding="xs" component="article" aria-label={visible(String(type))}>
+      <Text fw={600} className="words">{visible(String(type))}</Text>
+      {Object.keys(fields).length > 0 && <Facts rows={Object.entries(fields).map(([name, value]) => [visible(name), visible(typeof value === "string" ? value : (JSON.stringify(value) ?? "")).slice(0, SHOWN)])} />}
+    </Card>
   );
 }
 

@@ -4,7 +4,15 @@ import type { Answer, Path } from "./model";
 
 const MOST_ROWS = 300;
 
-export function AnswerTree({ answer, onPick, picked }: { answer: Answer; onPick: (path: Path) => void; picked?: Path }) {
+interface Given {
+  answer: Answer;
+  onPick: (path: Path) => void;
+  picked?: Path | undefined;
+  // Only these values can be picked; the others show where they stand.
+  isOffered?: (value: unknown) => boolean;
+}
+
+export function AnswerTree({ answer, onPick, picked, isOffered = () => true }: Given) {
   if (answer.kind === "text") return <ElementList text={answer.text} onPick={(name) => onPick([name])} />;
   const rows: { path: Path; value: unknown; depth: number }[] = [];
   collect(answer.value, [], 0, rows);
@@ -12,15 +20,13 @@ export function AnswerTree({ answer, onPick, picked }: { answer: Answer; onPick:
     <ul className="tree scroll">
       {rows.slice(0, MOST_ROWS).map(({ path, value, depth }) => (
         <li key={JSON.stringify(path)} style={{ paddingInlineStart: `${depth}rem` }}>
-          <Button
-            size="compact-sm"
-            variant={same(path, picked) ? "filled" : "default"}
-            onClick={() => onPick(path)}
-            aria-pressed={same(path, picked)}
-            justify="start"
-          >
-            {path.length === 0 ? "$" : String(path.at(-1))}: {shown(value)}
-          </Button>
+          {isOffered(value) ? (
+            <Button size="compact-sm" variant={same(path, picked) ? "filled" : "default"} onClick={() => onPick(path)} aria-pressed={same(path, picked)} justify="start">
+              {path.length === 0 ? "$" : String(path.at(-1))}: {shown(value)}
+            </Button>
+          ) : (
+            <Text span size="sm">{path.length === 0 ? "$" : String(path.at(-1))}: {shown(value)}</Text>
+          )}
         </li>
       ))}
       {rows.length > MOST_ROWS && <li><Text size="sm">… {rows.length - MOST_ROWS}</Text></li>}

@@ -1,4 +1,10 @@
-// A recipe: requests in order, whose parts are fixed, given by the caller, secret, or taken from an earlier answer.
+// A recipe: steps in order. A step has slots (its parts), runs, and gives an answer of which some is kept. How it runs is
+// one of the kinds of kinds.ts; nothing in this file knows which.
+import type { Run } from "./kinds";
+
+export type Scalar = string | number | boolean | null;
+export type Json = Scalar | Json[] | { [key: string]: Json };
+export type Path = (string | number)[];
 
 export type Source =
   | { kind: "fixed" }
@@ -6,31 +12,24 @@ export type Source =
   | { kind: "secret"; name: string }
   | { kind: "step"; step: string; path: Path };
 
-export type Path = (string | number)[];
-export type Place = "path" | "query" | "header" | "body";
-export type Scalar = string | number | boolean | null;
-export type Method = "GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE" | "OPTIONS";
-
-// One value of a request: `value` is what the example had in this place, `at` where it stands in a body.
+// One value that a step needs: `value` is what the example had in this place, `at` where it stands in a larger document.
 export interface Part {
   id: string;
-  place: Place;
+  place: string;
   label: string;
-  value: Scalar;
+  value: Json;
   source: Source;
   at?: Path;
 }
 
-export type Body = { kind: "none" } | { kind: "json"; example: unknown } | { kind: "form" } | { kind: "text"; text: string };
-
+// `id` stays when the name changes; slots of later steps refer to it.
 export interface Step {
+  id: string;
   name: string;
-  method: Method;
-  origin: string;
   parts: Part[];
-  body: Body;
   answer: Answer | null;
   keep: Keep;
+  run: Run;
 }
 
 // An answer that the person pasted or that a trial gave.
@@ -39,11 +38,13 @@ export type Answer = { kind: "json"; value: unknown } | { kind: "text"; text: st
 // What of the answer is kept: everything, a place in JSON ("*" for all of a list), or the content of an XML element.
 export type Keep = { kind: "all" } | { kind: "path"; path: Path } | { kind: "element"; name: string };
 
-export type InputType = "string" | "integer" | "number" | "boolean";
+export type InputType = "string" | "integer" | "number" | "boolean" | "array";
 
+// `items` says what a list holds.
 export interface Input {
   name: string;
   type: InputType;
+  items: InputType;
   description: string;
   required: boolean;
   choices: string[];
@@ -57,6 +58,7 @@ export interface Recipe {
 }
 
 export const EMPTY: Recipe = { title: "", description: "", inputs: [], steps: [] };
+const FIXED: Source = { kind: "fixed" };
 const NAME = /^[A-Za-z_][A-Za-z0-9_]{0,63}$/;
 
 export function isName(text: string): boolean {
@@ -71,60 +73,72 @@ export function nameFor(label: string, taken: Iterable<string> = []): string {
   for (let number = 2; ; number++) if (!used.has(`${plain}_${number}`)) return `${plain}_${number}`;
 }
 
-export function typeOf(value: Scalar): InputType {
+export function newStepName(recipe: Recipe): string {
+  return nameFor(`request_${recipe.steps.length + 1}`, recipe.steps.flatMap((step) => [step.id, step.name]));
+}
+
+export function inputTypeOf(value: Json): InputType {
+  if (Array.isArray(value)) return "array";
   if (typeof value === "boolean") return "boolean";
   if (typeof value === "number") return Number.isInteger(value) ? "integer" : "number";
   return "string";
 }
 
+export function newInput(name: string, example: Json = ""): Input {
+  const first = Array.isArray(example) ? (example[0] ?? "") : "";
+  return { name, type: inputTypeOf(example), items: inputTypeOf(first), description: "", required: true, choices: [] };
+}
+
 // Give a part another source; an input that is new is declared, and one that nothing uses any more goes.
 export function assign(recipe: Recipe, step: number, part: string, source: Source): Recipe {
-  const steps = recipe.steps.map((one, place) =>
-    place === step ? { ...one, parts: one.parts.map((found) => (found.id === part ? { ...found, source } : found)) } : one,
-  );
   const found = recipe.steps[step]?.parts.find((one) => one.id === part);
-  let inputs = recipe.inputs;
-  if (source.kind === "input" && !inputs.some((input) => input.name === source.name)) {
-    inputs = [...inputs, { name: source.name, type: typeOf(found?.value ?? ""), description: "", required: true, choices: [] }];
-  }
-  const used = new Set(steps.flatMap((one) => one.parts.flatMap((each) => (each.source.kind === "input" ? [each.source.name] : []))));
-  return { ...recipe, steps, inputs: inputs.filter((input) => used.has(input.name)) };
+  if (!found) return recipe;
+  const change = (one: Part): Part => {
+    if (one.id === part) return { ...one, source };
+    // What stands inside a list or object that comes from elsewhere is replaced with it.
+    return source.kind !== "fixed" && isInside(one, found) ? { ...one, source: FIXED } : one;
+  };
+  let { inputs } = recipe;
+  if (source.kind === "input" && !inputs.some((input) => input.name === source.name)) inputs = [...inputs, newInput(source.name, found.value)];
+  return withoutUnused({ ...changeStep(recipe, step, (one) => ({ ...one, parts: one.parts.map(change) })), inputs });
 }
 
-// What an earlier answer can give to a part: only single values fit into a request.
-export interface Output {
-  step: string;
-  path: Path;
-  value: Scalar;
+export function changeStep(recipe: Recipe, step: number, change: (step: Step) => Step): Recipe {
+  return { ...recipe, steps: recipe.steps.map((one, place) => (place === step ? change(one) : one)) };
 }
 
-export function outputsBefore(recipe: Recipe, step: number): Output[] {
-  return recipe.steps.slice(0, step).flatMap((one) =>
-    one.answer?.kind === "json" ? leaves(one.answer.value).map(({ path, value }) => ({ step: one.name, path, value })) : [],
-  );
+// Leave out inputs that no part names.
+export function withoutUnused(recipe: Recipe): Recipe {
+  const used = new Set(recipe.steps.flatMap((one) => one.parts.flatMap((each) => (each.source.kind === "input" ? [each.source.name] : []))));
+  return { ...recipe, inputs: recipe.inputs.filter((input) => used.has(input.name)) };
 }
 
-const MOST_LEAVES = 500;
+export function isInside(inner: Part, outer: Part): boolean {
+  const { at: inside } = inner;
+  const { at: outside } = outer;
+  return inside !== undefined && outside !== undefined && inside.length > outside.length && outside.every((word, place) => inside[place] === word);
+}
 
-// Every single value of a JSON document with its place; of a large one the first.
-export function leaves(value: unknown, path: Path = [], found: { path: Path; value: Scalar }[] = []): { path: Path; value: Scalar }[] {
-  if (found.length >= MOST_LEAVES) return found;
-  if (Array.isArray(value)) value.forEach((one, place) => leaves(one, [...path, place], found));
-  else if (typeof value === "object" && value !== null) Object.entries(value).forEach(([key, one]) => leaves(one, [...path, key], found));
-  else found.push({ path, value: value as Scalar });
+// The parts of a step that are filled: those inside a list or object that comes from elsewhere are not.
+export function openParts(step: Step): Part[] {
+  const outer = step.parts.filter((part) => part.source.kind !== "fixed" && part.at !== undefined);
+  return step.parts.filter((part) => !outer.some((one) => isInside(part, one)));
+}
+
+const MOST_VALUES = 500;
+
+// Every value of a JSON document with its place, lists and objects included; of a large one the first.
+export function valuesIn(value: unknown, path: Path = [], found: { path: Path; value: Json }[] = []): { path: Path; value: Json }[] {
+  if (found.length >= MOST_VALUES) return found;
+  found.push({ path, value: value as Json });
+  if (Array.isArray(value)) value.forEach((one, place) => valuesIn(one, [...path, place], found));
+  else if (typeof value === "object" && value !== null) Object.entries(value).forEach(([key, one]) => valuesIn(one, [...path, key], found));
   return found;
 }
 
-// Take steps that used a removed or renamed one back to fixed values.
+// What used a removed step is fixed from then on.
 export function removeStep(recipe: Recipe, step: number): Recipe {
-  const name = recipe.steps[step]?.name;
-  const steps = recipe.steps
-    .filter((_, place) => place !== step)
-    .map((one) => ({
-      ...one,
-      parts: one.parts.map((part) => (part.source.kind === "step" && part.source.step === name ? { ...part, source: { kind: "fixed" } as Source } : part)),
-    }));
-  return { ...recipe, steps };
+  return withoutUnused(withoutDangling({ ...recipe, steps: recipe.steps.filter((_, place) => place !== step) }));
 }
 
 export function moveStep(recipe: Recipe, step: number, by: 1 | -1): Recipe {
@@ -132,17 +146,23 @@ export function moveStep(recipe: Recipe, step: number, by: 1 | -1): Recipe {
   const [moved] = steps.splice(step, 1);
   if (!moved) return recipe;
   steps.splice(step + by, 0, moved);
-  // A step can only use what is there before it.
-  return {
-    ...recipe,
-    steps: steps.map((one, place) => {
-      const before = new Set(steps.slice(0, place).map((each) => each.name));
-      return {
-        ...one,
-        parts: one.parts.map((part) => (part.source.kind === "step" && !before.has(part.source.step) ? { ...part, source: { kind: "fixed" } as Source } : part)),
-      };
-    }),
-  };
+  return withoutDangling({ ...recipe, steps });
+}
+
+// A step can only use what is there before it.
+function withoutDangling(recipe: Recipe): Recipe {
+  const before = new Set<string>();
+  const steps = recipe.steps.map((step) => {
+    const parts = step.parts.map((part) => (part.source.kind === "step" && !before.has(part.source.step) ? { ...part, source: FIXED } : part));
+    before.add(step.id);
+    return { ...step, parts };
+  });
+  return { ...recipe, steps };
+}
+
+// Whether a step may have this name: slots name steps and inputs alike.
+export function isStepName(recipe: Recipe, step: number, name: string): boolean {
+  return isName(name) && !recipe.inputs.some((input) => input.name === name) && !recipe.steps.some((one, place) => place !== step && one.name === name);
 }
 
 export function at(value: unknown, path: Path): unknown {

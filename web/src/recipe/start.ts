@@ -1,10 +1,11 @@
 // Read what a person pasted: a URL, a curl command, or an example answer.
 import { t } from "../messages";
-import { type Answer, type Body, leaves, type Method, nameFor, type Part, type Step } from "./model";
+import { type Auth, NO_AUTH } from "./auth";
+import { type Body, type Method, METHODS, newRequest, type Place, withContentType } from "./http";
+import { type Answer, type Json, nameFor, type Part, type Step, valuesIn } from "./model";
 
 export type Start = { kind: "request"; step: Step } | { kind: "answer"; answer: Answer } | { kind: "nothing"; reason: string };
 
-const METHODS: readonly string[] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 // Headers that belong to the connection or to curl, not to the tool.
 const DROPPED = new Set(["host", "content-length", "connection", "accept-encoding", "cookie", "user-agent"]);
 const SECRET_NAME = /^(api[-_]?key|key|token|access[-_]?token|appid|secret|password|auth(orization)?|x-.*-?(key|token|secret))$/i;
@@ -15,7 +16,7 @@ export function readStart(pasted: string, name: string): Start {
   if (!text) return { kind: "nothing", reason: t("recipe.start.empty") };
   if (text.length > MAX_PASTED) return { kind: "nothing", reason: t("recipe.start.tooLong") };
   if (/^curl\s/i.test(text)) return readCurl(text, name);
-  if (/^https?:\/\//i.test(text)) return fromUrl(text, "GET", [], { kind: "none" }, [], name);
+  if (/^https?:\/\//i.test(text)) return fromUrl(text, { name, method: "GET", headers: [], body: { kind: "none" }, bodyParts: [], auth: NO_AUTH });
   try {
     return { kind: "answer", answer: { kind: "json", value: JSON.parse(text) } };
   } catch {
@@ -31,6 +32,7 @@ function readCurl(text: string, name: string): Start {
   let method = "";
   let url = "";
   let isGet = false;
+  let auth = NO_AUTH;
   const headers: [string, string][] = [];
   const data: string[] = [];
   for (let place = 1; place < words.length; place++) {
@@ -43,7 +45,7 @@ function readCurl(text: string, name: string): Start {
     else if (word === "--json") {
       data.push(next());
       headers.push(["Content-Type", "application/json"], ["Accept", "application/json"]);
-    } else if (word === "-u" || word === "--user") headers.push(["Authorization", `Basic ${btoa(next())}`]);
+    } else if (word === "-u" || word === "--user") auth = userAuth(next());
     else if (word === "-A" || word === "--user-agent") next();
     else if (word === "-G" || word === "--get") isGet = true;
     else if (word === "-I" || word === "--head") method = "HEAD";
@@ -60,14 +62,19 @@ function readCurl(text: string, name: string): Start {
   }
   const type = headers.find(([key]) => key.toLowerCase() === "content-type")?.[1] ?? "";
   const body = readBody(data.join("&"), type);
-  return fromUrl(url, method || (data.length ? "POST" : "GET"), headers, body, formParts(data.join("&"), body), name);
+  return fromUrl(url, { name, method: method || (data.length ? "POST" : "GET"), headers, body, bodyParts: formParts(data.join("&"), body), auth });
+}
+
+// The password of curl's -u becomes a secret by name, so that it is never stored in the recipe.
+function userAuth(given: string): Auth {
+  return { type: "basic", values: { username: given.split(":")[0] ?? "", password: "PASSWORD" } };
 }
 
 function readBody(text: string, type: string): Body {
   if (!text) return { kind: "none" };
   if (!type || type.includes("json")) {
     try {
-      const example: unknown = JSON.parse(text);
+      const example = JSON.parse(text) as Json;
       if (typeof example === "object" && example !== null) return { kind: "json", example };
     } catch {
       // Not JSON: a form or a text.
@@ -80,11 +87,21 @@ function readBody(text: string, type: string): Body {
 function formParts(text: string, body: Body): Part[] {
   if (body.kind === "form") return [...new URLSearchParams(text)].map(([label, value], place) => part("body", label, value, `body ${place}`));
   if (body.kind !== "json") return [];
-  return leaves(body.example).map(({ path, value }) => ({ ...part("body", path.join("."), value, `body ${path.join(".")}`), at: path }));
+  // The content itself is no part of it.
+  return valuesIn(body.example).slice(1).map(({ path, value }) => ({ ...part("body", path.join("."), value, `body ${path.join(".")}`), at: path }));
 }
 
-function fromUrl(text: string, method: string, headers: [string, string][], body: Body, bodyParts: Part[], name: string): Start {
-  if (!METHODS.includes(method)) return { kind: "nothing", reason: t("recipe.start.method", { method }) };
+interface Given {
+  name: string;
+  method: string;
+  headers: [string, string][];
+  body: Body;
+  bodyParts: Part[];
+  auth: Auth;
+}
+
+function fromUrl(text: string, { name, method, headers, body, bodyParts, auth }: Given): Start {
+  if (!(METHODS as readonly string[]).includes(method)) return { kind: "nothing", reason: t("recipe.start.method", { method }) };
   let url: URL;
   try {
     url = new URL(text);
@@ -93,19 +110,16 @@ function fromUrl(text: string, method: string, headers: [string, string][], body
   }
   const segments = url.pathname.split("/").slice(1).map((word, place) => part("path", `${place + 1}`, decoded(word), `path ${place}`));
   const query = [...url.searchParams].map(([label, value], place) => part("query", label, value, `query ${place}`));
-  const kept = headers.filter(([key]) => !DROPPED.has(key.toLowerCase())).map(([key, value], place) => part("header", key, value, `header ${place}`));
-  if (body.kind === "json" && !kept.some((one) => one.label.toLowerCase() === "content-type")) {
-    kept.push(part("header", "Content-Type", "application/json", "header type"));
-  }
-  if (body.kind === "form" && !kept.some((one) => one.label.toLowerCase() === "content-type")) {
-    kept.push(part("header", "Content-Type", "application/x-www-form-urlencoded", "header type"));
-  }
-  const parts = [...segments, ...query, ...kept, ...bodyParts];
-  const step: Step = { name, method: method as Method, origin: url.origin, parts, body, answer: null, keep: { kind: "all" } };
-  return { kind: "request", step };
+  // A user in the address is what -u of curl is; the server takes no address with one.
+  const found = url.username ? userAuth(decoded(url.username)) : auth;
+  const kept = headers
+    .filter(([key]) => !DROPPED.has(key.toLowerCase()) && !(found.type !== "none" && key.toLowerCase() === "authorization"))
+    .map(([key, value], place) => part("header", key, value, `header ${place}`));
+  const typed = body.kind === "json" ? withContentType(kept, "application/json") : body.kind === "form" ? withContentType(kept, "application/x-www-form-urlencoded") : kept;
+  return { kind: "request", step: newRequest(name, { method: method as Method, origin: url.origin, body, auth: found }, [...segments, ...query, ...typed, ...bodyParts]) };
 }
 
-function part(place: Part["place"], label: string, value: Part["value"], id: string): Part {
+function part(place: Place, label: string, value: Part["value"], id: string): Part {
   // What looks like a key becomes a secret by name, so that it is never stored in the recipe.
   const secret = place !== "path" && typeof value === "string" && value !== "" && SECRET_NAME.test(label);
   return { id, place, label, value, source: secret ? { kind: "secret", name: nameFor(label).toUpperCase() } : { kind: "fixed" } };

@@ -1,10 +1,13 @@
-// What was called, how long it took and what it cost, as plots of our own: plain SVG, each with its figures as text.
-import { Group, NativeSelect, Stack, Table, Text, Title } from "@mantine/core";
+// What was called, how long it took, what failed and what it cost, from the journal.
+import { Card, Group, NativeSelect, SimpleGrid, Stack, Table, Text, Title } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
-import { useState } from "react";
+import { type ReactNode, useState } from "react";
 import { read } from "../api/client";
-import { type MessageId, t } from "../messages";
+import { type MessageId, t, word } from "../messages";
+import { callerName } from "../parts/caller";
 import { Failure } from "../parts/failure";
+import { shortNumber } from "../parts/numbers";
+import { AmountBars, Lines, StackedBars } from "../parts/plots";
 
 interface Figures {
   calls: number;
@@ -14,9 +17,11 @@ interface Figures {
   p95: number | null;
   p99: number | null;
   costs: Record<string, number>;
+  errors: Record<string, number>;
 }
 interface Named extends Figures {
   name: string;
+  holder?: string;
 }
 interface Span extends Figures {
   from: number;
@@ -28,11 +33,12 @@ interface Activity {
   spans: Span[];
   tools: Named[];
   callers: Named[];
-  errors: { name: string; count: number }[];
 }
 
 const HOURS = ["1", "24", "168", "720"] as const;
-const [WIDTH, HEIGHT, LEFT, BOTTOM] = [720, 180, 48, 20];
+// The most frequent kinds of errors have colours of their own; the others share the last.
+const MAX_KINDS = 4;
+const MAX_BARS = 12;
 
 export default function ActivityScreen() {
   const [hours, setHours] = useState<string>("24");
@@ -40,105 +46,121 @@ export default function ActivityScreen() {
   const activity = found.data;
   return (
     <Stack gap="md">
-      <Title order={2}>{t("nav.activity")}</Title>
-      <NativeSelect w="fit-content" label={t("activity.hours")} data={HOURS.map((value) => ({ value, label: t(`activity.${value}` as MessageId) }))} value={hours} onChange={(event) => setHours(event.currentTarget.value)} />
+      <Group justify="space-between" align="end">
+        <Title order={2}>{t("nav.activity")}</Title>
+        <NativeSelect label={t("activity.hours")} data={HOURS.map((value) => ({ value, label: word("activity.hours", value) }))} value={hours} onChange={(event) => setHours(event.currentTarget.value)} />
+      </Group>
       {found.error && <Failure message={found.error.message} retry={() => void found.refetch()} />}
-      {activity && (
-        <Text role="status">{activity.all.calls === 0 ? t("activity.none") : t("activity.summary", { calls: activity.all.calls, failed: activity.all.failed, refused: activity.all.refused })}</Text>
-      )}
-      {activity && activity.all.calls > 0 && (
-        <>
-          <Group grow align="start" preventGrowOverflow={false}>
-            <section aria-label={t("activity.calls")}><Title order={3} size="h4">{t("activity.calls")}</Title><CallsPlot activity={activity} /></section>
-            <section aria-label={t("activity.latency")}><Title order={3} size="h4">{t("activity.latency")}</Title><LatencyPlot activity={activity} /></section>
-          </Group>
-          <FiguresTable title={t("activity.tools")} rows={activity.tools} />
-          <FiguresTable title={t("activity.callers")} rows={activity.callers} />
-          {activity.errors.length > 0 && (
-            <section aria-label={t("activity.errors")}>
-              <Title order={3} size="h4">{t("activity.errors")}</Title>
-              <Table><Table.Tbody>{activity.errors.map((error) => <Table.Tr key={error.name}><Table.Th scope="row" className="wrap">{error.name}</Table.Th><Table.Td>{error.count}</Table.Td></Table.Tr>)}</Table.Tbody></Table>
-            </section>
-          )}
-        </>
-      )}
+      {!activity && !found.error && <Text role="status">{t("app.loading")}</Text>}
+      {activity && <Text role="status">{activity.all.calls === 0 ? t("activity.none") : summary(activity.all)}</Text>}
+      {activity && activity.all.calls > 0 && <Plots activity={activity} />}
     </Stack>
   );
 }
 
-function CallsPlot({ activity: { spans, all, since, until } }: { activity: Activity }) {
-  const most = Math.max(1, ...spans.map((span) => span.calls));
-  const step = (WIDTH - LEFT) / spans.length;
-  const tall = (count: number) => (count / most) * (HEIGHT - BOTTOM);
-  return (
-    <svg className="plot" viewBox={`0 0 ${WIDTH} ${HEIGHT}`} role="img" aria-label={t("activity.calls.alt", { calls: all.calls, failed: all.failed })}>
-      <Axes most={most} since={since} until={until} />
-      {spans.map((span, place) => (
-        <g key={span.from}>
-          <title>{t("activity.span", { from: clock(span.from), calls: span.calls, failed: span.failed })}</title>
-          <rect className="calls" x={LEFT + place * step + 1} width={Math.max(1, step - 2)} y={HEIGHT - BOTTOM - tall(span.calls)} height={tall(span.calls)} />
-          <rect className="failed" x={LEFT + place * step + 1} width={Math.max(1, step - 2)} y={HEIGHT - BOTTOM - tall(span.failed)} height={tall(span.failed)} />
-        </g>
-      ))}
-    </svg>
-  );
+function summary(all: Figures): string {
+  return t("activity.summary", { calls: t("activity.calls.count", { count: all.calls }), failed: all.failed, refused: all.refused });
 }
 
-function LatencyPlot({ activity: { spans, all, since, until } }: { activity: Activity }) {
-  const most = Math.max(1, ...spans.map((span) => span.p95 ?? 0));
-  const step = (WIDTH - LEFT) / spans.length;
-  const points = (key: "p50" | "p95") =>
-    spans.flatMap((span, place) => {
-      const value = span[key];
-      return value === null ? [] : [[LEFT + (place + 0.5) * step, HEIGHT - BOTTOM - (value / most) * (HEIGHT - BOTTOM)] as const];
-    });
-  return (
-    <svg className="plot" viewBox={`0 0 ${WIDTH} ${HEIGHT}`} role="img" aria-label={t("activity.latency.alt", { p50: shown(all.p50), p95: shown(all.p95) })}>
-      <Axes most={Number(most.toPrecision(3))} since={since} until={until} />
-      {(["p50", "p95"] as const).map((key) => (
-        <g key={key} className={key}>
-          <text x={LEFT + 8 + (key === "p50" ? 0 : 40)} y={11} className="legend">{key}</text>
-          <polyline points={points(key).map((point) => point.join(",")).join(" ")} />
-          {points(key).map(([x, y]) => <circle key={x} cx={x} cy={y} r={3} fill="none" strokeWidth={2} strokeDasharray="none" />)}
-        </g>
-      ))}
-    </svg>
-  );
-}
-
-function Axes({ most, since, until }: { most: number; since: number; until: number }) {
+function Plots({ activity }: { activity: Activity }) {
+  const { since, until, all, spans } = activity;
+  const kinds = Object.keys(all.errors).slice(0, MAX_KINDS);
+  const others = Object.keys(all.errors).slice(MAX_KINDS);
+  const errorSeries = [
+    ...kinds.map((kind, place) => ({ kind: `error${place}`, name: word("error", kind) })),
+    ...(others.length ? [{ kind: "errorOthers", name: t("activity.errors.others") }] : []),
+  ];
   return (
     <>
-      <line className="axis" x1={LEFT} x2={LEFT} y1={0} y2={HEIGHT - BOTTOM} />
-      <line className="axis" x1={LEFT} x2={WIDTH} y1={HEIGHT - BOTTOM} y2={HEIGHT - BOTTOM} />
-      <text x={LEFT - 4} y={11} textAnchor="end">{most}</text>
-      <text x={LEFT - 4} y={HEIGHT - BOTTOM} textAnchor="end">0</text>
-      <text x={LEFT} y={HEIGHT - 4}>{clock(since)}</text>
-      <text x={WIDTH} y={HEIGHT - 4} textAnchor="end">{clock(until)}</text>
+      <SimpleGrid cols={{ base: 1, md: 2 }} spacing="md">
+        <Section title={t("activity.calls")}>
+          <StackedBars
+            unit={t("activity.count")}
+            frame={{
+              since, until,
+              label: t("activity.calls.alt", { calls: t("activity.calls.count", { count: all.calls }), failed: all.failed }),
+              series: [{ kind: "first", name: t("activity.succeeded") }, { kind: "failed", name: t("activity.failed") }],
+            }}
+            spans={spans.map((span) => ({ from: span.from, values: [span.calls - span.failed, span.failed] }))}
+          />
+        </Section>
+        <Section title={t("activity.latency")}>
+          <Lines
+            unit={t("activity.ms")}
+            frame={{
+              since, until,
+              label: t("activity.latency.alt", { p50: shown(all.p50), p95: shown(all.p95), p99: shown(all.p99) }),
+              series: [{ kind: "p50", name: t("activity.half") }, { kind: "p95", name: t("activity.of100", { count: 95 }) }, { kind: "p99", name: t("activity.of100", { count: 99 }) }],
+            }}
+            spans={spans.map((span) => ({ from: span.from, values: [span.p50, span.p95, span.p99] }))}
+          />
+        </Section>
+        {all.failed > 0 && (
+          <Section title={t("activity.errors")}>
+            <StackedBars
+              unit={t("activity.failed")}
+              frame={{ since, until, label: t("activity.errors.alt", { errors: errorWords(all.errors) }), series: errorSeries }}
+              spans={spans.map((span) => ({
+                from: span.from,
+                values: [...kinds.map((kind) => span.errors[kind] ?? 0), ...(others.length ? [others.reduce((sum, kind) => sum + (span.errors[kind] ?? 0), 0)] : [])],
+              }))}
+            />
+          </Section>
+        )}
+        {Object.keys(all.costs).map((currency) => (
+          <Section key={currency} title={t("activity.costs", { currency })}>
+            <Costs title={t("activity.tools")} rows={activity.tools} currency={currency} />
+            <Costs title={t("activity.callers")} rows={activity.callers} currency={currency} />
+          </Section>
+        ))}
+      </SimpleGrid>
+      <FiguresTable title={t("activity.tools")} rows={activity.tools} />
+      <FiguresTable title={t("activity.callers")} rows={activity.callers} />
     </>
   );
 }
 
+function errorWords(errors: Record<string, number>): string {
+  return Object.entries(errors).map(([kind, count]) => t("activity.errors.one", { name: word("error", kind), count })).join(", ");
+}
+
+function Section({ title, children }: { title: string; children: ReactNode }) {
+  return (
+    <Card withBorder component="section" aria-label={title} padding="sm">
+      <Title order={3} size="h4" mb="xs">{title}</Title>
+      {children}
+    </Card>
+  );
+}
+
+function Costs({ title, rows, currency }: { title: string; rows: Named[]; currency: string }) {
+  const found = rows.flatMap((row) => (row.costs[currency] ? [{ name: nameOf(row), amount: row.costs[currency] }] : [])).sort((one, other) => other.amount - one.amount);
+  if (found.length === 0) return null;
+  return (
+    <>
+      <Title order={4} size="h6" mt="xs">{title}</Title>
+      <AmountBars rows={found.slice(0, MAX_BARS)} unit={currency} />
+    </>
+  );
+}
+
+function nameOf(row: Named): string {
+  return row.holder === undefined ? row.name : callerName(row.name, row.holder);
+}
+
 function FiguresTable({ title, rows }: { title: string; rows: Named[] }) {
   const heads: MessageId[] = ["activity.name", "activity.count", "activity.failed", "activity.p50", "activity.p95", "activity.p99", "activity.cost"];
-  const most: Record<string, number> = {};
-  for (const { costs } of rows) for (const [currency, amount] of Object.entries(costs)) most[currency] = Math.max(most[currency] ?? 0, amount);
   return (
     <section aria-label={title}>
       <Title order={3} size="h4">{title}</Title>
-      <Table.ScrollContainer minWidth={520} type="native" tabIndex={0}>
-        <Table>
-          <Table.Thead><Table.Tr>{heads.map((head) => <Table.Th key={head} scope="col">{t(head)}</Table.Th>)}</Table.Tr></Table.Thead>
+      <Table.ScrollContainer minWidth={560} type="native" tabIndex={0}>
+        <Table striped>
+          <Table.Thead><Table.Tr>{heads.map((head, place) => <Table.Th key={head} scope="col" ta={place ? "end" : "start"}>{t(head)}</Table.Th>)}</Table.Tr></Table.Thead>
           <Table.Tbody>
             {rows.map((row) => (
               <Table.Tr key={row.name}>
-                <Table.Th scope="row" className="wrap">{row.name}</Table.Th>
-                <Table.Td>{row.calls}</Table.Td>
-                <Table.Td>{row.failed}</Table.Td>
-                <Table.Td>{shown(row.p50)}</Table.Td>
-                <Table.Td>{shown(row.p95)}</Table.Td>
-                <Table.Td>{shown(row.p99)}</Table.Td>
-                <Table.Td>{Object.keys(row.costs).length ? <CostBars costs={row.costs} most={most} /> : "–"}</Table.Td>
+                <Table.Th scope="row" className="words" title={row.name}>{nameOf(row)}</Table.Th>
+                {[shortNumber(row.calls), shortNumber(row.failed), shown(row.p50), shown(row.p95), shown(row.p99), costsOf(row)].map((text, place) => <Table.Td key={place} ta="end">{text}</Table.Td>)}
               </Table.Tr>
             ))}
           </Table.Tbody>
@@ -148,22 +170,10 @@ function FiguresTable({ title, rows }: { title: string; rows: Named[] }) {
   );
 }
 
-// One bar for each currency, as long as its share of the highest cost of the table.
-function CostBars({ costs, most }: { costs: Record<string, number>; most: Record<string, number> }) {
-  return Object.entries(costs).map(([currency, amount]) => (
-    <div key={currency}>
-      {`${amount} ${currency}`}
-      <svg className="plot cost" viewBox="0 0 100 6" preserveAspectRatio="none" aria-hidden>
-        <rect className="calls" height={6} width={most[currency] ? (100 * amount) / most[currency] : 0} />
-      </svg>
-    </div>
-  ));
+function costsOf(row: Named): string {
+  return Object.entries(row.costs).map(([unit, amount]) => t("plot.amount", { amount, unit })).join(", ") || "–";
 }
 
 function shown(value: number | null): string {
-  return value === null ? "–" : value < 10 ? value.toFixed(1) : String(Math.round(value));
-}
-
-function clock(moment: number): string {
-  return new Date(moment * 1000).toLocaleString(undefined, { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit" });
+  return value === null ? "–" : shortNumber(value);
 }

@@ -2,9 +2,13 @@
 import { Alert, Badge, Button, Card, Group, SegmentedControl, Stack, Text, TextInput, Title } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
-import { api, type Approval, take } from "../api/client";
-import { t } from "../messages";
+import { api, type Approval, readTool, take } from "../api/client";
+import { moment, t, word } from "../messages";
+import { useCallerName } from "../parts/caller";
+import { Empty } from "../parts/empty";
+import { Facts } from "../parts/facts";
 import { Failure } from "../parts/failure";
+import { visible } from "../parts/live-view";
 import { Value } from "../parts/result-view";
 import { useWho } from "../sign-in";
 
@@ -37,7 +41,8 @@ export default function Approvals() {
         w="fit-content"
       />
       {found.error && <Failure message={found.error.message} retry={() => void found.refetch()} />}
-      {found.isSuccess && approvals.length === 0 && <Text role="status">{t("approvals.none")}</Text>}
+      {found.isLoading && <Text role="status">{t("app.loading")}</Text>}
+      {found.isSuccess && approvals.length === 0 && <Empty text={t("approvals.none")} help={t("approvals.none.help")} />}
       {approvals.map((approval) => <One key={approval.id} approval={approval} />)}
     </Stack>
   );
@@ -45,6 +50,10 @@ export default function Approvals() {
 
 function One({ approval }: { approval: Approval }) {
   const [note, setNote] = useState("");
+  const caller = useCallerName(approval.caller);
+  const decider = useCallerName(approval.decidedBy ?? "");
+  // What the tool says of itself; a person without the right to read decides without it.
+  const tool = useQuery({ queryKey: ["tools", "one", approval.tool], queryFn: ({ signal }) => readTool(approval.tool, signal), retry: false });
   const queries = useQueryClient();
   const decide = useMutation({
     mutationFn: (decision: "approve" | "refuse") =>
@@ -53,10 +62,18 @@ function One({ approval }: { approval: Approval }) {
   });
   return (
     <Card withBorder component="article" aria-label={approval.tool}>
-      <Group justify="space-between"><Title order={3} size="h4" className="wrap">{approval.tool}</Title><Badge variant="outline" c="var(--mantine-color-text)">{approval.state}</Badge></Group>
-      <Text>{t("approvals.caller")}: {approval.caller}</Text>
-      <Text className="wrap">{t("approvals.reason")}: {approval.reason}</Text>
-      <Text>{t("approvals.expires")}: {new Date(approval.expiresAt).toLocaleString()}</Text>
+      <Group justify="space-between"><Title order={3} size="h4" className="wrap">{approval.tool}</Title><Badge variant="outline" c="var(--mantine-color-text)">{word("approvals", approval.state)}</Badge></Group>
+      {tool.data && <Text className="wrap">{tool.data.description}</Text>}
+      <Facts
+        rows={[
+          [t("approvals.caller"), caller],
+          [t("approvals.reason"), approval.reason],
+          ...(tool.data ? [[t("approvals.effects"), word("tools.effects", tool.data.sideEffects || "none")] as const] : []),
+          [t("approvals.expires"), moment(Date.parse(approval.expiresAt) / 1000)],
+        ]}
+      />
+      <Text mt="xs" fw={600}>{t("approvals.arguments")}</Text>
+      <Given values={approval.arguments} />
       <Text mt="xs" fw={600}>{t("approvals.runs")}</Text>
       <Value value={{ tool: approval.tool, version: approval.version, contentHash: approval.contentHash, arguments: approval.arguments }} />
       {approval.state === "pending" ? (
@@ -69,8 +86,17 @@ function One({ approval }: { approval: Approval }) {
           </Group>
         </>
       ) : (
-        approval.decidedBy && <Alert mt="xs" variant="outline">{t("approvals.decided", { state: approval.state, who: approval.decidedBy })} {approval.note}</Alert>
+        approval.decidedBy && <Alert mt="xs" variant="outline">{t("approvals.decided", { state: word("approvals", approval.state), who: decider })} {approval.note}</Alert>
       )}
     </Card>
   );
+}
+
+const MAX_SHOWN = 2_000;
+
+// The arguments as names and values, for a person who does not read JSON; the exact ones stand below.
+function Given({ values }: { values: unknown }) {
+  const rows = Object.entries((values ?? {}) as Record<string, unknown>);
+  if (rows.length === 0) return <Text>{t("approvals.arguments.none")}</Text>;
+  return <Facts rows={rows.map(([name, value]) => [name, visible(typeof value === "string" ? value : (JSON.stringify(value) ?? "")).slice(0, MAX_SHOWN)])} />;
 }

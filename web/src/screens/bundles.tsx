@@ -3,9 +3,11 @@ import { Badge, Button, Card, FileInput, Group, Stack, Switch, Text, Textarea, T
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { api, readFile, Refusal, refusalOf, type Schemas, sendFile, take } from "../api/client";
-import { t } from "../messages";
+import { newBundleId } from "../ids";
+import { t, word } from "../messages";
 import { Dialog } from "../parts/dialog";
 import { DiffView } from "../parts/diff-view";
+import { Empty } from "../parts/empty";
 import { Failure } from "../parts/failure";
 
 type Bundle = Schemas["Bundle"];
@@ -30,7 +32,8 @@ export default function Bundles() {
         </Group>
       </Group>
       {found.error && <Failure message={found.error.message} retry={() => void found.refetch()} />}
-      {found.isSuccess && bundles.length === 0 && <Text role="status">{t("bundles.none")}</Text>}
+      {found.isLoading && <Text role="status">{t("app.loading")}</Text>}
+      {found.isSuccess && bundles.length === 0 && <Empty text={t("bundles.none")} help={t("bundles.none.help")} />}
       {bundles.map((bundle) => <One key={bundle.bundleID} bundle={bundle} edit={() => edit(bundle)} />)}
       {isImporting && <Importer close={() => importOne(false)} />}
       {edited && <Editor bundle={edited === "new" ? null : edited} close={() => edit(null)} />}
@@ -60,7 +63,7 @@ function One({ bundle, edit }: { bundle: Bundle; edit: () => void }) {
         <div>
           <Title order={3} size="h4" className="wrap">{bundle.displayName}</Title>
           <Text className="wrap">{bundle.description}</Text>
-          <Badge variant="outline" tt="none" c="var(--mantine-color-text)">{bundle.slug} · {bundle.source}</Badge>
+          <Badge variant="outline" tt="none" c="var(--mantine-color-text)">{bundle.slug} · {word("bundles.source", bundle.source)}</Badge>
         </div>
         <Switch
           aria-label={t("bundles.switch", { name: bundle.displayName })}
@@ -105,7 +108,7 @@ function offerFile(file: Blob, name: string): void {
 // An archive becomes a bundle of its own, disabled until somebody has looked at it.
 function Importer({ close }: { close: () => void }) {
   const queries = useQueryClient();
-  const [bundleID] = useState(() => newId());
+  const [bundleID] = useState(() => newBundleId());
   const [file, choose] = useState<File | null>(null);
   const [slug, setSlug] = useState("");
   const send = useMutation({
@@ -153,7 +156,7 @@ function draftOf(bundle: Draft): Draft {
 
 function Editor({ bundle, close }: { bundle: Bundle | null; close: () => void }) {
   const queries = useQueryClient();
-  const [bundleID] = useState(() => bundle?.bundleID ?? newId());
+  const [bundleID] = useState(() => bundle?.bundleID ?? newBundleId());
   const [draft, setDraft] = useState<Draft>(bundle ? draftOf(bundle) : EMPTY);
   const [theirs, setTheirs] = useState<Stored | null>(null);
   const [etag, setEtag] = useState<string | null>(null);
@@ -225,14 +228,4 @@ function Editor({ bundle, close }: { bundle: Bundle | null; close: () => void })
 
 function pretty(draft: Draft): string {
   return JSON.stringify(draft, null, 2);
-}
-
-// A UUID of version 7: the time in milliseconds, then chance.
-export function newId(now = Date.now()): string {
-  const bytes = crypto.getRandomValues(new Uint8Array(16));
-  for (let place = 0; place < 6; place += 1) bytes[place] = Math.floor(now / 2 ** (8 * (5 - place))) % 256;
-  bytes[6] = ((bytes[6] as number) & 0x0f) | 0x70;
-  bytes[8] = ((bytes[8] as number) & 0x3f) | 0x80;
-  const hex = [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
-  return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join("-");
 }

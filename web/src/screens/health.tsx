@@ -3,6 +3,7 @@ import { Alert, List, Stack, Table, Text, Title } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { api, read, take } from "../api/client";
 import { t } from "../messages";
+import { Facts } from "../parts/facts";
 import { Failure } from "../parts/failure";
 import { useWho } from "../sign-in";
 
@@ -33,6 +34,7 @@ export default function Health() {
           {health.data.queue && (<><Title order={3}>{t("health.queue")}</Title><Text className="wrap">{health.data.queue}</Text></>)}
         </>
       )}
+      {doctor.isLoading && <Text role="status">{t("app.loading")}</Text>}
       {doctor.error && <Failure message={doctor.error.message} retry={() => void doctor.refetch()} />}
       {doctor.data && <Report doctor={doctor.data} />}
     </Stack>
@@ -44,9 +46,12 @@ function Report({ doctor }: { doctor: Doctor }) {
   return (
     <Stack gap="sm">
       <Title order={3}>{t("health.doctor")}</Title>
-      <Facts title={t("health.about")} rows={Object.entries(doctor.about)} />
-      <Facts title={t("health.sandbox")} rows={Object.entries(doctor.sandbox).map(([name, found]) => [name, Object.entries(found).map(([key, value]) => `${key}: ${listed(value)}`).join("; ")])} />
-      <Facts title={t("health.protected")} rows={Object.entries(doctor.protected).map(([name, names]) => [name, names.join(", ")])} />
+      <Title order={4}>{t("health.about")}</Title>
+      <Facts label={t("health.about")} rows={Object.entries(doctor.about)} />
+      <Title order={4}>{t("health.sandbox")}</Title>
+      <Facts label={t("health.sandbox")} rows={Object.entries(doctor.sandbox).map(([name, found]) => [name, Object.entries(found).map(([key, value]) => `${key}: ${listed(value)}`).join("; ")])} />
+      <Title order={4}>{t("health.protected")}</Title>
+      <Facts label={t("health.protected")} rows={Object.entries(doctor.protected).map(([name, names]) => [name, names.join(", ")])} />
       <Title order={4}>{t("health.settings")}</Title>
       {changed.length === 0 ? <Text>{t("health.settings.none")}</Text> : (
         <Table aria-label={t("health.settings")}>
@@ -55,15 +60,6 @@ function Report({ doctor }: { doctor: Doctor }) {
         </Table>
       )}
     </Stack>
-  );
-}
-
-function Facts({ title, rows }: { title: string; rows: [string, string][] }) {
-  return (
-    <div>
-      <Title order={4}>{title}</Title>
-      <Table aria-label={title}><Table.Tbody>{rows.map(([name, value]) => <Table.Tr key={name}><Table.Th scope="row" w={180} className="wrap">{name}</Table.Th><Table.Td className="wrap">{value}</Table.Td></Table.Tr>)}</Table.Tbody></Table>
-    </div>
   );
 }
 

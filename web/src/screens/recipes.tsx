@@ -1,30 +1,53 @@
-// The recipe builder: an HTTP tool without writing JSON.
-import { Alert, Anchor, Button, Card, Checkbox, Code, Group, SegmentedControl, Select, Stack, Text, Textarea, TextInput, Title } from "@mantine/core";
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+// The recipe builder: a tool without writing JSON, of web requests, a function of the host program, or a question to a database.
+import { Button, Group, NativeSelect, SegmentedControl, Stack, Text, Textarea, TextInput, Title } from "@mantine/core";
+import { useMutation } from "@tanstack/react-query";
 import { lazy, Suspense, useState } from "react";
-import { Link } from "wouter";
-import { api, type CallResult, refusalOf, take } from "../api/client";
+import { api, type CallResult, refusalOf } from "../api/client";
 import { t } from "../messages";
 import { Failure } from "../parts/failure";
 import { ResultView } from "../parts/result-view";
-import { AnswerTree } from "../recipe/answer-tree";
-import { expressionOf, problemsOf, toDocument } from "../recipe/document";
-import { type Answer, assign, EMPTY, type Input, type InputType, type Keep, moveStep, nameFor, outputsBefore, type Part, type Path, type Recipe, removeStep, type Step } from "../recipe/model";
-import { PartEditor } from "../recipe/part-editor";
+import { problemsOf, toDocument } from "../recipe/document";
+import { Inputs } from "../recipe/inputs";
+import { type Answer, changeStep, EMPTY, type Input, type Json, newStepName, type Recipe, type Step, withoutUnused } from "../recipe/model";
+import { Save } from "../recipe/save";
 import { readStart } from "../recipe/start";
-import { newBundleId, slugFor } from "../ids";
+import { StepEditor } from "../recipe/step-editor";
 
 const Canvas = lazy(() => import("../recipe/canvas"));
-const PLACES = ["path", "query", "header", "body"] as const;
-const TYPES: InputType[] = ["string", "integer", "number", "boolean"];
+const FunctionTool = lazy(() => import("../recipe/function-tool"));
+
+const QueryTool = lazy(() => import("../recipe/query-tool"));
+const KINDS = { requests: Requests, function: FunctionTool, query: QueryTool };
+type Kind = keyof typeof KINDS;
 
 export default function Recipes() {
-  const [recipe, setRecipe] = useState<Recipe>(EMPTY);
-  const [view, setView] = useState<"list" | "canvas">("list");
-  const setStep = (place: number, step: Step) => setRecipe({ ...recipe, steps: recipe.steps.map((one, at) => (at === place ? step : one)) });
+  const [kind, choose] = useState<Kind>("requests");
+  const [seen, see] = useState<Kind[]>(["requests"]);
   return (
     <Stack gap="md">
       <Title order={2}>{t("recipe.title")}</Title>
+      <Group>
+        <SegmentedControl size="xs"
+          aria-label={t("recipe.of")}
+          value={kind}
+          onChange={(next) => { choose(next as Kind); see([...new Set([...seen, next as Kind])]); }}
+          data={(Object.keys(KINDS) as Kind[]).map((value) => ({ value, label: t(`recipe.of.${value}`) }))}
+        />
+      </Group>
+      {/* What was typed for one kind stays while another is looked at. */}
+      {seen.map((one) => {
+        const Form = KINDS[one];
+        return <div key={one} hidden={one !== kind}><Suspense fallback={<Text>{t("app.loading")}</Text>}><Form /></Suspense></div>;
+      })}
+    </Stack>
+  );
+}
+
+function Requests() {
+  const [recipe, setRecipe] = useState<Recipe>(EMPTY);
+  const [view, setView] = useState<"list" | "canvas">("list");
+  return (
+    <Stack gap="md">
       <StartBox recipe={recipe} onChange={setRecipe} />
       {recipe.steps.length > 0 && (
         <>
@@ -35,13 +58,11 @@ export default function Recipes() {
           {view === "canvas" ? (
             <Suspense fallback={<Text>{t("app.loading")}</Text>}><Canvas recipe={recipe} onChange={setRecipe} /></Suspense>
           ) : (
-            recipe.steps.map((step, place) => (
-              <StepCard key={step.name} recipe={recipe} place={place} onRecipe={setRecipe} onStep={(next) => setStep(place, next)} />
-            ))
+            recipe.steps.map((step, place) => <StepEditor key={step.id} recipe={recipe} place={place} onChange={setRecipe} />)
           )}
           <Inputs recipe={recipe} onChange={setRecipe} />
-          <Trial recipe={recipe} onAnswer={(answer) => setStep(recipe.steps.length - 1, { ...(recipe.steps.at(-1) as Step), answer })} />
-          <Save recipe={recipe} onChange={setRecipe} />
+          <Trial recipe={recipe} onAnswer={(place, answer) => setRecipe((now) => changeStep(now, place, (step) => ({ ...step, answer })))} />
+          <Save recipe={recipe} onChange={setRecipe} document={toDocument(recipe)} problems={problemsOf(recipe)} />
         </>
       )}
     </Stack>
@@ -54,7 +75,7 @@ function StartBox({ recipe, onChange }: { recipe: Recipe; onChange: (recipe: Rec
   // An example answer may come before the request that gives it.
   const [waiting, wait] = useState<Answer | null>(null);
   function use() {
-    const start = readStart(text, nameFor(`request_${recipe.steps.length + 1}`, recipe.steps.map((step) => step.name)));
+    const start = readStart(text, newStepName(recipe));
     if (start.kind === "nothing") return setReason(start.reason);
     setReason("");
     if (start.kind === "request") {
@@ -76,109 +97,17 @@ function StartBox({ recipe, onChange }: { recipe: Recipe; onChange: (recipe: Rec
   );
 }
 
-function StepCard({ recipe, place, onRecipe, onStep }: { recipe: Recipe; place: number; onRecipe: (recipe: Recipe) => void; onStep: (step: Step) => void }) {
-  const step = recipe.steps[place] as Step;
-  const outputs = outputsBefore(recipe, place);
-  const taken = recipe.inputs.map((input) => input.name);
-  return (
-    <Card withBorder component="section" aria-label={step.name}>
-      <Group justify="space-between" align="start">
-        <div>
-          <Title order={4}>{place + 1}. {step.name}</Title>
-          <Code className="wrap">{step.method} {step.origin}</Code>
-        </div>
-        <Group gap="xs">
-          <Button size="compact-sm" variant="default" disabled={place === 0} aria-label={t("recipe.step.up", { name: step.name })} onClick={() => onRecipe(moveStep(recipe, place, -1))}>↑</Button>
-          <Button size="compact-sm" variant="default" disabled={place === recipe.steps.length - 1} aria-label={t("recipe.step.down", { name: step.name })} onClick={() => onRecipe(moveStep(recipe, place, 1))}>↓</Button>
-          <Button size="compact-sm" variant="default" aria-label={t("recipe.step.remove", { name: step.name })} onClick={() => onRecipe(removeStep(recipe, place))}>✕</Button>
-        </Group>
-      </Group>
-      <Text mt="sm" fw={600}>{t("recipe.vary")}</Text>
-      {PLACES.map((where) => {
-        const parts = step.parts.filter((part) => part.place === where);
-        if (parts.length === 0) return null;
-        return (
-          <Group key={where} gap="xs" mt="xs" role="group" aria-label={t(`recipe.place.${where}`)}>
-            <Text size="sm" w={90}>{t(`recipe.place.${where}`)}</Text>
-            {parts.map((part) => (
-              <PartEditor
-                key={part.id}
-                part={part}
-                outputs={outputs}
-                taken={taken}
-                onChange={(source) => onRecipe(assign(recipe, place, part.id, source))}
-                onFix={(value) => onRecipe(fixed(recipe, place, part, value))}
-              />
-            ))}
-          </Group>
-        );
-      })}
-      <KeepBox step={step} onKeep={(keep) => onStep({ ...step, keep })} />
-    </Card>
-  );
-}
-
-function fixed(recipe: Recipe, place: number, part: Part, value: string): Recipe {
-  const typed = typeof part.value === "number" && value.trim() !== "" && Number.isFinite(Number(value)) ? Number(value) : typeof part.value === "boolean" ? value === "true" : value;
-  const freed = assign(recipe, place, part.id, { kind: "fixed" });
-  return { ...freed, steps: freed.steps.map((step, at) => (at === place ? { ...step, parts: step.parts.map((one) => (one.id === part.id ? { ...one, value: typed } : one)) } : step)) };
-}
-
-function KeepBox({ step, onKeep }: { step: Step; onKeep: (keep: Keep) => void }) {
-  if (!step.answer) return <Text mt="sm" size="sm">{t("recipe.answer.none")}</Text>;
-  const path = step.keep.kind === "path" ? step.keep.path : undefined;
-  const number = path?.findIndex((word) => typeof word === "number") ?? -1;
-  return (
-    <Stack gap="xs" mt="sm">
-      <Text fw={600}>{t("recipe.keep")}</Text>
-      <AnswerTree
-        answer={step.answer}
-        picked={path}
-        onPick={(picked: Path) => onKeep(step.answer?.kind === "text" ? { kind: "element", name: String(picked[0]) } : picked.length ? { kind: "path", path: picked } : { kind: "all" })}
-      />
-      <Group>
-        <Button size="compact-sm" variant="default" onClick={() => onKeep({ kind: "all" })}>{t("recipe.keep.all")}</Button>
-        {path && number >= 0 && (
-          <Button size="compact-sm" variant="default" onClick={() => onKeep({ kind: "path", path: path.map((word, place) => (place === number ? "*" : word)) })}>{t("recipe.keep.each")}</Button>
-        )}
-        <Text size="sm">{t("recipe.kept")}: <Code>{expressionOf(step.keep) || t("recipe.keep.all")}</Code></Text>
-      </Group>
-    </Stack>
-  );
-}
-
-function Inputs({ recipe, onChange }: { recipe: Recipe; onChange: (recipe: Recipe) => void }) {
-  const set = (name: string, change: Partial<Input>) => onChange({ ...recipe, inputs: recipe.inputs.map((input) => (input.name === name ? { ...input, ...change } : input)) });
-  return (
-    <Stack gap="xs">
-      <Title order={3}>{t("recipe.inputs")}</Title>
-      {recipe.inputs.length === 0 && <Text>{t("recipe.inputs.none")}</Text>}
-      {recipe.inputs.map((input) => (
-        <Card key={input.name} withBorder component="section" aria-label={input.name}>
-          <Group align="end">
-            <Text fw={600} w={120} className="wrap">{input.name}</Text>
-            <Select label={t("recipe.input.type")} w={150} allowDeselect={false} data={TYPES.map((type) => ({ value: type, label: t(`recipe.type.${type}`) }))} value={input.type} onChange={(type) => set(input.name, { type: type as InputType })} />
-            <TextInput label={t("recipe.input.description")} style={{ flex: 1, minWidth: "12rem" }} value={input.description} onChange={(event) => set(input.name, { description: event.currentTarget.value })} />
-            <Checkbox label={t("recipe.input.required")} checked={input.required} onChange={(event) => set(input.name, { required: event.currentTarget.checked })} />
-            {input.type === "string" && (
-              <TextInput label={t("recipe.input.choices")} value={input.choices.join(", ")} onChange={(event) => set(input.name, { choices: event.currentTarget.value.split(",").map((word) => word.trim()).filter(Boolean) })} />
-            )}
-          </Group>
-        </Card>
-      ))}
-    </Stack>
-  );
-}
-
-function Trial({ recipe, onAnswer }: { recipe: Recipe; onAnswer: (answer: Answer) => void }) {
-  const examples = Object.fromEntries(recipe.steps.flatMap((step) => step.parts.flatMap((part) => (part.source.kind === "input" ? [[part.source.name, String(part.value ?? "")]] : []))));
+function Trial({ recipe, onAnswer }: { recipe: Recipe; onAnswer: (place: number, answer: Answer) => void }) {
+  const examples = Object.fromEntries(recipe.steps.flatMap((step) => step.parts.flatMap((part) => (part.source.kind === "input" ? [[part.source.name, toText(part.value)]] : []))));
   const [typed, setTyped] = useState<Record<string, string>>({});
+  const [wanted, setWanted] = useState<string | null>(null);
+  const found = recipe.steps.findIndex((step) => step.id === wanted);
+  const place = found < 0 ? recipe.steps.length - 1 : found;
+  const tried = withoutUnused({ ...recipe, steps: recipe.steps.slice(0, place + 1) });
   const attempt = useMutation({
     mutationFn: async (): Promise<CallResult> => {
-      const args = Object.fromEntries(recipe.inputs.map((input) => [input.name, toValue(typed[input.name] ?? examples[input.name] ?? "", input.type)]));
-      // The whole answer is wanted here, as text, so that the person sees it whatever it is, and chooses what to keep of it.
-      const last: Partial<Step> = { keep: { kind: "all" }, answer: { kind: "text", text: "" } };
-      const open: Recipe = { ...recipe, title: recipe.title || "Trial", description: recipe.description || "Trial", steps: recipe.steps.map((step, place) => (place === recipe.steps.length - 1 ? { ...step, ...last } : step)) };
+      const args = Object.fromEntries(tried.inputs.map((input) => [input.name, toValue(typed[input.name] ?? examples[input.name] ?? "", input)]));
+      const open = changeStep({ ...tried, title: recipe.title || "Trial", description: recipe.description || "Trial" }, place, whole);
       const document = { ...toDocument(open), outputSchema: {} };
       const answer = await api.POST("/crib/trial", { body: { document: document as unknown as Record<string, never>, args: args as Record<string, never> } });
       if (answer.data) return parsed(answer.data as CallResult);
@@ -187,16 +116,24 @@ function Trial({ recipe, onAnswer }: { recipe: Recipe; onAnswer: (answer: Answer
       throw refusalOf(answer.error, answer.response);
     },
     onSuccess: (result) => {
-      if (result.ok) onAnswer(typeof result.value === "string" ? { kind: "text", text: result.value } : { kind: "json", value: result.value });
+      // The example of an answer is one page; of several pages only their items are known.
+      if (!result.ok || hasPages(recipe.steps[place])) return;
+      onAnswer(place, typeof result.value === "string" ? { kind: "text", text: result.value } : { kind: "json", value: result.value });
     },
   });
   return (
     <Stack gap="xs">
       <Title order={3}>{t("recipe.try")}</Title>
       <Group align="end">
-        {recipe.inputs.map((input) => (
-          <TextInput key={input.name} label={t("recipe.try.value", { name: input.name })} value={typed[input.name] ?? examples[input.name] ?? ""} onChange={(event) => { const { value } = event.currentTarget; setTyped((before) => ({ ...before, [input.name]: value })); }} />
-        ))}
+        {recipe.steps.length > 1 && (
+          <NativeSelect label={t("recipe.try.until")} data={recipe.steps.map((step, at) => ({ value: step.id, label: `${at + 1}. ${step.name}` }))} value={recipe.steps[place]?.id ?? ""} onChange={(event) => setWanted(event.currentTarget.value)} />
+        )}
+        {tried.inputs.map((input) => {
+          const given = { label: t("recipe.try.value", { name: input.name }), value: typed[input.name] ?? examples[input.name] ?? "" };
+          const set = (value: string) => setTyped((before) => ({ ...before, [input.name]: value }));
+          if (input.type === "array") return <Textarea key={input.name} {...given} description={t("recipe.try.lines")} autosize onChange={(event) => set(event.currentTarget.value)} />;
+          return <TextInput key={input.name} {...given} onChange={(event) => set(event.currentTarget.value)} />;
+        })}
         <Button onClick={() => attempt.mutate()} loading={attempt.isPending}>{t("recipe.try")}</Button>
       </Group>
       <section aria-live="polite" aria-label={t("tool.result")}>
@@ -205,6 +142,16 @@ function Trial({ recipe, onAnswer }: { recipe: Recipe; onAnswer: (answer: Answer
       </section>
     </Stack>
   );
+}
+
+function hasPages(step: Step | undefined): boolean {
+  return step !== undefined && step.run.pages.type !== "none";
+}
+
+// The whole answer is wanted in a trial, as text, so that the person sees it whatever it is, and chooses what to keep of it.
+// Pages are read as JSON.
+function whole(step: Step): Step {
+  return { ...step, keep: { kind: "all" }, answer: hasPages(step) ? null : { kind: "text", text: "" } };
 }
 
 // The text of an answer as what it is: JSON, or text.
@@ -217,56 +164,13 @@ function parsed(result: CallResult): CallResult {
   }
 }
 
-function toValue(text: string, type: InputType): unknown {
+function toText(value: Json): string {
+  return Array.isArray(value) ? value.map(toText).join("\n") : String(value ?? "");
+}
+
+function toValue(text: string, { type, items }: Pick<Input, "type" | "items">): unknown {
+  if (type === "array") return text.split("\n").filter((line) => line.trim()).map((line) => toValue(line.trim(), { type: items, items: "string" }));
   if (type === "boolean") return ["true", "yes", "1"].includes(text.trim().toLowerCase());
   if (type === "string") return text;
   return text.trim() === "" || !Number.isFinite(Number(text)) ? text : Number(text);
-}
-
-function Save({ recipe, onChange }: { recipe: Recipe; onChange: (recipe: Recipe) => void }) {
-  const queries = useQueryClient();
-  const bundles = useQuery({ queryKey: ["bundles"], queryFn: ({ signal }) => take(api.GET("/tools/bundles", { params: { query: { includeDisabled: true, pageSize: 256 } }, signal })) });
-  const own = (bundles.data?.bundles ?? []).filter((bundle) => bundle.source === "store");
-  const [bundle, setBundle] = useState<string | null>(null);
-  const problems = problemsOf(recipe);
-  const save = useMutation({
-    mutationFn: async () => {
-      const bundleID = bundle ?? own.find((one) => one.slug === "recipes")?.bundleID ?? (await makeBundle());
-      const toolSlug = slugFor(recipe.title);
-      for (let number = 1; ; number++) {
-        const version = `v${number}`;
-        const answer = await api.PUT("/tools/bundles/{bundleID}/tools/{toolSlug}/version/{version}", {
-          params: { path: { bundleID, toolSlug, version } },
-          body: toDocument(recipe) as never,
-        });
-        if (answer.response.status === 409 && number < 100) continue;
-        await take(Promise.resolve(answer));
-        return { slug: toolSlug, version, bundleID };
-      }
-    },
-    onSuccess: () => queries.invalidateQueries(),
-  });
-  return (
-    <Stack gap="xs">
-      <Title order={3}>{t("recipe.save")}</Title>
-      <TextInput label={t("recipe.name")} value={recipe.title} onChange={(event) => onChange({ ...recipe, title: event.currentTarget.value })} />
-      <TextInput label={t("recipe.description")} description={t("recipe.description.help")} value={recipe.description} onChange={(event) => onChange({ ...recipe, description: event.currentTarget.value })} />
-      <Select label={t("recipe.bundle")} placeholder={t("recipe.bundle.new")} clearable data={own.map((one) => ({ value: one.bundleID, label: one.displayName }))} value={bundle} onChange={setBundle} />
-      {problems.map((line) => <Text key={line} size="sm">{line}</Text>)}
-      <Group><Button onClick={() => save.mutate()} loading={save.isPending} disabled={problems.length > 0}>{t("recipe.save")}</Button></Group>
-      {save.error && <Failure message={save.error.message} />}
-      {save.data && (
-        <Alert variant="outline" color="teal" role="status">
-          <Anchor component={Link} href={`/tools/${encodeURIComponent(save.data.slug)}`}>{t("recipe.saved", { name: save.data.slug })}</Anchor>
-        </Alert>
-      )}
-      <details><summary>{t("recipe.advanced")}</summary><Code block className="wrap scroll" tabIndex={0}>{JSON.stringify(toDocument(recipe), null, 2)}</Code></details>
-    </Stack>
-  );
-}
-
-async function makeBundle(): Promise<string> {
-  const bundleID = newBundleId();
-  await take(api.PUT("/tools/bundles/{bundleID}", { params: { path: { bundleID } }, body: { slug: "recipes", displayName: "Recipes", description: "Tools made on the web page.", isEnabled: true } }));
-  return bundleID;
 }

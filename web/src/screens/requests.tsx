@@ -1,17 +1,20 @@
 // Requests for missing tools: ask by form, follow live, see what the gate proved and refused, deliver, retry, cancel.
-import { Alert, Badge, Button, Card, Checkbox, Group, NativeSelect, Stack, Text, Textarea, TextInput, Title } from "@mantine/core";
+import { ActionIcon, Alert, Badge, Button, Card, Checkbox, Group, NativeSelect, Stack, Text, Textarea, TextInput, Title } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
 import { Link } from "wouter";
 import { api, type Schemas, take } from "../api/client";
-import { t } from "../messages";
+import { moment, t, word } from "../messages";
 import { Dialog } from "../parts/dialog";
+import { Empty } from "../parts/empty";
 import { Failure } from "../parts/failure";
 import { Value } from "../parts/result-view";
 import { useWho } from "../sign-in";
 
 type ToolRequest = Schemas["ToolRequest"];
 type RequestEvent = Schemas["RequestEvent"];
+const EXAMPLE = ['{"text": "one two"}', '{"words": 2}'] as const;
+const COLOURS: Record<string, string> = { building: "indigo", ready: "teal", failed: "red", pending: "orange" };
 const TYPES = ["string", "integer", "number", "boolean", "array", "object"];
 
 export default function Requests() {
@@ -23,16 +26,17 @@ export default function Requests() {
     <Stack gap="sm">
       <Group justify="space-between"><Title order={2}>{t("nav.requests")}</Title><Button onClick={() => ask(true)}>{t("requests.new")}</Button></Group>
       {found.error && <Failure message={found.error.message} retry={() => void found.refetch()} />}
-      {found.isSuccess && requests.length === 0 && <Text role="status">{t("requests.none")}</Text>}
+      {found.isLoading && <Text role="status">{t("app.loading")}</Text>}
+      {found.isSuccess && requests.length === 0 && <Empty text={t("requests.none")} help={t("requests.none.help")} />}
       {requests.map((request) => (
         <Card key={request.id} withBorder component="article" aria-label={request.name}>
-          <Group justify="space-between"><Title order={3} size="h4" className="wrap">{request.name}</Title><Badge variant="outline" c="var(--mantine-color-text)">{request.status}</Badge></Group>
+          <Group justify="space-between"><Title order={3} size="h4" className="wrap">{request.name}</Title><Badge variant="outline" color={COLOURS[request.status] ?? "gray"} c="var(--mantine-color-text)">{word("requests.status", request.status)}</Badge></Group>
           {request.error && <Text className="wrap">{request.error}</Text>}
           <Group mt="xs"><Button size="compact-sm" variant="default" aria-expanded={openID === request.id} onClick={() => open(openID === request.id ? null : request.id)}>{t("requests.open", { name: request.id })}</Button></Group>
           {openID === request.id && <Details request={request} />}
         </Card>
       ))}
-      <Dialog opened={isAsking} onClose={() => ask(false)} title={t("requests.new")} size="lg">
+      <Dialog opened={isAsking} onClose={() => ask(false)} title={t("requests.new")} size="xl">
         <NewRequest done={(id) => { ask(false); open(id); }} />
       </Dialog>
     </Stack>
@@ -80,7 +84,7 @@ function Details({ request }: { request: ToolRequest }) {
       {isOpen && <Text size="sm" role="status">{t(isBroken ? "requests.broken" : "requests.live")}</Text>}
       <ol className="ladder" aria-live="polite">
         {events.map((event) => (
-          <li key={event.number}><Text><strong>{event.step}</strong> <Text span size="sm">{new Date(event.at).toLocaleTimeString()}</Text></Text><Text size="sm" className="wrap">{event.text}</Text></li>
+          <li key={event.number}><Text><strong>{word("requests.step", event.step)}</strong> <Text span size="sm">{moment(Date.parse(event.at) / 1000, { timeStyle: "medium" })}</Text></Text><Text size="sm" className="wrap">{event.text}</Text></li>
         ))}
       </ol>
       {request.tool && <Group><Button component={Link} href={`/tools/${encodeURIComponent(request.tool)}`} variant="default">{t("requests.tool")}</Button></Group>}
@@ -172,8 +176,8 @@ function NewRequest({ done }: { done: (id: string) => void }) {
         <Fields title={t("requests.outputs")} add={t("requests.addOutput")} fields={outputs} change={setOutputs} />
         <fieldset>
           <legend>{t("requests.example")}</legend>
-          <Textarea label={t("requests.example.input")} autosize value={input} onChange={(event) => setInput(event.currentTarget.value)} placeholder='{"text": "one two"}' />
-          <Textarea label={t("requests.example.output")} autosize value={output} onChange={(event) => setOutput(event.currentTarget.value)} placeholder='{"words": 2}' />
+          <Textarea label={t("requests.example.input")} autosize value={input} onChange={(event) => setInput(event.currentTarget.value)} placeholder={EXAMPLE[0]} />
+          <Textarea label={t("requests.example.output")} autosize value={output} onChange={(event) => setOutput(event.currentTarget.value)} placeholder={EXAMPLE[1]} />
         </fieldset>
         {file.error && <Failure message={file.error.message} />}
         <Group><Button type="submit" loading={file.isPending}>{t("requests.submit")}</Button></Group>
@@ -191,10 +195,10 @@ function Fields({ title, add, fields, change, asksRequired = false }: { title: s
         {fields.map((field) => (
           <Group key={field.key} align="end" gap="xs">
             <TextInput label={t("requests.field")} w={130} value={field.name} onChange={(event) => set(field.key, { name: event.currentTarget.value })} />
-            <NativeSelect label={t("requests.type")} data={TYPES} value={field.type} onChange={(event) => set(field.key, { type: event.currentTarget.value })} />
-            <TextInput label={t("requests.about")} value={field.description} onChange={(event) => set(field.key, { description: event.currentTarget.value })} />
-            {asksRequired && <Checkbox label={t("requests.required")} checked={field.required} onChange={(event) => set(field.key, { required: event.currentTarget.checked })} />}
-            <Button size="compact-sm" variant="default" aria-label={t("requests.remove", { name: field.name })} onClick={() => change(fields.filter((one) => one.key !== field.key))}>×</Button>
+            <NativeSelect label={t("requests.type")} data={TYPES.map((type) => ({ value: type, label: word("form.type", type) }))} value={field.type} onChange={(event) => set(field.key, { type: event.currentTarget.value })} />
+            <TextInput label={t("requests.about")} className="grow" miw={160} value={field.description} onChange={(event) => set(field.key, { description: event.currentTarget.value })} />
+            {asksRequired && <Checkbox label={t("requests.required")} mb={8} checked={field.required} onChange={(event) => set(field.key, { required: event.currentTarget.checked })} />}
+            <ActionIcon size={36} variant="default" aria-label={t("requests.remove", { name: field.name })} onClick={() => change(fields.filter((one) => one.key !== field.key))}><span aria-hidden>×</span></ActionIcon>
           </Group>
         ))}
         <Group><Button size="compact-sm" variant="default" onClick={() => change([...fields, newField()])}>{add}</Button></Group>

@@ -7,7 +7,8 @@ import { useVirtualizer } from "@tanstack/react-virtual";
 import { useRef, useState } from "react";
 import { Link } from "wouter";
 import { api, read, take, type ToolRow } from "../api/client";
-import { type MessageId, t } from "../messages";
+import { type MessageId, t, word } from "../messages";
+import { Empty } from "../parts/empty";
 import { Failure } from "../parts/failure";
 
 const SLICE = 100;
@@ -22,11 +23,9 @@ const TITLES: Record<Filter, MessageId> = {
   effects: "tools.filter.effects",
   state: "tools.filter.state",
 };
-const STATES: { value: string; label: string }[] = [
-  { value: "enabled", label: t("tools.state.on") },
-  { value: "disabled", label: t("tools.state.off") },
-  { value: "notOffered", label: t("tools.state.notOffered") },
-];
+const STATES = ["enabled", "disabled", "notOffered"];
+// Filters whose values are words of the server; the others are names that people gave.
+const WORDS: Partial<Record<Filter, string>> = { kind: "tools.kind", effects: "tools.effects", state: "tools.state" };
 
 interface Slice {
   tools: ToolRow[];
@@ -66,7 +65,7 @@ export function Tools() {
           <Choice
             key={filter}
             title={t(TITLES[filter])}
-            values={filter === "state" ? STATES : (choices[filter] ?? [])}
+            values={(filter === "state" ? STATES : (choices[filter] ?? [])).map((value) => ({ value, label: labelOf(filter, value) }))}
             value={filters[filter]}
             choose={(value) => setFilters({ ...filters, [filter]: value })}
           />
@@ -81,30 +80,30 @@ export function Tools() {
       ))}
       <Text size="sm" role="status">{first.data ? t("tools.count", { count: total }) : t("app.loading")}</Text>
       {first.isSuccess && total === 0 && (
-        <Group>
-          <Text>{t("tools.none")}</Text>
-          <Button component={Link} href="/requests" variant="default">{t("tools.none.request")}</Button>
-        </Group>
+        <Empty text={t("tools.none")}><Button component={Link} href="/requests" variant="default">{t("tools.none.request")}</Button></Empty>
       )}
       {total > 0 && <Rows key={JSON.stringify(asked)} asked={asked} total={total} />}
     </Stack>
   );
 }
 
-function Choice({ title, values, value, choose }: { title: string; values: string[] | { value: string; label: string }[]; value: string | undefined; choose: (value: string | undefined) => void }) {
+function labelOf(filter: Filter, value: string): string {
+  const group = WORDS[filter];
+  return group ? word(group, value) : value;
+}
+
+function Choice({ title, values, value, choose }: { title: string; values: { value: string; label: string }[]; value: string | undefined; choose: (value: string | undefined) => void }) {
   if (values.length < 2 && !value) return null;
   return (
     <Select
       w={150}
       label={title}
-      placeholder={t("tools.filter.any")}
-      clearable
+      allowDeselect={false}
       searchable={values.length > 8}
       limit={100}
-      data={values}
-      value={value ?? null}
-      onChange={(next) => choose(next ?? undefined)}
-      clearButtonProps={{ "aria-label": t("tools.filter.any") }}
+      data={[{ value: "", label: t("tools.filter.any") }, ...values]}
+      value={value ?? ""}
+      onChange={(next) => choose(next || undefined)}
     />
   );
 }

@@ -10,6 +10,7 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
+from toolcrib.interfaces.web.languages import Languages
 from toolcrib.interfaces.web.tool_list import STATES, list_tools
 from toolcrib.lib import __version__
 from toolcrib.model.call import Scope
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from toolcrib.toolkit.http.endpoint import Host
 
 PATH = "/ui/"
-NONCE = b"__NONCE__"
+NONCE, LANGUAGES = b"__NONCE__", b"__LANGUAGES__"
 MAX_OFFSET = 10**6
 # Most names carry a digest of the content: such a file may be kept for ever.
 _WITH_DIGEST = re.compile(r".+-[\w-]{8}\.(?:js|css)")
@@ -35,6 +36,7 @@ TYPES = {
     "css": b"text/css; charset=utf-8",
     "html": b"text/html; charset=utf-8",
     "js": b"text/javascript; charset=utf-8",
+    "json": b"application/json",
     "svg": b"image/svg+xml",
 }
 # Styles that libraries insert carry the nonce; nothing is evaluated, framed, or fetched from elsewhere.
@@ -64,7 +66,8 @@ class PageFiles:
     """The web page and its files."""
 
     def __init__(self, host: Host) -> None:
-        self._host = host
+        crib: Crib = host.crib
+        self._languages = Languages(crib.settings.data)
 
     async def root(self, request: Request) -> Answer:
         """GET /: the page for a browser, and where to go on for any other client."""
@@ -85,7 +88,7 @@ class PageFiles:
         if found is None:
             raise Refusal(404, Kind.NOT_FOUND, f"the page has no file {name[:80]!r}; open {PATH}")
         if not name or name.endswith(".html"):
-            return _document(found[0])
+            return _document(found[0], await asyncio.to_thread(self._languages.names))
         plain, packed = found
         headers: tuple[Header, ...] = ((b"vary", b"accept-encoding"),)
         if _WITH_DIGEST.fullmatch(name):
@@ -95,11 +98,20 @@ class PageFiles:
             plain, headers = packed, (*headers, (b"content-encoding", b"gzip"))
         return Answer(body=plain, content_type=TYPES[name.rpartition(".")[2]], headers=headers)
 
+    async def language(self, request: Request) -> Answer:
+        """GET /ui/languages/{language}: the texts of the page in another language."""
+        name = request.path_params["language"]
+        texts = await asyncio.to_thread(self._languages.read, name)
+        if texts is None:
+            reason = f"the page has no texts in {name[:80]!r}; write them to languages/ in the data folder"
+            raise Refusal(404, Kind.NOT_FOUND, reason)
+        return answer_json(texts)
 
-def _document(template: bytes) -> Answer:
+
+def _document(template: bytes, languages: list[str]) -> Answer:
     nonce = secrets.token_urlsafe(16)
     return Answer(
-        body=template.replace(NONCE, nonce.encode()),
+        body=template.replace(NONCE, nonce.encode()).replace(LANGUAGES, " ".join(languages).encode()),
         content_type=TYPES["html"],
         headers=((b"x-frame-options", b"DENY"), (b"cross-origin-opener-policy", b"same-origin")),
         policy=POLICY.format(nonce=nonce).encode(),
@@ -128,7 +140,10 @@ PAGE_FILES = EndpointTable(
     summary="The web page.",
     make=PageFiles,
     described=False,
-    places=(in_path("file", "A file of the page.", TEXT, example="icon.svg"),),
+    places=(
+        in_path("file", "A file of the page.", TEXT, example="icon.svg"),
+        in_path("language", "A language, by its tag of BCP 47.", TEXT, example="de"),
+    ),
     endpoints=(
         Endpoint(
             name="root",
@@ -155,7 +170,18 @@ PAGE_FILES = EndpointTable(
             handler=PageFiles.file,
             scope=None,
             summary="Read the web page or one of its files.",
+            query=(text("lang", "The language of the page, where it has a translation."),),
             replies={200: PAGE},
+        ),
+        Endpoint(
+            name="pageLanguage",
+            method="GET",
+            path="/ui/languages/{language}",
+            handler=PageFiles.language,
+            scope=None,
+            summary="Read the texts of the page in another language.",
+            refusals=(404,),
+            replies={200: Reply(description="Texts by their ids.")},
         ),
     ),
 )

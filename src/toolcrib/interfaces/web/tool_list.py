@@ -91,8 +91,10 @@ def _search(crib: Crib, text: str) -> tuple[list[Entry], bool]:
 
 
 def _is_offered(crib: Crib, entry: Entry) -> bool:
+    if entry.tool.kind in NOT_OFFERED or crib.grants.missing(entry.tool):
+        return False
     first = crib.find(entry.tool.name)
-    return entry.tool.kind not in NOT_OFFERED and first is not None and first.tool.address == entry.tool.address
+    return first is not None and first.tool.address == entry.tool.address
 
 
 def _row(crib: Crib, entry: Entry) -> dict[str, object]:

@@ -1,0 +1,1 @@
+export{t as default}from"./json-editor-Bys5msEd.js";

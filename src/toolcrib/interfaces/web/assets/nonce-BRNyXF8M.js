@@ -1,0 +1,1 @@
+var e=document.querySelector(`meta[name="csp-nonce"]`)?.content??``;globalThis.__webpack_nonce__=e;export{e as t};

@@ -1,0 +1,15 @@
+// Names and what they stand for, as a table of two columns; on a narrow page each value stands below its name.
+export function Facts({ rows, label }: { rows: readonly (readonly [string, string])[]; label?: string }) {
+  return (
+    <table className="facts" aria-label={label}>
+      <tbody>
+        {rows.map(([name, value]) => (
+          <tr key={name}>
+            <th scope="row">{name}</th>
+            <td className="wrap">{value}</td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}

@@ -1,0 +1,154 @@
+// Try a tool: arguments, what would happen, the call as it runs, and its result.
+import { Alert, Button, Group, Stack, Text, TextInput } from "@mantine/core";
+import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useEffect, useRef, useState } from "react";
+import { api, type CallResult, send, take, type Tool } from "../api/client";
+import { streamCall } from "../api/stream";
+import { t } from "../messages";
+import { useFeatures } from "../screens";
+import { useWho } from "../sign-in";
+import { type Arguments, ArgumentsEditor, type ArgumentsState } from "./arguments-editor";
+import { Dialog } from "./dialog";
+import { ExplainLadder } from "./explain-ladder";
+import { Failure } from "./failure";
+import { LiveView, useLive } from "./live-view";
+import { ResultView, Value } from "./result-view";
+
+// What another part of the screen asks for: to run the arguments that it gave, or to have the missing ones typed.
+export interface Order {
+  number: number;
+  missing: readonly string[][];
+  isRun: boolean;
+}
+interface Wanted {
+  values: Arguments;
+  confirmation?: string;
+}
+interface Question extends Wanted {
+  reason: string;
+}
+
+export function Tester({ tool, state, change, order }: { tool: Tool; state: ArgumentsState; change: (state: ArgumentsState) => void; order: Order }) {
+  const features = useFeatures();
+  const queries = useQueryClient();
+  const [question, ask] = useState<Question | null>(null);
+  const stop = useRef<AbortController>(null);
+  const { live, hear, clear } = useLive();
+  const { values, mistake } = state;
+
+  const run = useMutation({
+    mutationFn: async ({ values: args, confirmation }: Wanted): Promise<CallResult> => {
+      stop.current = new AbortController();
+      clear();
+      return streamCall({ name: tool.address, args, ...(confirmation && { confirmation }) }, stop.current.signal, hear);
+    },
+    onSuccess: (result, { values: args }) => {
+      const isQuestion = !result.ok && result.error.type === "CONFIRMATION_REQUIRED";
+      // A question to the person is no run; what follows from its answer is one.
+      if (features.has("history") && !isQuestion) {
+        const outcome = result.ok ? short(result.value) : result.error.message;
+        // A run that cannot be noted was made all the same.
+        void send("POST", "/ui/runs", { tool: tool.address, arguments: args, ok: result.ok, outcome })
+          .then(() => queries.invalidateQueries({ queryKey: ["runs"] }), () => undefined);
+      }
+      if (result.ok || !isQuestion) return;
+      const confirmation = (result.error.details as Record<string, unknown> | undefined)?.confirmation;
+      if (typeof confirmation === "string") ask({ reason: result.error.message, values: args, confirmation });
+    },
+  });
+  const explain = useMutation({
+    mutationFn: () => take(api.POST("/crib/explain", { body: { name: tool.address, args: values } })),
+  });
+
+  // An order is carried out once, also where effects are run twice.
+  const done = useRef(order.number);
+  useEffect(() => {
+    if (done.current === order.number) return;
+    done.current = order.number;
+    explain.reset();
+    if (order.isRun) run.mutate({ values });
+    else run.reset();
+  }, [order]);
+
+  return (
+    <Stack gap="md">
+      {order.missing.length > 0 && !run.data && (
+        <Alert variant="outline" color="orange" role="status">
+          <Text c="var(--mantine-color-text)" className="wrap">{t("tool.masked", { names: order.missing.map((path) => path.join(".")).join(", ") })}</Text>
+        </Alert>
+      )}
+      <ArgumentsEditor schema={tool.parameters} state={state} change={change} given={order.number} missing={order.missing} />
+      <Group>
+        <Button onClick={() => run.mutate({ values })} loading={run.isPending} disabled={Boolean(mistake)}>{t("tool.run")}</Button>
+        {run.isPending && <><Button variant="default" onClick={() => stop.current?.abort()}>{t("tool.stop")}</Button><Elapsed /></>}
+        <Button variant="default" onClick={() => explain.mutate()} loading={explain.isPending} disabled={Boolean(mistake)}>{t("tool.explain")}</Button>
+      </Group>
+      <section aria-live="polite" aria-label={t("tool.result")}>
+        {!run.data && <LiveView live={live} />}
+        {run.error && <Failure message={run.error.name === "AbortError" ? t("tool.stopped") : run.error.message} />}
+        {run.data && <ResultView result={run.data} />}
+        {run.data && features.has("cases") && <SaveExample tool={tool} values={run.variables.values} result={run.data} />}
+      </section>
+      {explain.error && <Failure message={explain.error.message} />}
+      {explain.data && <ExplainLadder explanation={explain.data} />}
+      <Dialog opened={question !== null} onClose={() => ask(null)} title={t("tool.confirm.title")} closeLabel={t("tool.confirm.no")}>
+        <Text className="wrap">{question?.reason}</Text>
+        <Text mt="sm">{t("tool.confirm.text")}</Text>
+        <Value value={{ tool: tool.address, arguments: question?.values }} />
+        <Group mt="md">
+          <Button color="red.9" onClick={() => { if (question) run.mutate(question); ask(null); }}>{t("tool.confirm.yes")}</Button>
+          <Button variant="default" onClick={() => ask(null)}>{t("tool.confirm.no")}</Button>
+        </Group>
+      </Dialog>
+    </Stack>
+  );
+}
+
+// How long a call has been running.
+function Elapsed() {
+  const [seconds, setSeconds] = useState(0);
+  useEffect(() => {
+    const timer = setInterval(() => setSeconds((before) => before + 1), 1_000);
+    return () => clearInterval(timer);
+  }, []);
+  return <Text role="status">{t("tool.elapsed", { seconds })}</Text>;
+}
+
+const MAX_RECORDED = 20_000;
+
+// What was run becomes a case that `crib test` tries.
+function SaveExample({ tool, values, result }: { tool: Tool; values: Arguments; result: CallResult }) {
+  const who = useWho();
+  const [isAsking, ask] = useState(false);
+  const [name, setName] = useState("");
+  const save = useMutation({
+    mutationFn: () => {
+      const isSmall = result.ok && (JSON.stringify(result.value) ?? "").length < MAX_RECORDED;
+      const expect = result.ok ? { ok: true, ...(isSmall && { value: result.value }) } : { ok: false, error: { type: result.error.type } };
+      return send<{ file: string }>("POST", "/ui/cases", { tool: tool.address, name, arguments: values, expect });
+    },
+    onSuccess: () => ask(false),
+  });
+  if (!who.scopes.includes("manage")) return null;
+  return (
+    <>
+      <Group mt="xs">
+        <Button variant="default" size="compact-sm" onClick={() => ask(true)}>{t("tool.save")}</Button>
+        {save.data && <Text size="sm" role="status">{t("tool.save.saved", { file: save.data.file })}</Text>}
+      </Group>
+      <Dialog opened={isAsking} onClose={() => ask(false)} title={t("tool.save")}>
+        <form onSubmit={(event) => { event.preventDefault(); save.mutate(); }}>
+          <Stack gap="sm">
+            <TextInput label={t("tool.save.name")} required value={name} onChange={(event) => setName(event.currentTarget.value)} data-autofocus />
+            {save.error && <Failure message={save.error.message} />}
+            <Group><Button type="submit" loading={save.isPending} disabled={!name.trim()}>{t("tool.save")}</Button></Group>
+          </Stack>
+        </form>
+      </Dialog>
+    </>
+  );
+}
+
+function short(value: unknown): string {
+  return ((typeof value === "string" ? value.slice(0, 400) : JSON.stringify(value)) ?? "").slice(0, 300);
+}
