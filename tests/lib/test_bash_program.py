@@ -32,6 +32,21 @@ shift $((OPTIND - 1))
 text="${1:?text is required}"
 for ((i = 0; i < count; i++)); do echo "$text"; done
 """
+OPTION_IN_BRACKETS = """# Usage: x.sh [-l] NAME [GREETING]
+while getopts l o; do case $o in l) loud=1;; esac; done
+shift $((OPTIND-1))
+name="$1"
+greeting="${2:-Hello}"
+echo "$greeting, $name"
+"""
+ONE_WORD_IN_A_LOOP = """while [[ $# -gt 0 ]]; do
+  case "$1" in
+    --dry-run) DRY=true; shift ;;
+    *) SERVICE="$1"; shift ;;
+  esac
+done
+: "${SERVICE:?a service is needed}"
+"""
 LOOP = """#!/bin/bash
 while [[ $# -gt 0 ]]; do
   case "$1" in
@@ -70,6 +85,14 @@ done
         ),
         ('name=$1\nif [ -n "$2" ]; then echo $2; fi', [("name", "", "value", True), ("arg2", "", "value", False)]),
         ("echo 'costs $1' # and $2\ncat <<'END'\n$3\nEND", []),
+        (
+            OPTION_IN_BRACKETS,
+            [("loud", "-l", "flag", False), ("name", "", "value", True), ("greeting", "", "value", False)],
+        ),
+        (
+            ONE_WORD_IN_A_LOOP,
+            [("dry_run", "--dry-run", "flag", False), ("service", "", "value", True)],
+        ),
         (GETOPTS, [("count", "-n", "value", False), ("upper", "-u", "flag", False), ("text", "", "value", True)]),
         (
             LOOP,
@@ -125,7 +148,16 @@ def test_quotes_in_quotes_are_no_open_quotes(text):
 
 
 @pytest.mark.parametrize(
-    "text", ["text=$(cat)", "cat | wc -l", "tr a-z A-Z", "while read -r line; do echo $line; done", "sort < /dev/stdin"]
+    "text",
+    [
+        "text=$(cat)",
+        "cat | wc -l",
+        "tr a-z A-Z",
+        "while read -r line; do echo $line; done",
+        "sort < /dev/stdin",
+        "name=$(python3 -c 'import json, sys; print(json.load(sys.stdin)[\"name\"])')",
+        "node -e 'process.stdin.pipe(process.stdout)' | sort",
+    ],
 )
 def test_a_file_that_reads_standard_input_says_so(text):
     assert read_bash_program(text.encode()).stdin == "stdin"
@@ -155,6 +187,8 @@ def test_a_filter_and_a_function_that_read_standard_input_are_found(text):
         'sed -e s/a/b/ "$1"',
         "echo x |\n  tr a b",
         "if grep -q x file; then echo; fi",
+        "echo x | python3 -c 'import sys; print(sys.stdin.read())'",
+        "python3 -c 'import sys; print(sys.stdin.read())' < a.txt",
     ],
 )
 def test_what_is_fed_or_names_a_file_does_not_read_standard_input(text):

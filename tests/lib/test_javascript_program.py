@@ -304,3 +304,36 @@ def test_a_function_that_answers_through_a_callback_is_refused():
     assert "answers by calling callback" in program.problem
     kept = read_javascript_program("module.exports = function (step, next) { return step + next }", "sum")
     assert kept.problem == ""
+
+
+DECLARED = """
+module.exports = {
+  name: "word_count",
+  description: "Count words",
+  parameters: { type: "object", properties: { text: { type: "string", minLength: 1 } }, required: ["text"] },
+  execute: async ({ text }) => text.length,
+};
+"""
+
+
+def test_what_a_file_exports_beside_its_function_describes_it():
+    program = read_javascript_program(DECLARED, "word-count", "word-count.cjs")
+    assert program.summary == "Count words"
+    assert program.signature.schema["properties"] == {"text": {"type": "string", "minLength": 1}}
+    assert program.warnings == ()
+
+
+def test_a_name_that_is_not_that_of_the_file_is_a_warning():
+    [(line, text)] = read_javascript_program(DECLARED, "counter", "counter.cjs").warnings
+    assert (line, text) == (1, "a tool has the name of its file; rename the file if word_count is meant")
+
+
+@pytest.mark.parametrize("schema", ["z.object({})", "{ type: 'string' }", "{ type: 'object' }", "make()", "null"])
+def test_a_schema_that_is_no_literal_of_one_leaves_the_signature(schema):
+    code = f"export const inputSchema = {schema};\nexport function main(a) {{ return a; }}"
+    assert set(read_javascript_program(code, "a", "a.mjs").signature.schema["properties"]) == {"a"}
+
+
+def test_a_schema_whose_names_the_function_does_not_take_is_not_believed():
+    code = "export const parameters = {type: 'object', properties: {x: {}}};\nexport function main(a, b) { return a; }"
+    assert set(read_javascript_program(code, "a", "a.mjs").signature.schema["properties"]) == {"a", "b"}

@@ -230,7 +230,7 @@ class TestHostileDocuments:
     def test_line_and_column_are_told_as_numbers_too(self, text, line, column):
         with pytest.raises(ToolError) as caught:
             read_yaml(text)
-        assert caught.value.details == {"line": line, "column": column}
+        assert {"line": line, "column": column}.items() <= caught.value.details.items()
 
 
 class TestWhatJSONCanSay:

@@ -30,6 +30,8 @@ OPTION_LOOP = re.compile(
     r"\bcase[ \t]++\"?\$(?:\{1(?::-)?\}|1)\"?[ \t]++in\b|\bcase[ \t]++\"?\$\{?([A-Za-z_]\w*+)\}?\"?[ \t]++in\b"
 )
 SETS = re.compile(r"(?:^|[;&|\s{(])([A-Za-z_]\w*+)(?:\+?=)(\(?)[\"']?(\$\{?OPTARG|\$\{?2\b|\$\{?1#|\$\{[A-Za-z_]\w*#|)")
+# All that an arm does: the variable gets this word.
+SETS_WORD = re.compile(r"\s*+([A-Za-z_]\w*+)=\"?\$(?:1|\{1\})\"?\s*+;?\s*+(?:shift(?:[ \t]++1)?\s*+;?\s*+)?")
 SETS_TRUE = re.compile(r"=[\"']?(?:true|1|yes|on|y)\b[\"']?|\(\(", re.IGNORECASE)
 HELP = frozenset({"h", "help", "?", ":", "*", "-h", "--help", "--", "-*", "--*", "-?", "\\?"})
 
@@ -76,13 +78,15 @@ def with_loop(found: re.Match[str], body: str, text: str, usage: list[Parameter]
     """A file that reads its options in a loop."""
     parameters: list[Parameter] = []
     has_words = False
+    single: Parameter | None = None
     for words, arm in arms_behind(body, found.end()):
         options = [
             word.removesuffix("=*").removesuffix("*").removesuffix("=") for word in words if word.startswith("-")
         ]
         options = [option for option in options if option not in HELP and option.strip("-")]
         if not options:
-            has_words = has_words or (words == ["*"] and not re.search(r"\bexit\b|\busage\b|\bdie\b", arm))
+            if words == ["*"] and not re.search(r"\bexit\b|\busage\b|\bdie\b", arm):
+                has_words, single = True, _single_word(arm, body)
             continue
         if "--help" in words or _only_helps(arm):
             continue
@@ -103,8 +107,15 @@ def with_loop(found: re.Match[str], body: str, text: str, usage: list[Parameter]
     rest = list(with_places(behind, usage, "").parameters)
     if has_words and not rest:
         named = [one for one in usage if not one.option]
-        rest = [spread((named[0].name if len(named) == 1 else "") or REST, required=False)]
+        rest = [single or spread((named[0].name if len(named) == 1 else "") or REST, required=False)]
     return finish(body, [*parameters, *rest], summary, AFTER_END, [])
+
+
+def _single_word(arm: str, body: str) -> Parameter | None:
+    """The word that an arm puts into a variable of its own; None if it collects words, or does something else."""
+    found = SETS_WORD.fullmatch(arm)
+    name = "" if found is None else found[1].lower().strip("_")
+    return Parameter(name=name, schema=dict(WORD), required=_is_demanded(found, body)) if name else None
 
 
 def _option_parameter(

@@ -38,6 +38,7 @@ from toolcrib.lib.bash_words import (
 )
 from toolcrib.lib.command_line import (
     SPREAD,
+    STDIN,
     CommandLine,
     Parameter,
 )
@@ -53,6 +54,12 @@ COMMAND = "command"
 GETOPTS = re.compile(r"\bgetopts[ \t]++[\"']?([:\w]++)[\"']?[ \t]++\"?([A-Za-z_]\w*+)")
 DISPATCH = re.compile(
     r"(?:^|[;&|\n(])[ \t]*+case[ \t]++\"?\$(?:\{1(?::?-[^}\n]*+)?\}|1|\{?([A-Za-z_]\w*+)(?::?-[^}\n]*+)?\}?)\"?[ \t]++in\b"
+)
+# `python3 -c 'json.load(sys.stdin)'` at the beginning of a command: not behind a pipe, and not fed by `<`.
+INLINE_CODE_READS_INPUT = re.compile(
+    r"(?:^|[;&{(])[ \t]*+(?:python[\d.]*+|node|ruby|perl|php)[ \t][^\n|<#'\"]{0,200}?-[A-Za-z]*+[ \t]++"
+    r"(?:'[^']{0,4000}?(?:stdin|STDIN|/dev/fd/0)[^']{0,4000}+'|\"[^\"]{0,4000}?(?:stdin|STDIN|/dev/fd/0)[^\"]{0,4000}+\")[^\n|<]*+(?:$|\|)",
+    re.MULTILINE,
 )
 SHOWS_HELP = re.compile(r"\s*+(?:print_|show_)?(?:usage|help)\b[^\n;]*+;?(?:\s*+exit\b[^\n;]*+;?)?\s*+")
 
@@ -70,7 +77,10 @@ def read_bash_program(code: bytes) -> CommandLine:
         return CommandLine(summary=summary, problems=(problem,))
     if actions := _sub_commands(whole, text):
         return CommandLine(summary=summary, actions=actions)
-    return with_inner_input(_read_body(body, text, usage, summary), body, split_functions(whole)[1])
+    line = with_inner_input(_read_body(body, text, usage, summary), body, split_functions(whole)[1])
+    if not line.stdin and not line.problems and STDIN not in line.names and INLINE_CODE_READS_INPUT.search(text):
+        return replace(line, stdin=STDIN)
+    return line
 
 
 def _read_body(body: str, text: str, usage: list[Parameter], summary: str) -> CommandLine:

@@ -8,19 +8,11 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from toolcrib.lib.bash_source import arms_behind
-from toolcrib.lib.command_line import (
-    MAX_PARAMETERS,
-    PLAIN,
-    SPREAD,
-    WORD,
-    CommandLine,
-    Parameter,
-)
+from toolcrib.lib.command_line import MAX_PARAMETERS, PLAIN, SPREAD, STDIN, WORD, CommandLine, Parameter
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-STDIN = "stdin"
 REST = "args"
 INTEGER = {"type": "integer"}
 # More places are no interface, and a file of nothing but digits must not cost us.

@@ -20,6 +20,8 @@ COMMAND_LINE = "command_line"
 MAX_PARAMETERS = 200
 # What a pipe takes at once without a reader.
 MAX_STDIN_BYTES = 1_000_000
+# The name of the argument that standard input is given by, where a file reads it.
+STDIN = "stdin"
 END_OF_OPTIONS = "--"
 
 # What a value that begins with a dash may look like: it is a word like any other, or stands behind `--`.

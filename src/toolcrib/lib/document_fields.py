@@ -222,5 +222,5 @@ def open_document(document: object, place: str = "") -> Fields:
         values = dict(document)
         check_plain(values, place=place or "document")
     except ToolError as error:
-        raise ToolError(error.kind, error.message, details={"problems": [error.message]}) from None
+        raise error.replace(details={"problems": [error.message]}) from None
     return Fields(Report(place), values)

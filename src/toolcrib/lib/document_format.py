@@ -124,3 +124,25 @@ def _read(piece: re.Match[str]) -> str:
         number = int(piece[1], 16)
         return chr(number) if number <= sys.maxunicode else ""
     return piece[2].upper() if piece[2] is not None else piece[3]
+
+
+def names_server(database: str) -> bool:
+    """Whether the `database` of an SQL tool is on a PostgreSQL server; what is no URL, and no slot of one, is a path."""
+    return database.startswith(("postgresql://", "postgres://", "${"))
+
+
+def sql_capabilities(database: str, *, write: bool) -> frozenset[str]:
+    """What an SQL tool requires: the network, or files of the workspace."""
+    if names_server(database):
+        return frozenset({"net.postgresql"})
+    return frozenset({"fs.read", "fs.write"} if write else {"fs.read"})
+
+
+def required_capabilities(document: Mapping[str, object]) -> frozenset[str]:
+    """What the tool of a document requires."""
+    if document.get("type") == "http":
+        return frozenset({"net.http"})
+    impl = document.get("impl")
+    if document.get("type") != "sql" or not isinstance(impl, dict):
+        return frozenset()
+    return sql_capabilities(str(impl.get("database")), write=impl.get("write") is True)

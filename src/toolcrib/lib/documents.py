@@ -37,6 +37,19 @@ _PART = re.compile(r'(?P<text>"[^"\\]*(?:\\.[^"\\]*)*"?)|//[^\r\n]*|/\*.*?\*/|(?
 _LETTER = re.compile(r"[^\r\n]")
 
 
+SHOWN_LETTERS = 80
+
+
+def point_at(line: str, column: int) -> str:
+    """The line, and below it a caret at the column, which counts from 1; a long line is cut around it."""
+    start = max(0, column - 1 - SHOWN_LETTERS // 2)
+    text = line.rstrip().replace("\t", " ")[start : start + SHOWN_LETTERS]
+    indent = len(text) - len(text.lstrip())
+    if not text.strip():
+        return ""
+    return f"{text.strip()}\n{' ' * max(0, column - 1 - start - indent)}^"
+
+
 def read_json(
     document: str | bytes,
     *,

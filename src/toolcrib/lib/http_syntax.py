@@ -13,13 +13,16 @@ from ipaddress import AddressValueError, IPv4Address, IPv6Address
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.errors import Cure, Kind, ToolError
+from toolcrib.model.tool import Method
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
+    from toolcrib.lib.document_fields import Fields
 
-METHODS = ("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE")
+
+METHODS = tuple(method.value for method in Method)
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 RESERVED = frozenset(
     {
@@ -72,7 +75,7 @@ class Url:
     def authority(self) -> str:
         """Host and port as the Host header shows them."""
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return host if self.port == DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
+        return host if self.port == DEFAULT_PORTS.get(self.scheme) else f"{host}:{self.port}"
 
     @property
     def origin(self) -> str:
@@ -291,26 +294,46 @@ class HostList:
         """Whether a pattern that matches the URL names its port."""
         if self.within is not None and self.within.names_port(url):
             return True
-        return any(pattern.port is not None and pattern.matches(url) for pattern in self.patterns)
+        # Loops, here and below: every request asks both, and a generator costs more than the question.
+        for pattern in self.patterns:  # noqa: SIM110 - see above
+            if pattern.port is not None and pattern.matches(url):
+                return True
+        return False
 
     def check(self, url: Url, ports: Collection[int] = STANDARD_PORTS) -> None:
         """Refuse a URL that no pattern matches; `ports` are those that need not be named."""
         if self.within is not None:
             self.within.check(url, ports)
-        if any(pattern.matches(url, ports) for pattern in self.patterns):
-            return
+        for pattern in self.patterns:
+            if pattern.matches(url, ports):
+                return
         allowed = [str(pattern) for pattern in self.patterns]
-        cure = f'add "{url.authority}" to {self.where}'
+        cure = Cure(f'add "{url.authority}" to {self.where}')
         raise ToolError(
             Kind.HOST_NOT_ALLOWED,
-            f"{url.authority} is not among the allowed hosts ({', '.join(allowed) or 'none'}); {cure}",
-            details={"host": url.host, "port": url.port, "allowed": allowed, "cure": cure},
+            f"{url.authority} is not among the allowed hosts ({', '.join(allowed) or 'none'})",
+            cure=cure,
+            details={"host": url.host, "port": url.port, "allowed": allowed},
         )
 
 
 def parse_hosts(patterns: Iterable[str], where: str = OF_THE_TOOL) -> HostList:
     """Read patterns such as `api.example.com`, `*.example.com` and `example.com:8443`."""
     return HostList(patterns=tuple(_parse_pattern(text) for text in patterns), where=where)
+
+
+def read_hosts(description: Fields) -> tuple[str, ...] | None:
+    """The patterns in `hosts` of a tool's description, those that are wrong reported; None if it does not say."""
+    if "hosts" not in description:
+        return None
+    hosts = []
+    for index, host in enumerate(description.items("hosts")):
+        try:
+            parse_hosts([str(host)])
+            hosts.append(str(host))
+        except ToolError as problem:
+            description.report.refuse((*description.at, "hosts", index), problem.message)
+    return tuple(hosts)
 
 
 def _parse_pattern(text: str) -> HostPattern:

@@ -11,13 +11,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from toolcrib.lib.command_line import (
-    MAX_PARAMETERS,
-    SPREAD,
-    WORD,
-    CommandLine,
-    Parameter,
-)
+from toolcrib.lib.command_line import MAX_PARAMETERS, SPREAD, STDIN, WORD, CommandLine, Parameter
 from toolcrib.lib.javascript_options import read_commander, read_parse_args, read_yargs
 from toolcrib.lib.javascript_source import JavaScript
 from toolcrib.lib.javascript_tokens import STRING, NotLiteralError
@@ -33,9 +27,10 @@ if TYPE_CHECKING:
 
 ENTRIES = ("main", "default", "run", "execute", "handler", "handle", "call", "invoke")
 TOOLS = "__tools__"
+# What a file may export beside its function, as the objects of chat libraries have it.
+NAME, DESCRIPTION, SCHEMAS = "name", "description", ("parameters", "inputSchema", "input_schema", "schema")
 MAX_NAMED = 20
 CALLBACKS = frozenset({"callback", "cb", "done", "next"})
-STDIN = "stdin"
 PARSERS = frozenset(
     {"minimist", "mri", "yargs-parser", "meow", "cac", "sade", "arg", "getopts", "command-line-args", "citty"}
 )
@@ -76,7 +71,7 @@ def read_javascript_program(text: str, stem: str, place: str = "") -> Program:
         bool(found.guards) and (function is None or (_reads_words(code) and not len(function.parameters)))
     )
     if function is not None and not starts:
-        return _called(code, entry, function, header)
+        return _with_declared(code, _called(code, entry, function, header), stem)
     if starts or _reads_words(code):
         return Program(summary=header, line=_command_line(code))
     return _documented(code, header) or _neither(code, entry, header)
@@ -151,6 +146,36 @@ def _called(code: JavaScript, entry: str, function: Function, header: str) -> Pr
     except TypeProblemError as problem:
         return Program(entry=entry, summary=summary, number=function.line, problem=f"{function.name} {problem}")
     return Program(entry=entry, summary=summary, number=function.line, signature=signature)
+
+
+def _with_declared(code: JavaScript, program: Program, stem: str) -> Program:
+    """The same with what the file exports beside its function: `description` and the schema of the arguments."""
+    declared = {name: _exported_value(code, name) for name in (NAME, DESCRIPTION, *SCHEMAS)}
+    name, description = declared.pop(NAME), declared.pop(DESCRIPTION)
+    signature = program.signature
+    schema = next((value for value in declared.values() if _describes_arguments(value)), None)
+    if signature is not None and isinstance(schema, dict):
+        taken = signature.schema.get("properties")
+        fits = signature.style == "whole" or (isinstance(taken, dict) and schema["properties"].keys() <= taken.keys())
+        signature = replace(signature, schema=schema) if fits else signature
+    warnings = program.warnings
+    if isinstance(name, str) and name.replace("-", "_") != stem.replace("-", "_"):
+        warnings = (*warnings, (1, f"a tool has the name of its file; rename the file if {name[:80]} is meant"))
+    summary = description if isinstance(description, str) and description else program.summary
+    return replace(program, signature=signature, summary=summary, warnings=warnings)
+
+
+def _exported_value(code: JavaScript, name: str) -> object:
+    if name not in code.found.exports:
+        return None
+    try:
+        return code.literal(code.found.values.get(code.found.exports[name] or name, range(0)))
+    except (NotLiteralError, IndexError):
+        return None
+
+
+def _describes_arguments(value: object) -> bool:
+    return isinstance(value, dict) and value.get("type") == "object" and isinstance(value.get("properties"), dict)
 
 
 def _callback(code: JavaScript, function: Function) -> str | None:

@@ -10,7 +10,8 @@ import ast
 import inspect
 import math
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from toolcrib.lib.icons import ICONS, read_icons
@@ -277,7 +278,12 @@ def read_docstring(text: str | None) -> Docstring:
     while index < len(lines):
         index = _read_block(lines, index, prose, found)
     summary, _, description = "\n".join(prose).strip().partition("\n\n")
-    return replace(found, summary=" ".join(summary.split()), description=description.strip())
+    return Docstring(
+        summary=" ".join(summary.split()),
+        description=description.strip(),
+        arguments=found.arguments,
+        types=found.types,
+    )
 
 
 def _read_block(lines: list[str], index: int, prose: list[str], into: Docstring) -> int:
@@ -317,22 +323,26 @@ def _read_field(found: re.Match[str], rest: list[str], into: Docstring) -> None:
 
 def _read_arguments(body: list[str], pattern: re.Pattern[str], into: Docstring) -> None:
     """Each entry starts at the smallest indentation of the section; what stands deeper belongs to it."""
-    margin = min((_indentation(line) for line in body if line), default=0)
+    indentations = [len(line) - len(line.lstrip()) for line in body]
+    margin = min((indentation for indentation, line in zip(indentations, body, strict=True) if line), default=0)
     names: list[str] = []
     text: list[str] = []
-    for line in body:
-        found = pattern.match(line[margin:]) if _indentation(line) == margin else None
+    for indentation, line in zip(indentations, body, strict=True):
+        found = pattern.match(line[margin:]) if indentation == margin else None
         if found is None:
             text.append(line)
             continue
         _keep(into.arguments, names, text)
         names = [name.strip() for name in found[1].split(",")]
         text = [found[3] or ""] if pattern is GOOGLE_ARGUMENT else []
-        _keep(into.types, names, [found[2] or ""])
+        if found[2]:
+            _keep(into.types, names, [found[2]])
     _keep(into.arguments, names, text)
 
 
 def _keep(arguments: dict[str, str], names: list[str], text: list[str]) -> None:
+    if not names:
+        return
     joined = " ".join(" ".join(text).split())
     for name in names:
         if joined and (bare := name.lstrip("*")):
@@ -359,8 +369,8 @@ def _is_underlined(lines: list[str], index: int) -> bool:
     return len(below) > 2 and not below.strip("-") and bool(lines[index])  # noqa: PLR2004 - a rule is at least three dashes
 
 
-def _indentation(line: str) -> int:
-    return len(line) - len(line.lstrip())
+LIMITS = frozenset({"timeout", "latency_budget_ms", "calls_per_minute", "retry"})
+UNLIMITED = Limits()
 
 
 class Declared(TypedDict):
@@ -415,6 +425,8 @@ def _icons(given: object) -> dict[str, object]:
 
 def _limits(options: Mapping[str, Any]) -> Limits:
     seconds = options.get("timeout")
+    if LIMITS.isdisjoint(options):
+        return UNLIMITED
     return Limits(
         timeout_ms=None if seconds is None else math.ceil(seconds * 1000),
         latency_budget_ms=options.get("latency_budget_ms"),
@@ -453,4 +465,6 @@ def is_async_generator(function: object) -> bool:
 def _layers(function: object) -> tuple[object, ...]:
     """The function, what it wraps, and the method that an object is called by."""
     inner = inspect.unwrap(function) if callable(function) else function
+    if inner is function and isinstance(function, FunctionType):
+        return (function,)
     return function, inner, getattr(type(function), "__call__", None)  # noqa: B004 - its kind is checked, not its existence

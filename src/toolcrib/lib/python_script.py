@@ -10,7 +10,7 @@ import ast
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from toolcrib.lib.command_line import PLAIN, SPREAD, WORD, CommandLine, Parameter
+from toolcrib.lib.command_line import PLAIN, SPREAD, STDIN, WORD, CommandLine, Parameter
 from toolcrib.lib.usage_line import read_usage
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     AnyFunction = ast.FunctionDef | ast.AsyncFunctionDef
 
-STDIN = "stdin"
 REST = "args"
 MAIN = "main"
 MAX_PLACES = 40

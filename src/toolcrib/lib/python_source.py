@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+import codecs
 import re
 import sys
 import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from toolcrib.lib.documents import point_at
 from toolcrib.lib.schema_structure import is_json
 from toolcrib.model.errors import Kind, ToolError
 
@@ -341,7 +343,7 @@ def parse_python(code: bytes, place: str) -> ast.Module:
             message = f"{place}: declares the encoding {found[1].decode()!r:.40}; save it as UTF-8 and remove that line"
             raise ToolError(Kind.VALIDATION, message)
     try:
-        text = code.decode("utf-8-sig")
+        text = code.removeprefix(codecs.BOM_UTF8).decode()
     except UnicodeDecodeError as error:
         raise ToolError(Kind.VALIDATION, f"{place}: not UTF-8 at byte {error.start}; save it as UTF-8") from None
     try:
@@ -353,7 +355,9 @@ def parse_python(code: bytes, place: str) -> ast.Module:
         version = ".".join(map(str, sys.version_info[:2]))
         is_vague = error.msg == "invalid syntax"
         cure = f"correct the line{f', or write it as Python {version} takes it' if is_vague else ''}"
-        raise ToolError(Kind.VALIDATION, f"{place}:{error.lineno or 1}: {error.msg}; {cure}") from None
+        number, column = error.lineno or 1, error.offset or 1
+        details = {"line": number, "column": column, "excerpt": point_at(error.text or "", column)}
+        raise ToolError(Kind.VALIDATION, f"{place}:{number}: {error.msg}", cure=cure, details=details) from None
     except (RecursionError, MemoryError, ValueError):
         raise ToolError(Kind.VALIDATION, f"{place}: nested too deeply to be read; make it simpler") from None
 

@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolcrib.model.tool import Behaviour, Chained, Origin, SideEffects, Tool
+from toolcrib.model.tool import Behaviour, Chained, Method, Origin, SideEffects, Tool
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,7 +25,6 @@ BASH = "bash"
 DOCKER = "docker"
 
 OPERATIONS = ("read", "list", "exists", "write", "append", "delete", "make_folder")
-METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 
 def system_tools() -> list[Tool]:
@@ -71,7 +70,12 @@ def _tools() -> dict[str, Tool]:
             HTTP_CLIENT,
             "Send an HTTP request. Returns the body of the answer, read as JSON where it is.",
             {
-                "method": {"type": "string", "enum": [*METHODS], "default": "GET", "description": "The HTTP method."},
+                "method": {
+                    "type": "string",
+                    "enum": [method.value for method in Method],
+                    "default": "GET",
+                    "description": "The HTTP method.",
+                },
                 "url": {"type": "string", "minLength": 1, "description": "The full address, http or https."},
                 "headers": {
                     "type": "object",

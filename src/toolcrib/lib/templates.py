@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.errors import Cure, Kind, ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterator, Mapping
@@ -176,7 +176,8 @@ def look_up_in(
         if name in arguments:
             return arguments[name]
         cure = f"declare a parameter of that name, or write {{{{{name}}}}} for the text itself"
-        raise ToolError(Kind.VALIDATION, f"{{{name}}} is neither a parameter nor a name of the platform; {cure}")
+        message = f"{{{name}}} is neither a parameter nor a name of the platform; {cure}"
+        raise ToolError(Kind.VALIDATION, message, details={"slot": name})
 
     return lookup
 
@@ -200,8 +201,8 @@ class _Filling:
 
 def _set_value(name: str, value: str | None) -> str:
     if value is None:
-        cure = f"set it, or write ${{{name}:-default}}"
-        raise ToolError(Kind.VALIDATION, f"the variable {name} is not set on the host; {cure}")
+        cure = Cure(f"set it, or write ${{{name}:-default}}", "ask the operator to set it")
+        raise ToolError(Kind.VALIDATION, f"the variable {name} is not set on the host", cure=cure)
     if not value.isascii() and any("\ud800" <= letter <= "\udfff" for letter in value):
         raise ToolError(Kind.VALIDATION, f"the variable {name} holds bytes that are no UTF-8; set it to a text")
     return value

@@ -40,6 +40,8 @@ def usage_words(line: str) -> Iterator[Parameter]:
             elif value:
                 yield Parameter(name=_plain(value), option=option)
                 option = ""
+            elif piece.endswith("]"):  # the next word is none of its own
+                option = ""
             continue
         # `{start|stop}` shows the values of a word and not its name.
         name = "" if "|" in bare else _plain(bare)

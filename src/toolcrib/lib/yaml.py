@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from toolcrib.lib.documents import LARGEST_INTEGER, SMALLEST_INTEGER, decode
+from toolcrib.lib.documents import LARGEST_INTEGER, SMALLEST_INTEGER, decode, point_at
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
@@ -230,7 +230,11 @@ def _syntax_error(error: Any, text: str, place: str) -> ToolError:
     mark = error.problem_mark or error.context_mark
     if mark is None:
         return _refusal(place, 1, 1, f"{error.problem}; correct the YAML there")
-    return _refuse_at(*_explain(error, text, mark, error.context_mark or mark), place)
+    mark, message = _explain(error, text, mark, error.context_mark or mark)
+    line, column = mark.line + 1, mark.column + 1
+    excerpt = point_at(text.splitlines()[mark.line] if mark.line < len(text.splitlines()) else "", column)
+    details = {"line": line, "column": column, "excerpt": excerpt}
+    return ToolError(Kind.VALIDATION, f"{place}:{line}: {message}", details=details)
 
 
 def _explain(error: Any, text: str, mark: Any, begun: Any) -> tuple[Any, str]:
@@ -240,6 +244,8 @@ def _explain(error: Any, text: str, mark: Any, begun: Any) -> tuple[Any, str]:
         return mark, "a tab cannot indent YAML; write spaces"
     if text.startswith(FENCE, mark.index):
         return mark, f"{FENCE} is a fence around YAML and none of it; remove the lines with it"
+    if f"\n{FENCE}" in text:
+        return mark, f"the text is Markdown, with YAML between lines of {FENCE}; write what stands between them alone"
     if "quoted scalar" in context and "end of stream" in problem:
         return begun, "the quote that opens here is never closed; close it"
     if "cannot start any token" in problem or "alphabetic or numeric" in problem:

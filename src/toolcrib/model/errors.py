@@ -9,11 +9,13 @@ Below the pipeline code raises `ToolError`; from the pipeline outwards there is 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Self
 
 
 class Kind(StrEnum):
@@ -47,16 +49,72 @@ class Kind(StrEnum):
     CANCELLED = "CANCELLED"
 
 
-class ToolError(Exception):
-    """A reason that names the place and the cure, and says whether to retry and whether effects may remain.
+class Reader(StrEnum):
+    """Who reads an error, and so what the reader can do about it."""
 
-    `value` is what the tool had achieved when it failed; it becomes the result's partial value.
+    OPERATOR = "operator"  # runs the project: edits files and settings, runs commands
+    CLIENT = "client"  # a client of the server: sends requests, and has neither its files nor its commands
+    MODEL = "model"  # a model: makes calls of tools that it was given
+    SEARCHER = "searcher"  # a model that searches a large catalogue with tools
+
+
+ASK_THE_OPERATOR = "ask the operator"
+
+
+@dataclass(frozen=True, slots=True)
+class Cure:
+    """What helps against a failure, in words for each reader. What is empty for a model is what a client is told."""
+
+    operator: str
+    client: str = ASK_THE_OPERATOR
+    model: str = ""
+    searcher: str = ""
+
+    def words_for(self, reader: Reader) -> str:
+        """What this reader can do."""
+        if reader is Reader.OPERATOR:
+            return self.operator
+        told = {Reader.MODEL: self.model, Reader.SEARCHER: self.searcher or self.model}
+        return told.get(reader) or self.client
+
+    def then(self, other: Cure) -> Cure:
+        """Both cures, one behind the other."""
+        return Cure(*(_join(self.words_for(reader), other.words_for(reader)) for reader in Reader))
+
+
+def _join(words: str, more: str) -> str:
+    """Both texts, each clause once."""
+    return "; ".join(dict.fromkeys(clause for clause in (*words.split("; "), *more.split("; ")) if clause))
+
+
+def cure_of(cure: Cure | str) -> Cure:
+    """The cure; a plain text is one that every reader can follow."""
+    return cure if isinstance(cure, Cure) else Cure(cure, cure)
+
+
+NO_CURE = Cure("", "")
+READ_THE_LOG = cure_of("the log has the details")
+LIST_THE_TOOLS = Cure(
+    "list the tools with: crib list",
+    "list the tools with: GET /crib/tools",
+    model="use one that is listed",
+    searcher="find one with search_tools",
+)
+
+
+class ToolError(Exception):
+    """A reason that names the place, its cure, and whether to retry and whether effects may remain.
+
+    `message` is the reason with the cure for the operator; `told_to` words it for another reader. `value` is what the tool
+    had achieved when it failed; it becomes the result's partial value.
     """
 
-    FACTS = frozenset({"kind", "message", "retryable", "partial_side_effects", "details", "value"})
+    FACTS = frozenset({"kind", "message", "reason", "cure", "retryable", "partial_side_effects", "details", "value"})
 
     kind: Kind
     message: str
+    reason: str
+    cure: Cure
     retryable: bool
     partial_side_effects: bool
     details: Mapping[str, object]
@@ -65,22 +123,48 @@ class ToolError(Exception):
     def __init__(
         self,
         kind: Kind,
-        message: str,
+        reason: str,
         *,
+        cure: Cure | str = NO_CURE,
         retryable: bool = False,
         partial_side_effects: bool = False,
         details: Mapping[str, object] | None = None,
         value: object = None,
     ) -> None:
-        super().__init__(message)
+        super().__init__()
         self.__dict__.update(
             kind=Kind(kind),
-            message=message,
             retryable=retryable,
             partial_side_effects=partial_side_effects,
             details={} if details is None else details,
             value=value,
         )
+        self._word(reason, cure_of(cure))
+
+    def _word(self, reason: str, cure: Cure) -> None:
+        message = reason if cure.operator in reason else f"{reason}; {cure.operator}"
+        details = {**self.details, "cure": cure.operator} if cure.operator else self.details
+        self.__dict__.update(reason=reason, cure=cure, message=message, details=details)
+        self.args = (message,)
+
+    def replace(self, **facts: object) -> Self:
+        """The same error with other facts and without its history: no traceback, no cause."""
+        error = _revive(type(self), {**self.__dict__, **facts})
+        ToolError._word(error, error.reason, cure_of(error.cure))
+        return error
+
+    def told_to(self, reader: Reader) -> Self:
+        """The error with a cure that this reader can follow."""
+        words = self.cure.words_for(reader)
+        if reader is Reader.OPERATOR or (words == self.cure.operator and "where" not in self.details):
+            return self
+        # Which setting or file decided is for the operator, who can change it.
+        details = {name: fact for name, fact in self.details.items() if name not in {"cure", "where"}}
+        return self.replace(cure=words, details=details)
+
+    def as_cure(self) -> Cure:
+        """The whole message as what is said behind another reason."""
+        return Cure(*(self.told_to(reader).message for reader in Reader))
 
     def __setattr__(self, name: str, value: object) -> None:
         # Only the facts are frozen: contextlib and others set __traceback__ on exceptions that pass through them.
@@ -90,7 +174,7 @@ class ToolError(Exception):
         super().__setattr__(name, value)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (_revive, (type(self), self.kind, self.message, dict(self.__dict__)))
+        return (_revive, (type(self), dict(self.__dict__)))
 
     def to_json(self) -> dict[str, object]:
         """The error as every face shows it."""
@@ -106,11 +190,20 @@ class ToolError(Exception):
 class SettingsError(ToolError):
     """A setting that cannot be obeyed, with the file that holds it."""
 
-    def __init__(self, message: str) -> None:
-        super().__init__(Kind.VALIDATION, message)
+    def __init__(self, reason: str, *, cure: Cure | str = NO_CURE) -> None:
+        super().__init__(Kind.VALIDATION, reason, cure=cure)
+
+    def told_to(self, reader: Reader) -> Self:
+        """Only the operator reads which setting of which file is wrong."""
+        if reader is Reader.OPERATOR:
+            return self
+        return self.replace(reason="the server is not set up for this", cure=ASK_THE_OPERATOR, details={})
 
 
-def _revive(cls: type[ToolError], kind: Kind, message: str, facts: dict[str, object]) -> ToolError:
-    error = cls.__new__(cls, message)
-    error.__dict__.update(facts, kind=kind)
+_ErrorT = TypeVar("_ErrorT", bound=ToolError)
+
+
+def _revive(cls: type[_ErrorT], facts: dict[str, object]) -> _ErrorT:
+    error = cls.__new__(cls, facts["message"])
+    error.__dict__.update(facts)
     return error

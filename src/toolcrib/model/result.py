@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
-from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.errors import Cure, Kind, Reader, ToolError, cure_of
+from toolcrib.values.hint_values import REFUSALS, HintConverter, UnreadableHintError
+from toolcrib.values.json_values import ConversionError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -79,6 +83,34 @@ class Result(_Draft):
             raise self.error
         return self.value
 
+    def told_to(self, reader: Reader) -> Result:
+        """The result; the error of a failed call has a cure that this reader can follow."""
+        return self if self.error is None else replace(self, error=self.error.told_to(reader))
+
+    @overload
+    def value_as(self, kind: type[T]) -> T: ...
+
+    @overload
+    def value_as(self, kind: object) -> Any: ...  # a union, which no checker takes for a type
+
+    def value_as(self, kind: Any) -> Any:
+        """The value as an object of a type: `result.value_as(Forecast)`, `result.value_as(list[int])`.
+
+        A dataclass, a TypedDict, a NamedTuple, an Enum, a pydantic model, a date, a union, or a container of these. Raises the
+        ToolError of a call that failed, and OUTPUT_INVALID, with the path to what is wrong, for a value of another shape.
+        """
+        value = self.unwrap()
+        name = kind.__name__ if isinstance(kind, type) else str(kind)
+        try:
+            make = HintConverter(checks=True).read(kind)
+        except UnreadableHintError as problem:
+            raise TypeError(f"value_as({name}): {problem}") from None
+        try:
+            return value if make is None else make(value)
+        except (ConversionError, *REFUSALS) as problem:
+            message = f"the value is not of the type {name}: {problem}"
+            raise ToolError(Kind.OUTPUT_INVALID, message, cure="read result.value, or ask for another type") from None
+
     def to_json(self) -> dict[str, object]:
         """The canonical form, which every other form is a projection of."""
         return {
@@ -122,17 +154,16 @@ class Verdict:
     reason: str = ""
     rule: str = ""
     where: str = ""
-    cure: str = ""
+    cure: Cure | str = ""
     kind: Kind = Kind.BLOCKED
     details: Mapping[str, object] = field(default_factory=dict)
     retryable: bool = False
 
     def to_error(self, gate: str) -> ToolError:
         """The refusal as the caller sees it."""
-        grounds = {"gate": gate, "rule": self.rule, "where": self.where, "cure": self.cure}
+        grounds = {"gate": gate, "rule": self.rule, "where": self.where}
         details = {**{name: text for name, text in grounds.items() if text}, **self.details}
-        message = self.reason if not self.cure or self.cure in self.reason else f"{self.reason}; {self.cure}"
-        return ToolError(self.kind, message, retryable=self.retryable, details=details)
+        return ToolError(self.kind, self.reason, cure=self.cure, retryable=self.retryable, details=details)
 
 
 ALLOW = Verdict(decision=Decision.ALLOW)
@@ -143,7 +174,7 @@ def deny(
     *,
     rule: str = "",
     where: str = "",
-    cure: str = "",
+    cure: Cure | str = "",
     kind: Kind = Kind.BLOCKED,
     details: Mapping[str, object] | None = None,
     retryable: bool = False,
@@ -161,7 +192,7 @@ def deny(
     )
 
 
-def confirm(reason: str, *, rule: str = "", where: str = "", cure: str = "") -> Verdict:
+def confirm(reason: str, *, rule: str = "", where: str = "", cure: Cure | str = "") -> Verdict:
     """Let the call run once a person has confirmed it."""
     return Verdict(
         decision=Decision.CONFIRM, reason=reason, rule=rule, where=where, cure=cure, kind=Kind.CONFIRMATION_REQUIRED
@@ -175,19 +206,23 @@ def confirm(reason: str, *, rule: str = "", where: str = "", cure: str = "") -> 
 class Finding:
     """What one gate says about a call; `verdict` is None where an earlier gate leaves it nothing to judge.
 
-    `note` is what a gate has to say besides, such as how many calls are left.
+    `note` is what a gate has to say besides, such as how many calls are left. `granted` names the settings that allow the call, for
+    the operator alone.
     """
 
     gate: str
     verdict: Verdict | None
     note: str = ""
+    granted: str = ""
 
-    def to_json(self) -> dict[str, object]:
-        """The finding as every face shows it."""
+    def to_json(self, reader: Reader = Reader.OPERATOR) -> dict[str, object]:
+        """The finding as every face shows it, with a cure that the reader can follow."""
         if self.verdict is None:
             return {"gate": self.gate, "decision": "not reached"}
         grounds = {"reason": self.verdict.reason, "rule": self.verdict.rule}
-        grounds |= {"where": self.verdict.where, "cure": self.verdict.cure, "note": self.note}
+        if reader is Reader.OPERATOR:
+            grounds |= {"where": self.verdict.where, "granted": self.granted}
+        grounds |= {"cure": cure_of(self.verdict.cure).words_for(reader), "note": self.note}
         decision = {"gate": self.gate, "decision": str(self.verdict.decision)}
         return {**decision, **{name: text for name, text in grounds.items() if text}}
 
@@ -212,9 +247,9 @@ class Explanation:
         """Whether the call would run."""
         return self.refusal is None
 
-    def to_json(self) -> dict[str, object]:
-        """The explanation as every face shows it."""
-        findings = [finding.to_json() for finding in self.findings]
+    def to_json(self, reader: Reader = Reader.OPERATOR) -> dict[str, object]:
+        """The explanation as every face shows it, with cures that the reader can follow."""
+        findings = [finding.to_json(reader) for finding in self.findings]
         return {"tool": self.tool, "allowed": self.allowed, "findings": findings}
 
 

@@ -7,7 +7,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.errors import Cure, Kind, ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -351,6 +351,18 @@ class Spelling(StrEnum):
     BRACES = "braces"
 
 
+class Method(StrEnum):
+    """The methods of HTTP that a tool may use."""
+
+    GET = "GET"
+    HEAD = "HEAD"
+    POST = "POST"
+    PUT = "PUT"
+    PATCH = "PATCH"
+    DELETE = "DELETE"
+    OPTIONS = "OPTIONS"
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HttpCall:
     """One request of a tool, with slots in url, query, headers, body and auth.
@@ -408,7 +420,57 @@ class Http:
         return facts if self.hosts is None else {**facts, "hosts": self.hosts}
 
 
-Run = Function | Script | Chained | Handler | Registered | Http
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Remote:
+    """A tool of a server, which runs there: `kind` is what runs it there, `digest` the content hash that it has there."""
+
+    kind: str
+    url: str
+    digest: str
+
+    def identity(self) -> dict[str, object]:
+        """What makes this another tool."""
+        return {"kind": self.kind, "url": self.url, "digest": self.digest}
+
+
+class Rows(StrEnum):
+    """What of its rows a statement returns: an object that holds them, a plain list, one row, or one value of one row."""
+
+    ROWS = "rows"
+    LIST = "list"
+    ROW = "row"
+    VALUE = "value"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sql:
+    """One SQL statement with parameters that a database binds.
+
+    `database` is a path in the workspace (SQLite) or a `postgresql://` URL, which may hold or be a slot such as `${secret:SHOP}`.
+    `choices` are arguments whose value selects a piece of SQL that the author wrote. Only one that declares to `write` may
+    change the database; `confirm` says that each call of it is confirmed. `hosts` narrows where it leads; None narrows nothing.
+    """
+
+    kind = "sql"
+
+    database: str
+    statement: str
+    choices: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    write: bool = False
+    confirm: bool = True
+    returns: Rows = Rows.ROWS
+    max_rows: int = 1_000
+    max_bytes: int = 1_000_000
+    timeout_ms: int = 10_000
+    spelling: Spelling = Spelling.DOLLARS
+    hosts: tuple[str, ...] | None = None
+
+    def identity(self) -> dict[str, object]:
+        """What makes this another tool."""
+        return {"kind": self.kind, **{name: getattr(self, name) for name in self.__slots__}}
+
+
+Run = Function | Script | Chained | Handler | Registered | Http | Remote | Sql
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -481,6 +543,8 @@ class Tool:
     @cached_property
     def content_hash(self) -> str:
         """SHA-256 over everything that changes behaviour or that a model reads; the same on every machine."""
+        if isinstance(self.run, Remote):
+            return self.run.digest
         import hashlib
         import json
 
@@ -520,7 +584,7 @@ class Entry:
     tool: Tool
     enabled: bool = True
     reason: str = ""
-    cure: str = ""
+    cure: Cure | str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -555,7 +619,11 @@ def version_problem(version: str) -> str:
 
 
 def _problem_of(text: str, signs: str, rule: str) -> str:
-    if 0 < len(text) <= MAX_NAME and text.isascii() and text.translate(dict.fromkeys(map(ord, signs), "a")).isalnum():
+    # Nearly every name and version is of this kind; the rest is looked at letter by letter.
+    bare = text
+    for sign in signs:
+        bare = bare.replace(sign, "a")
+    if len(text) <= MAX_NAME and bare.isascii() and bare.isalnum():
         return ""
     if not 0 < len(text) <= MAX_NAME or not all(letter in signs or _is_letter_or_digit(letter) for letter in text):
         return f"use 1 to {MAX_NAME} {rule}"

@@ -68,7 +68,7 @@ def export_tool(tool: Tool, provider: Provider, *, strict: bool = False) -> Expo
     try:
         written = write_parameters(tool.parameters, provider, strict=strict)
     except ToolError as error:
-        raise ToolError(error.kind, f"{tool.name}: {error.message}") from None
+        raise error.replace(reason=f"{tool.name}: {error.reason}") from None
     name = function_name(tool.name)
     definition, losses = _SHAPES[provider](tool, name, written, strict=strict)
     return Export(

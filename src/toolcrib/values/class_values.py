@@ -20,7 +20,7 @@ from _collections_abc import (  # what collections.abc offers; this module is al
     Set,
 )
 
-from toolcrib.lib.json_values import SHOWN, ConversionError, enum_value
+from toolcrib.values.json_values import SHOWN, ConversionError, enum_value
 
 TYPE_CHECKING = False  # importing typing would take a fifth of the launcher's start
 if TYPE_CHECKING:

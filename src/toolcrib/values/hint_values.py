@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import types
 
-from toolcrib.lib.class_values import (
+from toolcrib.values.class_values import (
     CHECKS,
     NOT_THERE,
     array_hints,
@@ -18,7 +18,7 @@ from toolcrib.lib.class_values import (
     maker_of,
     object_hints,
 )
-from toolcrib.lib.json_values import SHOWN, ConversionError, to_json
+from toolcrib.values.json_values import SHOWN, ConversionError, to_json
 
 TYPE_CHECKING = False  # importing typing would take a fifth of the launcher's start
 if TYPE_CHECKING:
