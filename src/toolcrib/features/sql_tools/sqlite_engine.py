@@ -1,0 +1,443 @@
+"""Run statements on SQLite files of the workspace, in threads, so that a query never holds up the event loop.
+
+What a statement may do is up to SQLite itself: a file is opened read-only unless the tool writes, and an authorizer, which SQLite
+asks about each step of a statement, refuses all but reading and, for a tool that writes, changing rows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sqlite3
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
+from typing import TYPE_CHECKING, TypeVar
+from urllib.parse import quote
+
+from toolcrib.infra.files.jail import locked
+from toolcrib.model.errors import Kind, ToolError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Generator, Sequence
+    from concurrent.futures import Future
+
+    from toolcrib.features.sql_tools.rows import Collected, Row
+    from toolcrib.features.sql_tools.statement import Placeholder, Statement
+    from toolcrib.infra.files.jail import Found
+
+T = TypeVar("T")
+
+CONNECTIONS = 8
+MAX_WAITING = 256
+BATCH = 200
+# SQLite itself waits so long for another process; beyond that we wait, because our own waiting can be ended at once.
+BUSY_SECONDS = 0.05
+PAUSE_SECONDS = 0.02
+LARGEST_INTEGER = 2**63 - 1
+MAX_VALUE_BYTES = 16_000_000
+MAX_PATTERN = 1_000
+CACHE_KIBIBYTES = 8_192
+READING = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE})
+CHANGING = frozenset({sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE, sqlite3.SQLITE_DELETE})
+# SQLite asks about these when it describes a virtual table such as json_each; changing them needs a PRAGMA.
+SCHEMA_TABLES = frozenset({"sqlite_master", "sqlite_temp_master"})
+CLOSED_FUNCTIONS = frozenset({"load_extension", "fts3_tokenizer"})
+# Full-text tables ask for it, to learn whether the file changed.
+OPEN_PRAGMAS = frozenset({"data_version"})
+INSPECTION = frozenset({"data_version", "table_list", "table_xinfo"})
+LOCKED = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
+LOCKED_MESSAGE = "another program has locked the database; try again later"
+ONLY_READING = 'only reading is allowed; a tool that changes rows says "write": true'
+NO_DATABASE = (Kind.PERMANENT, "the file cannot be read as a database: {text}; restore it")
+REFUSED = (Kind.BLOCKED, "SQLite refused the statement ({text}); {cure}")
+# What each code of SQLite means for a call; every other one speaks for itself.
+MESSAGES = {
+    **dict.fromkeys(LOCKED, (Kind.TRANSIENT, LOCKED_MESSAGE)),
+    sqlite3.SQLITE_INTERRUPT: (Kind.CANCELLED, "the statement was stopped"),
+    sqlite3.SQLITE_AUTH: REFUSED,
+    sqlite3.SQLITE_READONLY: REFUSED,
+    sqlite3.SQLITE_CORRUPT: NO_DATABASE,
+    sqlite3.SQLITE_NOTADB: NO_DATABASE,
+    sqlite3.SQLITE_IOERR: NO_DATABASE,
+    sqlite3.SQLITE_CANTOPEN: (
+        Kind.PERMANENT,
+        "the file cannot be opened: {text}; see that it can be read, and its folder be written if it is in WAL mode",
+    ),
+    sqlite3.SQLITE_TOOBIG: (
+        Kind.LIMIT_EXCEEDED,
+        f"a value has more than {MAX_VALUE_BYTES} bytes; select a part of it with substr()",
+    ),
+    sqlite3.SQLITE_CONSTRAINT: (Kind.CONFLICT, "the change is refused: {text}"),
+    sqlite3.SQLITE_FULL: (Kind.TRANSIENT, "the disk is full; make room on it"),
+}
+
+
+def bind_sqlite(place: Placeholder, value: object) -> object:
+    """An argument as SQLite binds it: lists and objects are JSON, which json_each and its like read."""
+    if isinstance(value, list | dict):
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, int) and not -LARGEST_INTEGER - 1 <= value <= LARGEST_INTEGER:
+        raise ToolError(Kind.VALIDATION, f"{place.name}: an integer in SQLite has 64 bit; send it as text")
+    return value
+
+
+class SqliteEngine:
+    """Runs statements, at most `connections` at a time in this process; further calls wait for their turn."""
+
+    def __init__(self, connections: int = CONNECTIONS) -> None:
+        self._limit = connections
+        self._threads: ThreadPoolExecutor | None = None
+        self._idle: list[Connection] = []
+        self._work: set[_Work] = set()
+        self._stopping: set[asyncio.Task[None]] = set()
+        self._lock = threading.Lock()
+
+    async def run(
+        self,
+        file: Found,
+        find: Callable[[], Found],
+        statement: Statement,
+        values: Sequence[object],
+        collected: Collected,
+        *,
+        write: bool,
+        deadline: float,
+        send: Callable[[Sequence[Row]], Awaitable[None]] | None = None,
+        pragmas: frozenset[str] = OPEN_PRAGMAS,
+    ) -> None:
+        """Run a statement on a file until its rows are collected; one that is cancelled is interrupted.
+
+        `find` looks the file up again, once it was opened. `send` takes the rows as they come. `pragmas` are those that the statement may use.
+        """
+        if len(self._work) >= self._limit + MAX_WAITING:
+            message = f"{len(self._work)} statements run or wait already; try again later"
+            raise ToolError(Kind.OVERLOADED, message, retryable=True)
+        work = _Work(self, file, find, statement, values, collected, write=write, deadline=deadline)
+        work.pragmas = pragmas
+        work.batch = None if send is None else BATCH
+        self._work.add(work)
+        try:
+            while not work.done:
+                rows = await self._in_thread(work)
+                if send is not None:
+                    await send(rows)
+        finally:
+            self._work.discard(work)
+            work.abandon()
+
+    def take(self, file: Found, *, write: bool, pragmas: frozenset[str]) -> Connection | None:
+        """An idle connection to the file; None if there is none."""
+        with self._lock:
+            for connection in self._idle:
+                if (connection.file, connection.write, connection.pragmas) == (file, write, pragmas):
+                    self._idle.remove(connection)
+                    return connection
+        return None
+
+    def give_back(self, connection: Connection) -> None:
+        """Keep a connection for the next call; beyond the limit the oldest is closed."""
+        with self._lock:
+            self._idle.append(connection)
+            surplus = self._idle[: -self._limit] if self._threads is not None else self._idle[:]
+            del self._idle[: len(surplus)]
+        for old in surplus:
+            old.close()
+
+    def explain(self, find: Callable[[], Found], statement: Statement, *, write: bool) -> None:
+        """Have SQLite parse a statement, which runs nothing; raises ToolError."""
+        try:
+            file = find()
+            with locked(file), closing(Connection(file, write=write)) as connection:
+                connection.execute(f"EXPLAIN {statement.text}", [None] * len(statement.places)).close()
+        except (sqlite3.Error, sqlite3.Warning) as problem:
+            raise explain(problem, write=write) from None
+
+    def close(self) -> None:
+        """Interrupt what runs, and close every connection."""
+        threads, self._threads = self._threads, None
+        for work in tuple(self._work):
+            work.stop()
+        if threads is not None:
+            threads.shutdown(wait=True, cancel_futures=True)
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.close()
+
+    async def _in_thread(self, work: _Work) -> list[Row]:
+        if self._threads is None:
+            self._threads = ThreadPoolExecutor(self._limit, thread_name_prefix="toolcrib-sql")
+        job = self._threads.submit(work.advance)
+        future = asyncio.wrap_future(job)
+        try:
+            return await asyncio.shield(future)
+        except asyncio.CancelledError:
+            future.add_done_callback(_ignore)
+            # The call may be cancelled once more; the statement is stopped all the same.
+            task = asyncio.ensure_future(_stop(work, job))
+            self._stopping.add(task)
+            task.add_done_callback(self._stopping.discard)
+            await asyncio.shield(task)
+            raise
+
+
+def _ignore(future: asyncio.Future[list[Row]]) -> None:
+    """Take note of how a statement ended that was stopped, which nothing else asks for."""
+    if not future.cancelled():
+        future.exception()
+
+
+async def _stop(work: _Work, job: Future[list[Row]]) -> None:
+    """Interrupt the statement until its thread has ended: an interrupt that comes before its first step is forgotten."""
+    while not job.cancel() and not job.done():
+        work.stop()
+        await asyncio.sleep(PAUSE_SECONDS)
+
+
+class _Work:
+    """One statement on its way; `advance` runs in a thread, everything else in the event loop."""
+
+    def __init__(
+        self,
+        engine: SqliteEngine,
+        file: Found,
+        find: Callable[[], Found],
+        statement: Statement,
+        values: Sequence[object],
+        collected: Collected,
+        *,
+        write: bool,
+        deadline: float,
+    ) -> None:
+        self.done = False
+        self.batch: int | None = None
+        self.pragmas = OPEN_PRAGMAS
+        self._engine = engine
+        self._file = file
+        self._find = find
+        self._statement = statement
+        self._values = tuple(values)
+        self._collected = collected
+        self._write = write
+        self._deadline = deadline
+        self._stopped = threading.Event()
+        # A connection that is given back must not be interrupted any more: it may run the statement of another call.
+        self._handing = threading.Lock()
+        self._rows: Generator[list[Row], None, None] | None = None
+        self._connection: Connection | None = None
+
+    def advance(self) -> list[Row]:
+        """Run the statement, or fetch its next rows; raises ToolError."""
+        if self._rows is None:
+            self._rows = self._run()
+        try:
+            return next(self._rows)
+        except (sqlite3.Error, sqlite3.Warning) as problem:
+            raise explain(problem, write=self._write) from None
+        except StopIteration:
+            self.done = True
+            return []
+
+    def stop(self) -> None:
+        """End the statement as soon as SQLite looks at the time."""
+        self._stopped.set()
+        with self._handing:
+            if self._connection is not None:
+                self._connection.interrupt()
+
+    def abandon(self) -> None:
+        """Close what a reader left before the end."""
+        rows, self._rows = self._rows, None
+        if rows is not None:
+            # A thread that still runs it ends by its interrupt, and closes everything itself.
+            with suppress(ValueError):
+                rows.close()
+
+    def _run(self) -> Generator[list[Row], None, None]:
+        file = self._file
+        with locked(file):
+            connection = self._engine.take(file, write=self._write, pragmas=self.pragmas) or self._open(file)
+            try:
+                self._connection = connection
+                yield from self._collect(connection)
+            except BaseException:
+                self._let_go()
+                connection.close()
+                raise
+            self._let_go()
+            self._engine.give_back(connection)
+
+    def _let_go(self) -> None:
+        with self._handing:
+            self._connection = None
+
+    def _open(self, file: Found) -> Connection:
+        """A new connection; refuses a file that was exchanged while SQLite opened it."""
+        connection = self._patiently(lambda: Connection(file, write=self._write, pragmas=self.pragmas))
+        try:
+            self._patiently(connection.touch)
+            if self._find() != file:
+                raise ToolError(Kind.TRANSIENT, "the database was replaced by another file; try again", retryable=True)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _collect(self, connection: Connection) -> Generator[list[Row], None, None]:
+        collected, batch = self._collected, self.batch
+        if self._write:
+            self._patiently(connection.begin)
+        cursor = self._patiently(lambda: connection.execute(self._statement.text, self._values))
+        try:
+            if cursor.description is not None:
+                collected.name_columns([column[0] for column in cursor.description])
+                while not collected.truncated:
+                    found = cursor.fetchmany(BATCH)
+                    rows = collected.add(found)
+                    self._refuse_stopped()
+                    if batch is not None and rows:
+                        yield rows
+                    if len(found) < BATCH:
+                        break
+            if self._write:
+                # Rows that were not read belong to a change that is made all the same.
+                while cursor.description is not None and cursor.fetchmany(BATCH):
+                    self._refuse_stopped()
+                collected.affected = max(0, cursor.rowcount)
+        finally:
+            cursor.close()
+        if self._write:
+            self._patiently(connection.commit)
+
+    def _patiently(self, act: Callable[[], T]) -> T:
+        """Try again while another process has locked the database, until the time of the call is over."""
+        while True:
+            self._refuse_stopped()
+            try:
+                done = act()
+            except sqlite3.OperationalError as problem:
+                self._collected.is_locked = _code_of(problem) in LOCKED
+                left = self._deadline - time.monotonic() - BUSY_SECONDS - PAUSE_SECONDS
+                if not self._collected.is_locked or left <= 0:
+                    raise
+            else:
+                self._collected.is_locked = False
+                return done
+            self._stopped.wait(PAUSE_SECONDS)
+
+    def _refuse_stopped(self) -> None:
+        if self._stopped.is_set():
+            raise ToolError(Kind.CANCELLED, "the statement was stopped")
+
+
+class Connection:
+    """An open file. Only the statements of `begin` and `commit` may control transactions."""
+
+    def __init__(self, file: Found, *, write: bool, pragmas: frozenset[str] = OPEN_PRAGMAS) -> None:
+        self.file = file
+        self.write = write
+        self.pragmas = pragmas
+        self._is_ours = True
+        mode = "rw" if write else "ro"
+        self._sqlite = sqlite3.connect(
+            f"file:{quote(file.path)}?mode={mode}",
+            uri=True,
+            timeout=BUSY_SECONDS,
+            isolation_level=None,
+            check_same_thread=False,
+        )
+        try:
+            self._close_down()
+        except BaseException:
+            self._sqlite.close()
+            raise
+
+    def touch(self) -> sqlite3.Cursor:
+        """Read the head of the file, so that it is opened and found to be a database."""
+        return self._ours("SELECT 1 FROM sqlite_master LIMIT 1")
+
+    def begin(self) -> sqlite3.Cursor:
+        """Begin to write; raises where another connection writes."""
+        return self._ours("BEGIN IMMEDIATE")
+
+    def commit(self) -> sqlite3.Cursor:
+        """Keep what was changed."""
+        return self._ours("COMMIT")
+
+    def execute(self, text: str, values: Sequence[object]) -> sqlite3.Cursor:
+        """Run the statement of a tool to its first row."""
+        return self._sqlite.execute(text, values)
+
+    def interrupt(self) -> None:
+        """End the statement that runs in another thread."""
+        with suppress(sqlite3.ProgrammingError):  # it was closed meanwhile
+            self._sqlite.interrupt()
+
+    def close(self) -> None:
+        """Close the file; what was not committed is undone."""
+        self._sqlite.close()
+
+    def _ours(self, text: str) -> sqlite3.Cursor:
+        self._is_ours = True
+        try:
+            return self._sqlite.execute(text)
+        finally:
+            self._is_ours = False
+
+    def _close_down(self) -> None:
+        """Leave SQLite nothing that a tool could use to reach beyond the file or beyond its limits."""
+        sqlite = self._sqlite
+        sqlite.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES)
+        sqlite.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
+        sqlite.setlimit(sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, MAX_PATTERN)
+        sqlite.setlimit(sqlite3.SQLITE_LIMIT_WORKER_THREADS, 0)
+        # Views and triggers of the file run no function with side effects; no page is mapped, so a file that shrinks is an
+        # error and no signal; sorts go to a file when they grow; a damaged page is found before it is used.
+        for pragma in (
+            *("trusted_schema=OFF", "mmap_size=0", "temp_store=FILE", "cell_size_check=ON"),
+            *(f"cache_size=-{CACHE_KIBIBYTES}", "foreign_keys=ON"),
+            *(() if self.write else ("query_only=ON",)),
+        ):
+            sqlite.execute(f"PRAGMA {pragma}")
+        sqlite.set_authorizer(self._authorize)
+        self._is_ours = False
+
+    def _authorize(
+        self, action: int, first: str | None, second: str | None, schema: str | None, trigger: str | None
+    ) -> int:
+        """Whether SQLite may take this step of a statement."""
+        if action == sqlite3.SQLITE_FUNCTION:
+            is_open = (second or "").lower() not in CLOSED_FUNCTIONS
+        elif action in READING or (action == sqlite3.SQLITE_TRANSACTION and self._is_ours):
+            is_open = True
+        elif action == sqlite3.SQLITE_PRAGMA:
+            is_open = first in self.pragmas and (second is None or self.pragmas is INSPECTION)
+        elif action == sqlite3.SQLITE_UPDATE and first in SCHEMA_TABLES:
+            is_open = True
+        else:
+            is_open = self.write and action in CHANGING
+        return sqlite3.SQLITE_OK if is_open else sqlite3.SQLITE_DENY
+
+
+def _code_of(problem: Exception) -> int:
+    """The primary code of an error; that of a mistake in the use of the module is 0."""
+    return int(getattr(problem, "sqlite_errorcode", 0) or 0) & 0xFF
+
+
+def explain(problem: Exception, *, write: bool = False) -> ToolError:
+    """An error of SQLite as the caller reads it."""
+    code, text = _code_of(problem), str(problem)
+    if "not authorized" in text:
+        code = sqlite3.SQLITE_AUTH
+    kind, message = MESSAGES.get(code, (Kind.PERMANENT, "SQLite: {text}"))
+    if "Could not decode" in text:
+        message = "{text}; select it as bytes with CAST(… AS BLOB)"
+    cure = "only rows can be changed" if write else ONLY_READING
+    return ToolError(
+        kind,
+        message.format(text=text, cure=cure),
+        retryable=kind is Kind.TRANSIENT,
+        details={"sqlite": getattr(problem, "sqlite_errorname", None) or ""},
+    )

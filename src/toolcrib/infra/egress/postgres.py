@@ -1,0 +1,290 @@
+"""Connect to PostgreSQL at an address that was checked, and run single statements; the only place that knows the driver."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from toolcrib.infra.egress.dialler import MAX_DIALLED, block_of, unreachable
+from toolcrib.model.errors import Cure, Kind, ToolError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Sequence
+
+    from toolcrib.infra.egress.dialler import Address
+    from toolcrib.lib.database_url import Server
+
+CONNECT_SECONDS = 10
+IDLE_SECONDS = 60
+# No file is there, so the passwords of the host's own user are not sent to a server that a tool names.
+NO_FILE = "/dev/null/none"
+INSTALL = "pip install 'toolcrib[postgres]'"
+# Who could read files of the server, or start programs there, in spite of a read-only transaction.
+POWERFUL = """
+    SELECT coalesce(bool_or(rolsuper OR pg_has_role(oid, 'pg_read_server_files', 'MEMBER')
+        OR pg_has_role(oid, 'pg_write_server_files', 'MEMBER') OR pg_has_role(oid, 'pg_execute_server_program', 'MEMBER')), true)
+    FROM pg_roles WHERE rolname IN (current_user, session_user)
+"""
+# What has no counterpart in Python stays the text that PostgreSQL writes.
+AS_TEXT = (
+    *("int4range", "int8range", "numrange", "daterange", "tsrange", "tstzrange", "int4multirange", "int8multirange"),
+    *("nummultirange", "datemultirange", "tsmultirange", "tstzmultirange", "record", "timetz"),
+)
+KINDS = {
+    "08": Kind.TRANSIENT,
+    "22": Kind.VALIDATION,
+    "23": Kind.CONFLICT,
+    "25": Kind.BLOCKED,
+    "28": Kind.AUTH,
+    "40": Kind.TRANSIENT,
+    "53": Kind.TRANSIENT,
+    "57": Kind.TRANSIENT,
+}
+CANCELLED, READ_ONLY, DENIED, LOCK_TIMEOUT = "57014", "25006", "42501", "55P03"
+
+
+class Described(NamedTuple):
+    """The types of the parameters and the columns of a statement, by their names in PostgreSQL."""
+
+    parameters: tuple[str, ...]
+    columns: tuple[tuple[str, str], ...]
+
+
+def check_installed() -> None:
+    """Refuse to go on without the driver."""
+    try:
+        import psycopg  # noqa: F401 - without its library it is there and cannot be imported
+    except ImportError:
+        message = "PostgreSQL needs a driver that is not installed"
+        raise ToolError(Kind.EXECUTOR_NOT_FOUND, message, cure=Cure(f"run: {INSTALL}")) from None
+
+
+async def connect(server: Server, addresses: Sequence[Address], *, superuser: bool) -> PostgresConnection:
+    """Connect to the first address that answers; refuses a role that reaches beyond its database."""
+    import psycopg
+
+    reason = "no address"
+    for address in addresses[:MAX_DIALLED]:
+        try:
+            driver = await psycopg.AsyncConnection.connect(**_words(server, address))
+        except psycopg.OperationalError as problem:
+            if not _is_unreachable(problem):
+                raise explain(problem) from None
+            reason = "connection failed"
+            continue
+        connection = PostgresConnection(driver)
+        try:
+            await connection.settle(superuser=superuser)
+        except BaseException:
+            await connection.close()
+            raise
+        return connection
+    raise unreachable(server.url.authority, reason)
+
+
+def _words(server: Server, address: Address) -> dict[str, Any]:
+    """What libpq is told: the address beside the name, which certificates are checked against."""
+    return {
+        # Beyond this machine and its network, a connection that could be read on the way is not made unless the URL says so.
+        "sslmode": "require" if block_of(address) is None else "prefer",
+        "connect_timeout": str(CONNECT_SECONDS),
+        "application_name": "toolcrib",
+        **dict(server.options),
+        "host": server.url.host,
+        "hostaddr": str(address),
+        "port": str(server.url.port),
+        "dbname": server.name,
+        "user": server.user,
+        "password": server.password,
+        "passfile": NO_FILE,
+        "sslcertmode": "disable",
+        "gssencmode": "disable",
+        "client_encoding": "utf-8",
+        "autocommit": True,
+        "prepare_threshold": None,
+    }
+
+
+def _is_unreachable(problem: Exception) -> bool:
+    """Whether the server was not reached at all; one that answers has a code, or says FATAL."""
+    text = str(problem)
+    return getattr(problem, "sqlstate", None) is None and not any(
+        word in text for word in ("FATAL", "SSL", "certificate")
+    )
+
+
+class PostgresConnection:
+    """A connection on which statements run one after the other, each in a transaction of its own."""
+
+    def __init__(self, driver: Any) -> None:
+        self._driver = driver
+
+    async def settle(self, *, superuser: bool) -> None:
+        """Choose how values are read, and refuse a role that is too powerful."""
+        _choose_loaders(self._driver.adapters)
+        if superuser:
+            return
+        cursor = await self._driver.execute(POWERFUL)
+        row = await cursor.fetchone()
+        if row is None or row[0]:
+            cure = Cure("use a role that may only do what the tool needs, or set sql_tools.superuser")
+            message = "the role of the URL can read files of the server or start programs there"
+            raise ToolError(Kind.BLOCKED, message, cure=cure)
+
+    async def begin(self, *, write: bool, seconds: float) -> None:
+        """Begin a transaction that the server ends by itself when its time is over."""
+        milliseconds = max(1, int(seconds * 1000))
+        mode = "READ WRITE" if write else "READ ONLY"
+        await self._ours(
+            f"BEGIN {mode}; SET LOCAL statement_timeout = {milliseconds};"
+            f" SET LOCAL idle_in_transaction_session_timeout = {milliseconds + 1_000}"
+        )
+
+    async def commit(self) -> None:
+        """Keep what was changed."""
+        await self._ours("COMMIT")
+
+    async def reset(self) -> None:
+        """Undo what was not committed, and forget settings, locks and everything else that a session keeps."""
+        await self._ours("ROLLBACK")
+        await self._ours("DISCARD ALL")
+
+    async def describe(self, text: str) -> Described:
+        """Have the server parse a statement, which runs nothing."""
+        pgconn = self._driver.pgconn
+        async with self._driver.lock:
+            pgconn.send_prepare(b"", text.encode())
+            await self._result()
+            pgconn.send_describe_prepared(b"")
+            result = await self._result()
+        parameters = [result.param_type(number) for number in range(result.nparams)]
+        columns = [(result.fname(number), result.ftype(number)) for number in range(result.nfields)]
+        names = await self._names_of({*parameters, *(oid for _, oid in columns)})
+        return Described(
+            tuple(names[oid] for oid in parameters),
+            tuple(((name or b"").decode(), names[oid]) for name, oid in columns),
+        )
+
+    async def _result(self) -> Any:
+        """What the server answers to what was sent."""
+        from psycopg import generators
+        from psycopg.errors import error_from_result
+        from psycopg.pq import ExecStatus
+
+        result = (await self._driver.wait(generators.execute(self._driver.pgconn)))[-1]
+        if result.status != ExecStatus.COMMAND_OK:
+            raise explain(error_from_result(result))
+        return result
+
+    async def _names_of(self, types: set[int]) -> dict[int, str]:
+        """The names of types; that of an array ends in []."""
+        text = "SELECT oid::int8, CASE WHEN typcategory = 'A' THEN '[]' ELSE typname END FROM pg_type WHERE oid = ANY($1::oid[])"
+        cursor = self._cursor()
+        try:
+            await cursor.execute(text, [sorted(types)])
+            found = dict(await cursor.fetchall())
+        except _errors() as problem:
+            raise explain(problem) from None
+        return {oid: str(found.get(oid, "")) for oid in types}
+
+    async def stream(
+        self, text: str, values: Sequence[str | None], size: int
+    ) -> AsyncGenerator[tuple[list[str], tuple[Any, ...]]]:
+        """Run one statement that returns rows; each row with the names of its columns. Leaving early cancels the statement."""
+        cursor = self._cursor()
+        names: list[str] = []
+        try:
+            async for row in cursor.stream(text, values, size=size):
+                names = names or [column.name for column in cursor.description]
+                yield names, row
+        except _errors() as problem:
+            raise explain(problem) from None
+
+    async def execute(self, text: str, values: Sequence[str | None]) -> int:
+        """Run one statement that returns no rows; how many it changed."""
+        cursor = self._cursor()
+        try:
+            # Prepared, because otherwise a text without parameters could hold several statements.
+            await cursor.execute(text, values, prepare=True)
+        except _errors() as problem:
+            raise explain(problem) from None
+        return max(0, int(cursor.rowcount))
+
+    async def close(self) -> None:
+        """Close the connection; a statement that runs is left to the server, which ends it."""
+        await self._driver.close()
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether the connection is open and waits for a statement."""
+        return not self._driver.closed
+
+    def _cursor(self) -> Any:
+        from psycopg import AsyncRawCursor
+
+        return AsyncRawCursor(self._driver)
+
+    async def _ours(self, text: str) -> None:
+        try:
+            await self._driver.execute(text)
+        except _errors() as problem:
+            raise explain(problem) from None
+
+
+def _errors() -> type[Exception]:
+    import psycopg
+
+    return psycopg.Error
+
+
+def _choose_loaders(adapters: Any) -> None:
+    """Read values as Python has them; dates that Python has not, such as infinity, stay text."""
+    from psycopg import DataError
+    from psycopg.types import datetime as moments
+    from psycopg.types.string import TextLoader
+
+    for name in AS_TEXT:
+        adapters.register_loader(name, TextLoader)
+    for name, known in (
+        ("date", moments.DateLoader),
+        ("time", moments.TimeLoader),
+        ("timestamp", moments.TimestampLoader),
+        ("timestamptz", moments.TimestamptzLoader),
+        ("interval", moments.IntervalLoader),
+    ):
+
+        def load(self: Any, data: Any, known: Any = known) -> object:
+            try:
+                return known.load(self, data)
+            except DataError:
+                return bytes(data).decode()
+
+        adapters.register_loader(name, type(known.__name__, (known,), {"load": load}))
+
+
+def explain(problem: Exception) -> ToolError:
+    """An error of PostgreSQL as the caller reads it; only what the server itself says is repeated."""
+    code = getattr(problem, "sqlstate", None) or ""
+    said = getattr(getattr(problem, "diag", None), "message_primary", None)
+    details = {"sqlstate": code} if code else {}
+    if not code:
+        is_login = "FATAL" in str(problem) or "certificate" in str(problem) or "SSL" in str(problem)
+        text = _last_words(str(problem)) if is_login else "the connection to the database was lost; try again"
+        return ToolError(Kind.AUTH if is_login else Kind.TRANSIENT, text, retryable=not is_login, details=details)
+    if code == CANCELLED:
+        return ToolError(Kind.TIMEOUT, f"the statement was stopped: {said}", retryable=True, details=details)
+    if code == READ_ONLY:
+        cure = 'only reading is allowed; a tool that changes rows says "write": true'
+        return ToolError(Kind.BLOCKED, f"PostgreSQL refused the statement ({said}); {cure}", details=details)
+    kind = (
+        Kind.BLOCKED
+        if code == DENIED
+        else Kind.TRANSIENT
+        if code == LOCK_TIMEOUT
+        else KINDS.get(code[:2], Kind.PERMANENT)
+    )
+    return ToolError(kind, f"PostgreSQL: {said}", retryable=kind is Kind.TRANSIENT, details=details)
+
+
+def _last_words(text: str) -> str:
+    """What libpq says of a login that failed, without the address that it tried."""
+    return "PostgreSQL refused the connection: " + text.strip().rpartition("failed: ")[2].splitlines()[0][:300]
