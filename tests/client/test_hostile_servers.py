@@ -224,7 +224,7 @@ def test_a_name_is_looked_up_once_and_what_it_meant_then_is_all_that_is_reached(
         return ["127.0.0.1"] if len(asked) == 1 else ["127.0.0.2"]
 
     with RemoteCrib(f"http://crib.internal:{puppet.port}") as crib:
-        crib._connection = Connection(crib.url, None, resolve=resolve)  # the one seam to the name service
+        crib.server.connection = Connection(crib.url, None, resolve=resolve)  # the one seam to the name service
         assert [crib.problems, crib.problems] == [[], []]
     assert asked == [("crib.internal", puppet.port)]
     assert len(puppet.heard) == 2
@@ -240,7 +240,7 @@ def test_what_only_the_host_of_a_crib_can_give_is_refused(puppet):
     with RemoteCrib(puppet.url) as crib:
         result = crib.call_sync(Call(name="x", grants=frozenset({"net.http"})))
         assert result.error.kind is Kind.VALIDATION
-        with pytest.raises(ToolError, match="kept by the server"):
+        with pytest.raises(ToolError, match="granted on the server"):
             crib.explain(Call(name="x", grants=frozenset()))
     assert puppet.heard == []
 
@@ -256,7 +256,25 @@ def test_arguments_arrive_as_they_were_meant(puppet):
     with RemoteCrib(puppet.url, token="crib_t") as crib:
         assert crib.call_sync("say", {"text": "ü", "n": 2**70}, more=None).value == 2**70
     body = json.loads(puppet.heard[0].partition("\r\n\r\n")[2])
-    assert body == {"name": "say", "args": {"text": "ü", "n": 2**70, "more": None}}
+    assert body == {"text": "ü", "n": 2**70, "more": None}
+
+
+def test_a_call_says_its_place_in_the_path_and_the_rest_in_headers(puppet):
+    puppet.answer({"ok": True, "value": 1, "intents": [], "meta": {}})
+    call = Call(name="a/b", bundle="x y", version="1.0", mode="voice", confirmation="t", id="mine")
+    with RemoteCrib(puppet.url, token="crib_t") as crib:
+        assert crib.call_sync(call).ok
+    head = puppet.heard[0]
+    assert head.startswith("POST /call/a%2Fb?bundle=x+y&version=1.0 ")
+    for line in ("toolcrib-mode: voice", "toolcrib-confirmation: t", "x-request-id: mine"):
+        assert line in head.lower(), line
+
+
+def test_what_could_end_a_header_is_refused_before_anything_is_sent(puppet):
+    with RemoteCrib(puppet.url, token="crib_t") as crib:
+        for call in (Call(name="say", mode="a\r\nb"), Call(name="say", confirmation="ü")):
+            assert "cannot be sent in a header" in crib.call_sync(call).error.message
+    assert puppet.heard == []
 
 
 @tool

@@ -297,9 +297,17 @@ class Script:
     def follow(self, url: str) -> tuple[list[int], object]:
         heard: list[int] = []
         with RemoteCrib(url) as crib:
-            requests = RemoteRequests(crib.ask, sleep=self.slept.append)
-            filed = requests.follow(ID, lambda found: heard.append(found.number))
-        return heard, filed
+            requests = RemoteRequests(crib.server, sleep=self.sleep)
+
+            async def listen() -> None:
+                async for found in requests.watch(ID):
+                    heard.append(found.number)
+
+            crib.run_sync(listen())
+            return heard, requests.show(ID)
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
 
 
 def news(status: str, *numbers: int) -> dict:
@@ -385,7 +393,7 @@ def test_an_id_is_part_of_one_path_and_of_no_other(puppet):
 def test_a_server_is_not_asked_to_prove_what_cannot_be_read(puppet, tmp_path):
     puppet.answer(FILED)
     with RemoteCrib(puppet.url) as crib, pytest.raises(ToolError) as raised:
-        crib.requests.deliver(ID, tmp_path, print)
+        crib.run_sync(crib.requests.deliver(ID, tmp_path, print))
     assert raised.value.kind is Kind.VALIDATION
     assert "there is no shout_words.py" in raised.value.details["complaints"][0]
     assert [head.split(" ")[0] for head in puppet.heard] == ["GET"]

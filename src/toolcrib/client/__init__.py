@@ -1,6 +1,13 @@
-"""A crib behind a URL, used like one of this machine."""
+"""A crib behind a URL, used like one of this machine: `Crib.connect(url)`."""
 
-from toolcrib.client.connection import TOKEN_VARIABLE
-from toolcrib.client.remote_crib import RemoteCrib
+from __future__ import annotations
 
-__all__ = ["TOKEN_VARIABLE", "RemoteCrib"]
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from toolcrib.core.plugins import Plugins
+
+
+def register(plugins: Plugins) -> None:
+    """Add what `Crib.connect` makes."""
+    plugins.add_resource("remote_crib", "toolcrib.client.remote_crib:RemoteCrib", given=lambda _: {})

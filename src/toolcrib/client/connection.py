@@ -15,7 +15,7 @@ from toolcrib.infra.egress.client import Egress
 from toolcrib.infra.egress.dialler import RESOLVE_SECONDS, resolve_name, unreachable
 from toolcrib.lib.documents import read_json
 from toolcrib.lib.http_syntax import HostList, HostPattern, parse_url
-from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.errors import Kind, ToolError, cure_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -40,7 +40,7 @@ REFUSED = 400
 KINDS = frozenset(Kind)
 OWN_PATH = re.compile(
     r"(?P<root>.*?)/(tools(/(tools|bundles|search)(/.*)?)?|requests(/.*)?|experiments|docs|openapi\.json|mcp"
-    r"|crib/(tools|call|explain|health|results/.*))/?"
+    r"|call/.*|crib/(tools|explain|health|results/.*))/?"
 )
 
 
@@ -80,15 +80,16 @@ class Connection:
         path: str,
         *,
         query: Query = (),
+        headers: Mapping[str, str] | None = None,
         body: Mapping[str, object] | bytes | None = None,
         seconds: float = SECONDS,
     ) -> Answer:
         """Send a request and read its answer; raises for an answer that is none of ours. A body of bytes is an archive."""
         target = f"{path}?{urlencode(query)}" if query else path
         content = {} if body is None else {"Content-Type": ZIP if isinstance(body, bytes) else "application/json"}
-        headers = {"Accept": "application/json", **content}
+        said = {"Accept": "application/json", **content, **(headers or {})}
         sent = body if body is None or isinstance(body, bytes) else to_bytes(body)
-        response = await self.send(method, target, headers, sent, seconds)
+        response = await self.send(method, target, said, sent, seconds)
         return self.read_answer(response)
 
     async def download(self, path: str) -> bytes | Answer:
@@ -158,8 +159,9 @@ class Connection:
 
     async def close(self) -> None:
         """Let go of the connections."""
-        if self._egress is not None:
-            await self._egress.close()
+        egress, self._egress = self._egress, None
+        if egress is not None:
+            await egress.close()
 
     async def _open(self) -> Egress:
         """Open egress to the addresses that the host has now; a later change of its name changes nothing."""
@@ -195,8 +197,9 @@ class Connection:
         if not isinstance(kind, str) or kind not in KINDS or not isinstance(detail, str):
             raise self._not_ours(response)
         if response.status == UNAUTHORIZED:
-            cure = "put another one into" if self._headers else "put it into the variable"
-            document["detail"] = f"{self.url}: {detail}; {cure} {TOKEN_VARIABLE}"
+            word = "another" if self._headers else "a"
+            cure = f"give {word} token: token=… in Python, the variable {TOKEN_VARIABLE} on the command line"
+            document["detail"] = f"{self.url}: {detail}; {cure}"
         return document
 
     def _not_ours(self, response: Response) -> ToolError:
@@ -215,13 +218,7 @@ class Connection:
         cure = _CURES.get((problem.kind, "reason" in details))
         if cure is None:
             return problem
-        return ToolError(
-            problem.kind,
-            f"{problem.message}; {cure(self._place)}",
-            retryable=problem.retryable,
-            partial_side_effects=problem.partial_side_effects,
-            details=details,
-        )
+        return problem.replace(cure=problem.cure.then(cure_of(cure(self._place))))
 
 
 # What helps against a failure, by its kind and by whether it says why there was no connection.

@@ -4,163 +4,142 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Mapping
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 from urllib.parse import quote
 
 from toolcrib.client import shapes
-from toolcrib.client.connection import SECONDS, Connection, to_bytes
-from toolcrib.client.remote_requests import RemoteApprovals, RemoteRequests
+from toolcrib.client.call_request import SESSION_HEADER, check_call, write_call
+from toolcrib.client.remote_approvals import RemoteApprovals
+from toolcrib.client.remote_bundles import RemoteBundles, place_of
+from toolcrib.client.remote_requests import RemoteRequests
+from toolcrib.client.remote_session import NO_STATE, RemoteSession
 from toolcrib.client.remote_stream import read_call
-from toolcrib.client.shapes import read_bundle, read_explanation, read_failure, read_success
+from toolcrib.client.server import Server
+from toolcrib.client.shapes import read_explanation, read_failure, read_success
+from toolcrib.client.tool_entries import read_entry
+from toolcrib.core.execution import PendingCall, PlainRunner, refuse_inside_a_loop
+from toolcrib.features.exports.facade import read_provider
+from toolcrib.features.exports.framework_tools import hand_over
+from toolcrib.features.requests.auto_request import Obtainer
+from toolcrib.lib.export_schemas.definitions import export_tools
 from toolcrib.lib.names import slug_of
+from toolcrib.lib.presentation import write_prompt
 from toolcrib.model.call import Call
 from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.events import Chunk, LogMessage, Progress
 from toolcrib.model.result import Piece, Result
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterator, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Generator, Iterable, Sequence
+    from pathlib import Path
     from types import TracebackType
-    from typing import Self
+    from typing import Any, Self
 
-    from toolcrib.client.connection import Answer, Query
-    from toolcrib.client.shapes import Shape
-    from toolcrib.features.streams.events import StreamEvent
-    from toolcrib.model.bundle import Bundle
-    from toolcrib.model.result import Explanation
+    from toolcrib.client.connection import Answer
+    from toolcrib.lib.export_schemas import Export
+    from toolcrib.lib.presentation import Prompt
+    from toolcrib.model.call import ClientLink
+    from toolcrib.model.events import StreamEvent
+    from toolcrib.model.result import Explanation, Intent
+    from toolcrib.model.session import Send, Session
+    from toolcrib.model.tool import Entry, Tool
     from toolcrib.toolkit.tool_facts import Facts
 
 T = TypeVar("T")
 
 # A tool has limits of its own on the server; this is for a server that has stopped to answer.
 CALL_SECONDS = 3_600.0
-PAGE = 256
-MAX_LISTED = 200_000
-MAX_LISTED_BYTES = 256_000_000
 PIECE_LETTERS = 1_000_000
 MAX_LETTERS = 256_000_000
 TOOLS = "/crib/tools"
-BUNDLES = "/tools/bundles"
 # Said for us, and no facts of a tool.
 FOR_CLIENTS = frozenset({"order", "bundleID"})
 
+# What a crib of this machine has and a connection has not, by what helps.
+ON_THE_MACHINE = "open the project on the machine of the server, with Crib(…), or use the command line there"
+LOCAL_ONLY: Mapping[str, str] = {
+    **dict.fromkeys(
+        (
+            *("settings", "check_settings", "plugins", "registries", "secrets", "tokens", "access_tokens", "journal"),
+            *("metrics", "latencies", "costs", "usages", "usage_ledger", "run_history", "examples", "publications"),
+            *(
+                "executors",
+                "unstored_entries",
+                "entries_with",
+                "same_name",
+                "generation",
+                "check",
+                "warnings",
+                "missing",
+            ),
+            *("ignored_files", "prepare", "publish", "publish_bundle", "pull", "sandbox_report", "derive_key"),
+            *("expiring", "has_own_rules", "misleading_tools", "inspect_database", "problems_of"),
+            *("grants", "obstacles", "probe_sandbox", "missing_imports"),
+        ),
+        ON_THE_MACHINE,
+    ),
+    **dict.fromkeys(("add", "add_rule"), "what the program of the server adds is there for its clients; add it there"),
+    **dict.fromkeys(("call_unstored", "perform"), "store the tool with bundles.put_tool(…) and call it"),
+    "sink": "write the events where they arise, in a program with Crib(…) on the machine of the sink",
+    "builder": "run it beside the queue, on the machine of the server: crib builder",
+}
+
 
 class RemoteCrib:
-    """The crib of a server: `with RemoteCrib("http://127.0.0.1:8700") as crib: result = crib.call_sync("name", city="Oslo")`.
+    """The crib of a server: `async with Crib.connect("http://127.0.0.1:8765") as crib: result = await crib.call("name", city="Oslo")`.
 
     The URL is the permission to reach its host and port, and nothing else is reached. `token` is one of the server's; on
-    its own machine it needs none. What tools may use is granted on the server alone.
+    its own machine it needs none. What tools may use is granted on the server alone. What is not async waits for the server; it
+    may be called by any thread.
     """
 
     # The server knows its callers by their tokens.
     caller = ""
 
     def __init__(self, url: str, *, token: str | None = None) -> None:
-        self._connection = Connection(url, token)
-        self._runner: asyncio.Runner | None = None
-        self.url = self._connection.url
-        self.bundles = RemoteBundles(self.ask, self.download)
-        self.requests = RemoteRequests(self.ask)
-        self.approvals = RemoteApprovals(self.ask)
+        self.server = server = Server(url, token)
+        self._plain = PlainRunner()
+        self.url = server.url
+        self.bundles = RemoteBundles(server)
+        self.requests = RemoteRequests(server)
+        self.approvals = RemoteApprovals(server)
 
-    def list_tools(self, *, tags: Sequence[str] = (), executors: bool = False) -> list[Facts]:
-        """The tools, or those with every one of the tags; or what executes them."""
-        query = [*(("tags", tag) for tag in tags), *([("executors", "true")] if executors else [])]
-        tools = self._all(TOOLS, query, "tools", shapes.LISTED_PAGE)
-        return [_facts(tool) for tool in sorted(tools, key=lambda tool: tool["order"])]
+    if not TYPE_CHECKING:  # so that a checker of types knows what there is
 
-    def show_tool(self, name: str) -> Facts | None:
-        """All that is known of the tool that a name means."""
-        found = self._find(name)
-        return None if isinstance(found, str) else _facts(found)
+        def __getattr__(self, name: str) -> NoReturn:
+            """Refuse what only a crib of this machine has, with what helps."""
+            cure = LOCAL_ONLY.get(name)
+            message = f"the crib of a server has no {name}" + (f"; {cure}" if cure else "")
+            raise AttributeError(message, name=name, obj=self)
 
-    def suggest(self, name: str) -> str:
-        """A hint at the name that was perhaps meant."""
-        found = self._find(name)
-        return found if isinstance(found, str) else ""
+    # --- calls ---------------------------------------------------------------------------------------------------------
 
-    def meant_by(self, name: str) -> str:
-        """The address of the tool that a name means; empty if it means none, or one whose document is broken."""
-        try:
-            found = self._find(name)
-        except ToolError as problem:
-            if problem.kind is Kind.DISABLED:
-                return ""
-            raise
-        return "" if isinstance(found, str) else str(found["address"])
-
-    def parameters_of(self, name: str) -> Mapping[str, object]:
-        """The schema of what a tool takes; empty if there is no such tool."""
-        facts = self.show_tool(name)
-        return {} if facts is None else facts["parameters"]
-
-    def output_of(self, name: str) -> Mapping[str, object] | None:
-        """The schema of what a tool gives; None if it promises nothing, or there is no such tool."""
-        facts = self.show_tool(name)
-        output = None if facts is None else facts.get("output")
-        return output if isinstance(output, dict) else None
-
-    def search_tools(self, text: str, *, is_question: bool, everything: bool, limit: int) -> tuple[list[Facts], bool]:
-        """The tools that fit what was typed, or a question; and whether there are more."""
-        query = [("question" if is_question else "q", text), ("includeDisabled", str(everything).lower())]
-        page = self.ask("GET", TOOLS, shapes.FOUND_PAGE, query=[*query, ("pageSize", str(limit))]).document
-        tools: list[Facts] = page["tools"]
-        return tools, bool(page["nextPageToken"])
-
-    def request_from_search(self, text: str) -> str:
-        """Empty: a search over HTTP files no request."""
-        return ""
-
-    def list_bundles(self) -> list[Bundle]:
-        """Every bundle, also disabled ones."""
-        found = self._all(BUNDLES, [("includeDisabled", "true")], "bundles", shapes.BUNDLE_PAGE)
-        return [read_bundle(document) for document in found]
-
-    def stored_tool(self, bundle_id: str, slug: str, version: str) -> Mapping[str, object] | None:
-        """The document of a version with what is known of it; None if there is none."""
-        try:
-            return self.ask("GET", place_of(bundle_id, slug, version), shapes.STORED).document
-        except ToolError as problem:
-            if problem.kind is Kind.NOT_FOUND:
-                return None
-            raise
-
-    def secret_names(self) -> Sequence[str]:
-        """What no argument of a tool may be called; only the server knows it, and says so when one is."""
-        return ()
-
-    def switch_tool(self, name: str, *, on: bool) -> tuple[str, str] | None:
-        """Switch a tool; its address, and why it still cannot be called. None if there is no such tool."""
-        facts = self._find(name)
-        if isinstance(facts, str):
-            return None
-        path = place_of(facts["bundleID"], slug_of(facts["name"]), facts["version"])
-        switched = self.ask("PATCH", path, shapes.SWITCHED, body={"isEnabled": on}).document
-        return facts["address"], str(switched["disabledReason"])
+    def call(self, name: str | Call, arguments: Mapping[str, object] | None = None, /, **more: object) -> PendingCall:
+        """Make a call: `await crib.call("name", city="Oslo")`; also what goes wrong on the way to the server is a result."""
+        return PendingCall(self._call(name, arguments, more))
 
     def call_sync(self, name: str | Call, arguments: Mapping[str, object] | None = None, /, **more: object) -> Result:
-        """Make a call; also what went wrong on the way to the server is a result."""
-        call = name if isinstance(name, Call) else Call(name=name, arguments={**(arguments or {}), **more})
-        seconds = CALL_SECONDS if call.deadline is None else call.deadline - time.monotonic()
-        try:
-            answer = self._try("POST", "/crib/call", body=_body_of(call), seconds=max(seconds, 0.0))
-            return self._read_result(answer)
-        except ToolError as problem:
-            return Result(error=problem)
+        """Make a call from code that is not async."""
+        work = self._call(name, arguments, more)
+        refuse_inside_a_loop(work)
+        return self.server.loop.wait_for(work)
+
+    async def call_all(self, calls: Iterable[Call]) -> list[Result]:
+        """Make several calls side by side: one result for each, in their order."""
+        return await asyncio.gather(*(self.call(call) for call in calls))
 
     async def stream(
         self, name: str | Call, arguments: Mapping[str, object] | None = None, /, **more: object
     ) -> AsyncGenerator[StreamEvent, None]:
         """Make a call and hear it while it runs, as `Crib.stream` does; to close the generator is to cancel the call."""
-        call = name if isinstance(name, Call) else Call(name=name, arguments={**(arguments or {}), **more})
-        deadline = time.monotonic() + CALL_SECONDS if call.deadline is None else call.deadline
-        try:
-            body = to_bytes(_body_of(call))
-            async with aclosing(read_call(self._connection, body, self._read_result, deadline)) as events:
-                async for event in events:
-                    yield event
-        except ToolError as problem:
-            yield Result(error=problem)
+        call = _call_of(name, arguments, more)
+        async with aclosing(self.server.loop.iterate(self._events(call))) as events:
+            async for event in events:
+                if isinstance(event, Result) and isinstance(call.session, RemoteSession):
+                    call.session.hear(event)
+                yield event
 
     def stream_sync(
         self, name: str | Call, arguments: Mapping[str, object] | None = None, /, **more: object
@@ -168,17 +147,45 @@ class RemoteCrib:
         """The same for code that is not async; the next event is read when it is asked for."""
         events = self.stream(name, arguments, **more)
         try:
-            while (event := self._run(_next(events))) is not None:
+            while (event := self.run_sync(_next(events))) is not None:
                 yield event
         finally:
-            self._run(events.aclose())
+            self.run_sync(events.aclose())
+
+    def run_sync(self, work: Coroutine[object, object, T]) -> T:
+        """Wait from plain code for work that uses this crib."""
+        return self._plain.run(work)
 
     def explain(
         self, name: str | Call, arguments: Mapping[str, object] | None = None, /, **more: object
     ) -> Explanation:
         """What every gate would say to a call, without making it."""
-        call = name if isinstance(name, Call) else Call(name=name, arguments={**(arguments or {}), **more})
-        return read_explanation(self.ask("POST", "/crib/explain", shapes.EXPLANATION, body=_body_of(call)).document)
+        body = _question_of(_call_of(name, arguments, more))
+        return read_explanation(self.server.ask("POST", "/crib/explain", shapes.EXPLANATION, body=body).document)
+
+    def session(
+        self,
+        *,
+        mode: str = "text",
+        state: None = None,
+        send: Send | None = None,
+        on_intent: Callable[[Intent], None] | None = None,
+        max_calls: int | None = None,
+        max_turn_calls: int | None = None,
+        max_turn_retrievals: int | None = None,
+        max_repeats: int | None = None,
+    ) -> RemoteSession:
+        """Open a conversation, whose calls the server bounds together; `on_intent` is called here, with what tools ask the host to do."""
+        for word, given in (("state", state), ("send", send)):
+            if given is not None:
+                raise ToolError(Kind.VALIDATION, NO_STATE.format(word))
+        bounds = {
+            "maxCalls": max_calls,
+            "maxTurnCalls": max_turn_calls,
+            "maxTurnRetrievals": max_turn_retrievals,
+            "maxRepeats": max_repeats,
+        }
+        return RemoteSession(self.server, {"mode": mode, **bounds}, on_intent=on_intent)
 
     def read_result(self, handle: str, *, offset: int = 0, length: int = 100_000) -> Piece:
         """A piece of a value that was too large to be handed over at once, in as many requests as it takes."""
@@ -187,57 +194,173 @@ class RemoteCrib:
         path = f"/crib/results/{quote(handle, safe='')}"
         while next_offset is not None and size < length:
             query = [("offset", str(next_offset)), ("length", str(min(length - size, PIECE_LETTERS)))]
-            piece = self.ask("GET", path, shapes.PIECE, query=query).document
+            piece = self.server.ask("GET", path, shapes.PIECE, query=query).document
             texts.append(piece["text"])
             size, total, next_offset = size + len(piece["text"]), piece["total"], piece["next"]
             if (next_offset is not None and not piece["text"]) or size > MAX_LETTERS:
                 raise ToolError(Kind.LIMIT_EXCEEDED, f"{self.url}: the result does not end; read it in pieces")
         return Piece(text="".join(texts), offset=offset, total=total, next=next_offset)
 
+    # --- tools ---------------------------------------------------------------------------------------------------------
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """Every tool there is, but those that only run others."""
+        return tuple(entry.tool for entry in self.entries)
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """Every tool there is, with its switch, but those that only run others."""
+        return tuple(read_entry(facts, self.url) for facts in self.list_tools() if facts.get("built", True))
+
+    @property
+    def tags(self) -> set[str]:
+        """Every tag that a tool has."""
+        return {tag for facts in self.list_tools() for tag in facts["tags"]}
+
+    def find(self, name: str, session: Session | None = None) -> Entry | None:
+        """The tool of that name, slug or address, as a session finds it if one is given."""
+        found = self._find(name, session)
+        return None if isinstance(found, str) else read_entry(found, self.url)
+
+    def require(self, name: str, session: Session | None = None) -> Entry:
+        """The tool of that name, slug or address; raises ToolError, with what may help, if there is none."""
+        query = [("name", name)]
+        answer = self.server.ask("GET", TOOLS, shapes.SHOWN_PAGE, query=query, headers=_session_header(session))
+        return read_entry(answer.document["tools"][0], self.url)
+
+    def suggest(self, name: str) -> str:
+        """A hint at the name that was perhaps meant."""
+        found = self._find(name)
+        return found if isinstance(found, str) else ""
+
+    def documentation(self, name: str) -> str:
+        """All there is to read about a tool; empty if there is nothing, or no such tool."""
+        entry = self.find(name)
+        return "" if entry is None else entry.tool.documentation
+
+    def find_tools(self, question: str, *, limit: int = 10) -> list[Tool]:
+        """The tools that fit a question in plain words and have their grants, the most fitting first."""
+        found, _ = self.search_tools(question, is_question=True, limit=limit)
+        shown = (self._find(facts["address"]) for facts in found)
+        granted = (facts for facts in shown if not isinstance(facts, str) and not facts["missingGrants"])
+        return [read_entry(facts, self.url).tool for facts in granted]
+
+    def list_tools(self, *, tags: Sequence[str] = (), executors: bool = False) -> list[Facts]:
+        """The tools as JSON, or those with every one of the tags; or what executes them."""
+        query = [*(("tags", tag) for tag in tags), *([("executors", "true")] if executors else [])]
+        tools = self.server.list(TOOLS, query, "tools", shapes.LISTED_PAGE)
+        return [_facts(tool) for tool in sorted(tools, key=lambda tool: tool["order"])]
+
+    def show_tool(self, name: str) -> Facts | None:
+        """All that is known of the tool that a name means, as JSON."""
+        found = self._find(name)
+        return None if isinstance(found, str) else _facts(found)
+
+    def search_tools(
+        self, text: str, *, is_question: bool = False, everything: bool = False, limit: int = 10
+    ) -> tuple[list[Facts], bool]:
+        """The tools that fit what was typed, or a question; and whether there are more."""
+        query = [("question" if is_question else "q", text), ("includeDisabled", str(everything).lower())]
+        page = self.server.ask("GET", TOOLS, shapes.FOUND_PAGE, query=[*query, ("pageSize", str(limit))]).document
+        tools: list[Facts] = page["tools"]
+        return tools, bool(page["nextPageToken"])
+
+    def request_from_search(self, text: str) -> str:
+        """Empty: a search over HTTP files no request."""
+        return ""
+
+    def switch_tool(self, name: str, *, on: bool) -> tuple[str, str] | None:
+        """Switch a tool; its address, and why it still cannot be called. None if there is no such tool."""
+        facts = self._find(name)
+        if isinstance(facts, str):
+            return None
+        path = place_of(facts["bundleID"], slug_of(facts["name"]), facts["version"])
+        switched = self.server.ask("PATCH", path, shapes.SWITCHED, body={"isEnabled": on}).document
+        return facts["address"], str(switched["disabledReason"])
+
+    def secret_names(self) -> Collection[str]:
+        """What no argument of a tool may be called; only the server knows it, and says so when one is."""
+        return ()
+
+    def get_ready(self, name: str) -> None:
+        """Nothing: the server is ready."""
+
     @property
     def problems(self) -> list[ToolError]:
         """What the server could not load; nothing where we may not know."""
         try:
-            found = self.ask("GET", "/crib/health", shapes.HEALTH).document
+            found = self.server.ask("GET", "/crib/health", shapes.HEALTH).document
         except ToolError as problem:
             if problem.kind is Kind.AUTH:
                 return []
             raise
         return [ToolError(Kind.VALIDATION, text) for text in found["problems"]]
 
-    def get_ready(self, name: str) -> None:
-        """Nothing: the server is ready."""
+    # --- models --------------------------------------------------------------------------------------------------------
 
-    def ask(
+    def offered(
+        self, mode: str | None = None, session: Session | None = None, names: Iterable[str] | None = None
+    ) -> tuple[Tool, ...]:
+        """The tools that a model may be told of, in a mode or in any, as the server decides; with `names` only these."""
+        wanted = None if names is None else tuple(dict.fromkeys(names))
+        if wanted == ():
+            return ()
+        query = [("offered", "true"), *([] if mode is None else [("mode", mode)])]
+        query += [("names", name) for name in wanted or ()]
+        tools = self.server.list(TOOLS, query, "tools", shapes.LISTED_PAGE, _session_header(session))
+        ordered = sorted(tools, key=lambda facts: facts["order"])
+        return tuple(read_entry(facts, self.url).tool for facts in ordered)
+
+    def prompt(self, mode: str, *, max_characters: int | None = None, max_tokens: int | None = None) -> Prompt:
+        """What a system prompt says of the tools of a mode, within a budget."""
+        return write_prompt(self.offered(mode), mode, max_characters=max_characters, max_tokens=max_tokens)
+
+    def export(self, provider: str, *, mode: str | None = None, strict: bool = False) -> list[Export]:
+        """The tools as a provider takes them, each with what the provider cannot express."""
+        return export_tools(self.offered(mode), read_provider(provider), strict=strict)
+
+    def as_langchain(self, **options: Any) -> list[Any]:
+        """The tools as LangChain takes them; `options` are those of an Adapter: `tools`, `session`, `mode`, `confirm`."""
+        return hand_over("langchain", self, options)
+
+    def as_openai_agents(self, **options: Any) -> list[Any]:
+        """The tools as openai-agents takes them; `options` as above."""
+        return hand_over("openai_agents", self, options)
+
+    def as_pydantic_ai(self, **options: Any) -> list[Any]:
+        """The tools as pydantic-ai takes them; `options` as above."""
+        return hand_over("pydantic_ai", self, options)
+
+    def as_smolagents(self, **options: Any) -> list[Any]:
+        """The tools as smolagents takes them; `options` as above."""
+        return hand_over("smolagents", self, options)
+
+    # --- what else a crib has ------------------------------------------------------------------------------------------
+
+    async def obtain(
         self,
-        method: str,
-        path: str,
-        shape: Shape,
+        name: str,
+        request: str | Path | Mapping[str, object] | None = None,
         *,
-        query: Query = (),
-        body: Mapping[str, object] | bytes | None = None,
-        seconds: float = SECONDS,
-    ) -> Answer:
-        """Ask the server for an answer of that shape; raises ToolError where it refuses."""
-        answer = self._try(method, path, query=query, body=body, seconds=seconds)
-        if answer.is_refusal:
-            raise self._connection.problem_of(answer)
-        shape.check(answer.document, self.url)
-        return answer
+        experiment: str = "",
+        seconds: float | None = None,
+    ) -> Tool:
+        """The tool of that name, at once if it is there; else it is asked for, and this waits until it is ready."""
+        obtainer = Obtainer(self.requests, self.find)
+        return await obtainer.obtain(name, request, experiment=experiment, seconds=seconds)
 
-    def download(self, path: str) -> bytes:
-        """An archive of the server; raises ToolError where it refuses."""
-        found = self._run(self._connection.download(path))
-        if isinstance(found, bytes):
-            return found
-        raise self._connection.problem_of(found)
-
-    def close(self) -> None:
+    async def close(self) -> None:
         """Let go of the connections."""
-        if self._runner is not None:
-            self._runner.run(self._connection.close())
-            self._runner.close()
-            self._runner = None
+        await self.server.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
 
     def __enter__(self) -> Self:
         return self
@@ -245,57 +368,65 @@ class RemoteCrib:
     def __exit__(
         self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        self.server.close_sync()
+        self._plain.close()
 
-    def _try(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Query = (),
-        body: Mapping[str, object] | bytes | None = None,
-        seconds: float = SECONDS,
-    ) -> Answer:
-        return self._run(self._connection.ask(method, path, query=query, body=body, seconds=seconds))
+    async def _call(
+        self, name: str | Call, arguments: Mapping[str, object] | None, more: Mapping[str, object]
+    ) -> Result:
+        try:
+            call = _call_of(name, arguments, more)
+            result = await self._send(call) if call.client is None else await self._send_heard(call, call.client)
+        except ToolError as problem:
+            return Result(error=problem)
+        if isinstance(call.session, RemoteSession):
+            call.session.hear(result)
+        return result
 
-    def _run(self, work: Coroutine[object, object, T]) -> T:
-        if self._runner is None:
-            self._runner = asyncio.Runner()
-        return self._runner.run(work)
+    async def _send(self, call: Call) -> Result:
+        request = write_call(call, "application/json")
+        seconds = CALL_SECONDS if call.deadline is None else max(call.deadline - time.monotonic(), 0.0)
+        sending = self.server.connection.send("POST", request.target, request.headers, request.body, seconds)
+        return self._read_result(self.server.connection.read_answer(await self.server.loop.run(sending)))
 
-    def _find(self, name: str) -> Facts | str:
+    async def _send_heard(self, call: Call, link: ClientLink) -> Result:
+        """Make a call whose client wants to hear it while it runs."""
+        async with aclosing(self.server.loop.iterate(self._events(call))) as events:
+            async for event in events:
+                if isinstance(event, Result):
+                    return event
+                await _tell(link, event)
+        raise ToolError(Kind.INTERNAL, "the call ended without a result")
+
+    async def _events(self, call: Call) -> AsyncGenerator[StreamEvent, None]:
+        """The events of a call, in the loop of the connections; what goes wrong on the way is a result too."""
+        deadline = time.monotonic() + CALL_SECONDS if call.deadline is None else call.deadline
+        try:
+            async with aclosing(read_call(self.server.connection, call, self._read_result, deadline)) as events:
+                async for event in events:
+                    yield event
+        except ToolError as problem:
+            yield Result(error=problem)
+
+    def _find(self, name: str, session: Session | None = None) -> Facts | str:
         """The facts of the tool that a name means, or a hint at what was perhaps meant."""
         if not name:
             return ""
-        answer = self._try("GET", TOOLS, query=[("name", name)])
+        answer = self.server.try_to_ask("GET", TOOLS, query=[("name", name)], headers=_session_header(session))
         if not answer.is_refusal:
             shapes.SHOWN_PAGE.check(answer.document, self.url)
             tools: list[Facts] = answer.document["tools"]
             return tools[0]
-        problem = self._connection.problem_of(answer)
+        problem = self.server.connection.problem_of(answer)
         if problem.kind is not Kind.NOT_FOUND or "suggestion" not in problem.details:
             raise problem
         return str(problem.details["suggestion"])
-
-    def _all(self, path: str, query: Query, key: str, shape: Shape) -> Iterator[Facts]:
-        """What stands under the key on every page there is."""
-        token, count, size = "", 0, 0
-        while True:
-            more = [("pageToken", token)] if token else []
-            answer = self.ask("GET", path, shape, query=[*query, ("pageSize", str(PAGE)), *more])
-            items: list[Facts] = answer.document[key]
-            yield from items
-            token, count, size = str(answer.document["nextPageToken"] or ""), count + len(items), size + answer.size
-            if not token:
-                return
-            if not items or count > MAX_LISTED or size > MAX_LISTED_BYTES:
-                raise ToolError(Kind.LIMIT_EXCEEDED, f"{self.url}: the list does not end; look for less at a time")
 
     def _read_result(self, answer: Answer) -> Result:
         document = answer.document
         # The result of a call has meta; a request that the server refused made no call.
         if answer.is_refusal and not document.get("meta"):
-            return Result(error=_refused_by_server(self._connection.problem_of(answer)), refused=True)
+            return Result(error=_refused_by_server(self.server.connection.problem_of(answer)), refused=True)
         if document.get("ok") is True:
             shapes.SUCCESS.check(document, self.url)
             return read_success(document)
@@ -303,97 +434,54 @@ class RemoteCrib:
         return read_failure(document, refused=answer.is_refusal)
 
 
-class Ask(Protocol):
-    """Asks the server."""
-
-    def __call__(
-        self,
-        method: str,
-        path: str,
-        shape: Shape,
-        *,
-        query: Query = (),
-        body: Mapping[str, object] | bytes | None = None,
-    ) -> Answer:
-        """An answer of that shape; raises ToolError where the server refuses."""
-
-
-class RemoteBundles:
-    """Does with the bundles of a server what `Bundles` does with those of this machine."""
-
-    def __init__(self, ask: Ask, download: Callable[[str], bytes]) -> None:
-        self._ask = ask
-        self._download = download
-
-    def export_bundle(self, bundle_id: str) -> bytes:
-        """One and all its tools as a ZIP archive."""
-        return self._download(f"{place_of(bundle_id)}/archive")
-
-    def import_bundle(self, bundle_id: str, data: bytes, *, slug: str = "", enable: bool = False) -> Bundle:
-        """Store the bundle of an archive under this id, with all its tools or not at all."""
-        query = [("enable", str(enable).lower()), *([("slug", slug)] if slug else [])]
-        answer = self._ask("POST", f"{place_of(bundle_id)}/archive", shapes.BUNDLE_ANSWER, query=query, body=data)
-        return read_bundle(answer.document)
-
-    def bundle(self, bundle_id: str) -> Bundle:
-        """One of them."""
-        return read_bundle(self._send("GET", bundle_id).document)
-
-    def put_bundle(self, bundle_id: str, document: Mapping[str, object]) -> tuple[Bundle, bool]:
-        """Make or replace one; whether it is new."""
-        answer = self._send("PUT", bundle_id, document)
-        return read_bundle(answer.document), answer.is_new
-
-    def switch_bundle(self, bundle_id: str, enabled: bool) -> Bundle:  # noqa: FBT001 - a switch is what it is about
-        """Switch one on or off."""
-        return read_bundle(self._send("PATCH", bundle_id, {"isEnabled": enabled}).document)
-
-    def delete_bundle(self, bundle_id: str) -> Bundle:
-        """Delete one that is empty."""
-        return read_bundle(self._send("DELETE", bundle_id).document)
-
-    def put_tool(self, bundle_id: str, slug: str, version: str, document: Mapping[str, object]) -> None:
-        """Add a version of a tool."""
-        self._ask("PUT", place_of(bundle_id, slug, version), shapes.SWITCHED, body=document)
-
-    def delete_tool(self, bundle_id: str, slug: str, version: str) -> None:
-        """Remove a version of a tool permanently."""
-        self._ask("DELETE", place_of(bundle_id, slug, version), shapes.NOTHING)
-
-    def _send(self, method: str, bundle_id: str, body: Mapping[str, object] | None = None) -> Answer:
-        return self._ask(method, place_of(bundle_id), shapes.BUNDLE_ANSWER, body=body)
-
-
-def place_of(bundle_id: str, slug: str = "", version: str = "") -> str:
-    """The path of a bundle, or of a version of a tool in it."""
-    bundle, tool, number = (quote(word, safe="") for word in (bundle_id, slug, version))
-    return f"/tools/bundles/{bundle}/tools/{tool}/version/{number}" if slug else f"/tools/bundles/{bundle}"
-
-
 async def _next(events: AsyncGenerator[StreamEvent, None]) -> StreamEvent | None:
     return await anext(events, None)
+
+
+async def _tell(link: ClientLink, event: StreamEvent) -> None:
+    if isinstance(event, Progress):
+        link.progress(event.progress, event.total, event.message)
+    elif isinstance(event, LogMessage):
+        link.log(event.level, event.data, event.logger)
+    elif isinstance(event, Chunk) and link.takes_chunks:
+        await link.chunk(event.value)
+
+
+def _call_of(name: str | Call, arguments: Mapping[str, object] | None, more: Mapping[str, object]) -> Call:
+    if isinstance(name, Call):
+        return name
+    # What is no name and no mapping is refused like any other wrong argument.
+    meant: object = name
+    given: object = {} if arguments is None else arguments
+    if not isinstance(meant, str) or not isinstance(given, Mapping):
+        message = 'a call is a name and its arguments; write: crib.call("name", {"city": "Oslo"})'
+        raise ToolError(Kind.VALIDATION, message)
+    return Call(name=meant, arguments={**given, **more}, caller="")
+
+
+def _question_of(call: Call) -> dict[str, object]:
+    """A call as `/crib/explain` takes it."""
+    check_call(call)
+    given = {
+        "bundle": call.bundle,
+        "version": call.version,
+        "mode": call.mode,
+        "confirmation": call.confirmation,
+        "session": None if call.session is None else call.session.id,
+    }
+    return {"name": call.name, "args": call.arguments, **{key: text for key, text in given.items() if text is not None}}
+
+
+def _session_header(session: Session | None) -> dict[str, str]:
+    return {} if session is None else {SESSION_HEADER: session.id}
 
 
 def _refused_by_server(problem: ToolError) -> ToolError:
     """A refusal of the server, which no gate of the call made; a path that is not there is none."""
     if problem.kind is Kind.NOT_FOUND:
         return problem
-    details = {"gate": "server", **problem.details}
-    return ToolError(problem.kind, problem.message, retryable=problem.retryable, details=details)
+    return problem.replace(details={"gate": "server", **problem.details})
 
 
 def _facts(found: Facts) -> Facts:
     return {name: value for name, value in found.items() if name not in FOR_CLIENTS}
-
-
-def _body_of(call: Call) -> dict[str, object]:
-    if call.grants is not None or call.session is not None or call.parent is not None:
-        message = "grants and sessions are kept by the server; call without them"
-        raise ToolError(Kind.VALIDATION, message)
-    given = {
-        "bundle": call.bundle,
-        "version": call.version,
-        "mode": call.mode,
-        "confirmation": call.confirmation,
-    }
-    return {"name": call.name, "args": call.arguments, **{key: text for key, text in given.items() if text is not None}}

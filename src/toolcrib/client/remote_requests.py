@@ -1,36 +1,36 @@
-"""The requests and approvals of a server: requests are filed, followed and delivered there, approvals listed and decided."""
+"""The requests of a server: they are filed, followed and delivered there."""
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import time
-from datetime import datetime
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from toolcrib.client import shapes
-from toolcrib.client.connection import SECONDS
-from toolcrib.client.shapes import APPROVAL_ANSWER, APPROVAL_LIST, read_event, read_experiment, read_filed
+from toolcrib.client.shapes import read_event, read_experiment, read_filed
 from toolcrib.features.requests.candidate import read_candidate
 from toolcrib.features.requests.document import read_request
-from toolcrib.model.approval import Approval, State
+from toolcrib.features.requests.document.fields import Source
+from toolcrib.features.requests.document.writer import set_field, write_request
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.toolrequest import Status, Submitted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import AsyncGenerator, Awaitable, Callable
     from pathlib import Path
 
     from toolcrib.client.connection import Answer, Query
-    from toolcrib.client.shapes import Document, Shape
+    from toolcrib.client.server import Server
     from toolcrib.model.toolrequest import Allowance, Event, Experiment, Filed
 
-    # Within the classes below, `list` is what they do.
+    # Within the class below, `list` is what it does.
     Filings = list[Filed]
     Events = list[Event]
     Experiments = list[Experiment]
-    Found = list[Approval]
-
+    News = tuple[Status, list[Event]]
 
 REQUESTS = "/requests"
 PLACE = "request"
@@ -47,27 +47,11 @@ PASSING = frozenset({Kind.TRANSIENT, Kind.TIMEOUT, Kind.OVERLOADED, Kind.RATE_LI
 DELIVERY_SECONDS = 3_600.0
 
 
-class Ask(Protocol):
-    """Asks the server."""
-
-    def __call__(
-        self,
-        method: str,
-        path: str,
-        shape: Shape,
-        *,
-        query: Query = (),
-        body: Mapping[str, object] | None = None,
-        seconds: float = ...,
-    ) -> Answer:
-        """An answer of that shape; raises ToolError where the server refuses."""
-
-
 class RemoteRequests:
     """Does with the requests of a server what `Requests` does with those of this machine."""
 
-    def __init__(self, ask: Ask, *, sleep: Callable[[float], None] = time.sleep) -> None:
-        self._ask = ask
+    def __init__(self, server: Server, *, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
+        self._server = server
         self._sleep = sleep
 
     def submit(self, text: str, *, strict: bool | None = None, place: str = PLACE) -> Submitted:
@@ -76,18 +60,24 @@ class RemoteRequests:
         read_request(text, place=place)
         return self.new(text, strict=strict, place=place)
 
-    def new(self, text: str, *, strict: bool | None = None, place: str = PLACE) -> Submitted:
-        """File a request; without an id it gets the next number of the day. The server may be stricter than `strict` asks for."""
+    def new(
+        self, request: Mapping[str, object] | str | bytes, *, strict: bool | None = None, place: str = PLACE
+    ) -> Submitted:
+        """File a request, given as its fields or as text; without an id it gets the next number of the day.
+
+        The server may be stricter than `strict` asks for.
+        """
+        text = write_request(request) if isinstance(request, Mapping) else request
         # The server would say the same, but it does not know what the file is called.
-        read_request(text, place=place, strict=bool(strict), numbered=False)
+        written = read_request(text, place=place, strict=bool(strict), numbered=False).text
         query = [("strict", "true")] if strict else []
-        found = self._ask("POST", REQUESTS, shapes.SUBMITTED, query=query, body={"yaml": text}).document
+        found = self._server.ask("POST", REQUESTS, shapes.SUBMITTED, query=query, body={"yaml": written}).document
         return Submitted(filed=read_filed(found), warnings=tuple(found["warnings"]), merged=found["merged"])
 
     def list(self, status: Status | None = None, *, limit: int = MAX_LISTED) -> Filings:
         """The requests in the order in which they were filed; of many the newest."""
         query = [("limit", str(max(1, min(limit, MAX_LISTED)))), *([] if status is None else [("status", str(status))])]
-        found = self._ask("GET", REQUESTS, shapes.FILED_LIST, query=query).document
+        found = self._server.ask("GET", REQUESTS, shapes.FILED_LIST, query=query).document
         return [read_filed(filed) for filed in found["requests"]]
 
     def show(self, request_id: str) -> Filed:
@@ -96,30 +86,49 @@ class RemoteRequests:
 
     def history(self, request_id: str, after: int = 0) -> Events:
         """What happened to a request, from the event behind that number on."""
-        return self._news(request_id, after, 0)[1]
+        place, query = _news_of(request_id, after, 0)
+        return _read_news(self._server.ask("GET", place, shapes.HISTORY, query=query), after)[1]
 
-    def follow(self, request_id: str, hear: Callable[[Event], None]) -> Filed:
-        """Hear what happens to a request until it is over; a server that is away for a while is asked again."""
-        status, events = self._news(request_id, 0, 0)
-        after = 0
+    async def watch(self, request_id: str, after: int = 0) -> AsyncGenerator[Event, None]:
+        """What happens to a request until it is over; a server that is away for a while is asked again."""
+        status, events = await self._news_now(request_id, after)
         while True:
             for event in events:
                 after = event.number
-                hear(event)
+                yield event
             if status.is_final:
-                return self.show(request_id)
-            status, events = self._later_news(request_id, after)
+                return
+            status, events = await self._later_news(request_id, after)
+
+    async def until_over(self, request_id: str) -> Filed:
+        """Wait until a request is over."""
+        async for _ in self.watch(request_id):
+            pass
+        return read_filed((await self._server.ask_async("GET", _place_of(request_id), shapes.FILED_ANSWER)).document)
+
+    def find_open(self, name: str) -> Filed | None:
+        """The request for a tool of that name which is pending or being built."""
+        return next((filed for filed in self.list() if filed.name == name and not filed.status.is_final), None)
+
+    def join(self, filed: Filed, experiment: str) -> Filed:
+        """Have an experiment wait for an open request."""
+        text = set_field(filed.text, "experiment_blocked", experiment)
+        # Without an id it becomes part of the open request, or of a new one if that has ended meanwhile.
+        fields = Source(text, PLACE).root().values
+        return self.new({name: value for name, value in fields.items() if name != "id"}).filed
 
     def package(self, request_id: str) -> Path | None:
         """None: what was laid out for a person lies on the machine of the server."""
         return None
 
-    def deliver(self, request_id: str, path: Path, hear: Callable[[str], None]) -> Filed:
+    async def deliver(self, request_id: str, path: Path, say: Callable[[str], None] | None = None) -> Filed:
         """Send what a person made for a request to be proved and published; it is read here within the same bounds."""
-        files = self._read(request_id, path)
-        hear(f"sending {len(files)} files to be proved" if len(files) > 1 else "sending 1 file to be proved")
-        body = _body_of(files)
-        return self._filed("POST", request_id, "/deliver", body=body, seconds=DELIVERY_SECONDS)
+        files = await asyncio.to_thread(self._read, request_id, path)
+        if say is not None:
+            say(f"sending {len(files)} files to be proved" if len(files) > 1 else "sending 1 file to be proved")
+        place, body = f"{_place_of(request_id)}/deliver", _body_of(files)
+        answer = await self._server.ask_async("POST", place, shapes.FILED_ANSWER, body=body, seconds=DELIVERY_SECONDS)
+        return read_filed(answer.document)
 
     def cancel(self, request_id: str, reason: str = "") -> Filed:
         """Cancel it; a builder that works on it stops."""
@@ -135,7 +144,7 @@ class RemoteRequests:
 
     def experiments(self) -> Experiments:
         """Everything that waits or waited for a tool."""
-        found = self._ask("GET", "/experiments", shapes.EXPERIMENTS).document
+        found = self._server.ask("GET", "/experiments", shapes.EXPERIMENTS).document
         return [read_experiment(one) for one in found["experiments"]]
 
     def _filed(
@@ -145,34 +154,31 @@ class RemoteRequests:
         act: str = "",
         *,
         body: Mapping[str, object] | None = None,
-        seconds: float = SECONDS,
     ) -> Filed:
-        answer = self._ask(method, _place_of(request_id) + act, shapes.FILED_ANSWER, body=body, seconds=seconds)
+        answer = self._server.ask(method, _place_of(request_id) + act, shapes.FILED_ANSWER, body=body)
         return read_filed(answer.document)
 
-    def _news(self, request_id: str, after: int, wait: int) -> tuple[Status, Events]:
-        query = [("after", str(after)), *([("wait", str(wait))] if wait else [])]
-        found = self._ask("GET", f"{_place_of(request_id)}/history", shapes.HISTORY, query=query).document
-        events = sorted((read_event(event) for event in found["history"]), key=lambda event: event.number)
-        return Status(found["status"]), [event for event in events if event.number > after]
+    async def _news_now(self, request_id: str, after: int, wait: int = 0) -> News:
+        place, query = _news_of(request_id, after, wait)
+        return _read_news(await self._server.ask_async("GET", place, shapes.HISTORY, query=query), after)
 
-    def _later_news(self, request_id: str, after: int) -> tuple[Status, Events]:
+    async def _later_news(self, request_id: str, after: int) -> News:
         """What there is to tell after a while; asks again while the server is away, and raises when it stays so."""
         began, wait = time.monotonic(), WAIT_SECONDS
         while True:
             asked = time.monotonic()
             try:
-                status, events = self._news(request_id, after, wait)
+                status, events = await self._news_now(request_id, after, wait)
             except ToolError as problem:
                 if problem.kind not in PASSING or time.monotonic() - began > PATIENCE_SECONDS:
                     raise
                 # Where too many listen already, a request that does not wait is still answered.
                 wait = 0 if problem.kind is Kind.OVERLOADED else WAIT_SECONDS
-                self._sleep(AGAIN_SECONDS)
+                await self._sleep(AGAIN_SECONDS)
                 continue
             # One that does not wait, as it was asked to, is not asked all the time.
             if not events and not status.is_final and (left := QUIET_SECONDS - (time.monotonic() - asked)) > 0:
-                self._sleep(left)
+                await self._sleep(left)
             return status, events
 
     def _read(self, request_id: str, path: Path) -> Mapping[str, bytes]:
@@ -182,6 +188,18 @@ class RemoteRequests:
         except ToolError as problem:
             # As the gate would say it, which reads what lies on its own machine.
             raise ToolError(Kind.VALIDATION, problem.message, details={"complaints": [problem.message]}) from problem
+
+
+def _news_of(request_id: str, after: int, wait: int) -> tuple[str, Query]:
+    """Where the history is read behind an event, and how long the server waits for more of it."""
+    query = [("after", str(after)), *([("wait", str(wait))] if wait else [])]
+    return f"{_place_of(request_id)}/history", query
+
+
+def _read_news(answer: Answer, after: int) -> News:
+    found = answer.document
+    events = sorted((read_event(event) for event in found["history"]), key=lambda event: event.number)
+    return Status(found["status"]), [event for event in events if event.number > after]
 
 
 def _place_of(request_id: str) -> str:
@@ -209,64 +227,3 @@ def _spell_allowance(allowance: Allowance) -> dict[str, object]:
         "answers": [answer.to_json() for answer in allowance.answers],
         "unproved": allowance.unproved,
     }
-
-
-APPROVALS = "/approvals"
-
-
-class RemoteApprovals:
-    """Does with the approvals of a server what `Approvals` does with those of this machine."""
-
-    def __init__(self, ask: Ask) -> None:
-        self._ask = ask
-
-    def list(self, state: State | None = State.PENDING) -> Found:
-        """The approvals in a state, or all that are stored; the oldest first."""
-        query = [("state", "all" if state is None else str(state))]
-        found = self._ask("GET", APPROVALS, APPROVAL_LIST, query=query).document
-        return [_read(document) for document in found["approvals"]]
-
-    def show(self, approval_id: str) -> Approval:
-        """One of them."""
-        return _read(self._ask("GET", _place(approval_id), APPROVAL_ANSWER).document)
-
-    def approve(self, approval_id: str, *, note: str = "") -> Approval:
-        """Let the call run once."""
-        return self._decide(approval_id, "approve", note)
-
-    def refuse(self, approval_id: str, *, note: str = "") -> Approval:
-        """Refuse the call until the approval expires."""
-        return self._decide(approval_id, "refuse", note)
-
-    def _decide(self, approval_id: str, decision: str, note: str) -> Approval:
-        body = {"decision": decision, "note": note}
-        return _read(self._ask("POST", _place(approval_id), APPROVAL_ANSWER, body=body).document)
-
-
-def _place(approval_id: str) -> str:
-    return f"{APPROVALS}/{quote(approval_id, safe='')}"
-
-
-def _read(document: Document) -> Approval:
-    decided_at = document["decidedAt"]
-    return Approval(
-        id=document["id"],
-        tool=document["tool"],
-        version=document["version"],
-        content_hash=document["contentHash"],
-        arguments=document["arguments"],
-        digest=document["digest"],
-        caller=document["caller"],
-        reason=document["reason"],
-        rule=document["rule"],
-        created_at=_moment(document["createdAt"]),
-        expires_at=_moment(document["expiresAt"]),
-        state=State(document["state"]),
-        decided_by=document["decidedBy"],
-        decided_at=None if decided_at is None else _moment(decided_at),
-        note=document["note"],
-    )
-
-
-def _moment(text: str) -> float:
-    return datetime.fromisoformat(text).timestamp()

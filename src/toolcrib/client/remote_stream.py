@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from toolcrib.client import shapes
+from toolcrib.client.call_request import write_call
 from toolcrib.client.connection import MAX_ANSWER_BYTES, MAX_DEPTH, Answer
 from toolcrib.lib.documents import read_json
 from toolcrib.lib.server_sent_events import EventReader
@@ -17,24 +18,26 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable
 
     from toolcrib.client.connection import Connection
-    from toolcrib.features.streams.events import StreamEvent
     from toolcrib.lib.server_sent_events import ServerEvent
+    from toolcrib.model.call import Call
+    from toolcrib.model.events import StreamEvent
     from toolcrib.model.result import Result
 
 EVENTS = "text/event-stream"
-HEADERS = {"Accept": f"{EVENTS}, application/json;q=0.5", "Content-Type": "application/json"}
+ACCEPT = f"{EVENTS}, application/json;q=0.5"
 RESULT = "result"
 
 
 async def read_call(
-    connection: Connection, body: bytes, read_result: Callable[[Answer], Result], deadline: float
+    connection: Connection, call: Call, read_result: Callable[[Answer], Result], deadline: float
 ) -> AsyncGenerator[StreamEvent, None]:
     """The events of a call, its Result last; raises ToolError where the server does not answer as ours does.
 
     A server without streams, and one that refuses the call, answers with the result alone. `deadline` is a reading of
     `time.monotonic`.
     """
-    async with connection.stream("POST", "/crib/call", HEADERS, body) as (head, pieces):
+    request = write_call(call, ACCEPT)
+    async with connection.stream("POST", request.target, request.headers, request.body) as (head, pieces):
         if head.headers.get("content-type", "").partition(";")[0] != EVENTS:
             yield read_result(connection.read_answer(replace(head, body=await _whole(pieces, deadline))))
             return

@@ -9,21 +9,22 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from toolcrib.features.streams.events import Chunk, LogMessage, Progress
 from toolcrib.lib.schema import compile_schema
 from toolcrib.lib.schema_problems import explain_problems
 from toolcrib.model.approval import State
 from toolcrib.model.bundle import Bundle, Owner
 from toolcrib.model.call import LOG_LEVELS
 from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.events import Chunk, LogMessage, Progress
 from toolcrib.model.result import Decision, Explanation, Finding, Intent, Result, Verdict
+from toolcrib.model.tool import MODES, Backoff, Behaviour, SideEffects
 from toolcrib.model.toolrequest import Allowance, Event, Experiment, Filed, Priority, RecordedAnswer, Status
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from toolcrib.features.streams.events import StreamEvent
     from toolcrib.lib.schema import Validator
+    from toolcrib.model.events import StreamEvent
 
     Schema = dict[str, object]
     Document = Mapping[str, Any]
@@ -44,6 +45,7 @@ SWITCH: Schema = {"type": "boolean"}
 # Greater ones cannot be shown as a decimal number.
 AMOUNT: Schema = {"type": "number", "minimum": 0, "maximum": 1e15}
 WHOLE: Schema = {"type": "integer", "minimum": 0, "maximum": 2**53}
+MAYBE_COUNT: Schema = {"type": ["integer", "null"], "minimum": 1, "maximum": 2**53}
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,7 @@ FACTS: Schema = {
     **_object(
         name=TEXT,
         address=TEXT,
+        displayName=TEXT,
         description=TEXT,
         bundle=TEXT,
         version=TEXT,
@@ -92,10 +95,28 @@ FACTS: Schema = {
         parameters=OBJECT,
         output={"type": ["object", "null"]},
         requires=TEXTS,
-        behaviour=MAYBE_TEXT,
-        sideEffects=MAYBE_TEXT,
+        missingGrants=TEXTS,
+        behaviour={"enum": [*map(str, Behaviour), None]},
+        sideEffects={"enum": [*map(str, SideEffects), None]},
+        idempotent=SWITCH,
+        deprecated=SWITCH,
+        modes={**TEXTS, "type": ["array", "null"]},
         requiresConfirmation=SWITCH,
         limits=TEXT,
+        tried=TEXT,
+        ownLimits=_object(timeoutMs=MAYBE_COUNT, latencyBudgetMs=MAYBE_COUNT, callsPerMinute=MAYBE_COUNT),
+        retry={
+            **_object(
+                max_attempts=WHOLE,
+                backoff={"enum": [*map(str, Backoff)]},
+                initial_delay=AMOUNT,
+                max_delay=AMOUNT,
+                multiplier=AMOUNT,
+                jitter=SWITCH,
+            ),
+            "type": ["object", "null"],
+            "additionalProperties": False,
+        },
         cost={
             **_object(
                 per_invocation=AMOUNT, per_minute=AMOUNT, estimated_duration=AMOUNT, estimate=AMOUNT, currency=TEXT
@@ -103,6 +124,7 @@ FACTS: Schema = {
             "type": ["object", "null"],
         },
         kind=TEXT,
+        sourceType=TEXT,
         summary=TEXT,
         documentation=TEXT,
         examples=_list(OBJECT),
@@ -113,6 +135,7 @@ FACTS: Schema = {
     ),
     "dependentSchemas": {
         "handler": _object(handler=TEXT, language=TEXT, hosts={**TEXTS, "type": ["array", "null"]}, registry=TEXT),
+        "statement": _object(database=TEXT, statement=TEXT, writes=SWITCH, hosts={**TEXTS, "type": ["array", "null"]}),
         "toolType": _object(
             toolType=TEXT,
             executor=MAYBE_TEXT,
@@ -182,6 +205,9 @@ STREAM_EVENTS = {
     "log": Shape(_object(level={"enum": [*LOG_LEVELS]}, data=ANYTHING, logger=TEXT)),
     "chunk": Shape(_object(number=WHOLE, value=ANYTHING)),
 }
+SESSION = Shape(
+    _object(id=TEXT, mode={"enum": sorted(MODES)}, calls=WHOLE, maxCalls={**WHOLE, "type": ["integer", "null"]})
+)
 EXPLANATION = Shape(_object(tool=TEXT, findings=_list(FINDING)))
 PIECE = Shape(_object(text=TEXT, offset=WHOLE, total=WHOLE, next={**WHOLE, "type": ["integer", "null"]}))
 HEALTH = Shape(_object(problems=TEXTS))

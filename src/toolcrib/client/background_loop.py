@@ -1,0 +1,96 @@
+"""An event loop in a thread of its own, for code that is async and code that is not."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Coroutine
+
+T = TypeVar("T")
+
+
+class BackgroundLoop:
+    """Runs the requests of one client, whichever thread and event loop asks for them; it is started when it is first needed.
+
+    Connections belong to the loop that opened them. So that one client can be used by plain code, by several threads and by one
+    event loop after the other, they belong to this one.
+    """
+
+    def __init__(self) -> None:
+        self._starting = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+
+    def wait_for(self, work: Coroutine[object, object, T]) -> T:
+        """Run the work and wait for it; blocks the calling thread."""
+        if threading.current_thread() is self._thread:
+            work.close()
+            raise RuntimeError("this waits for the thread that it runs in; write it as async def, and await")
+        running = asyncio.run_coroutine_threadsafe(work, self._start())
+        try:
+            return running.result()
+        except BaseException:
+            # Such as Ctrl-C: work that no caller waits for any more is not carried on.
+            running.cancel()
+            raise
+
+    async def run(self, work: Coroutine[object, object, T]) -> T:
+        """Run the work and await it; to cancel this is to cancel the work."""
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._start()))
+
+    async def iterate(self, items: AsyncGenerator[T, None]) -> AsyncGenerator[T, None]:
+        """The items of a generator that runs in the loop; to close this is to close it."""
+        try:
+            while True:
+                found = await self.run(_next(items))
+                if not found:
+                    return
+                yield found[0]
+        finally:
+            await self.run(items.aclose())
+
+    def close(self) -> None:
+        """End the thread; later work starts another."""
+        with self._starting:
+            loop, thread = self._loop, self._thread
+            self._loop = self._thread = None
+        if loop is not None and thread is not None:
+            loop.call_soon_threadsafe(loop.stop)
+            thread.join()
+
+    def _start(self) -> asyncio.AbstractEventLoop:
+        with self._starting:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                self._thread = threading.Thread(target=_serve, args=(self._loop,), name="toolcrib client", daemon=True)
+                self._thread.start()
+            return self._loop
+
+
+def _serve(loop: asyncio.AbstractEventLoop) -> None:
+    try:
+        loop.run_forever()
+        loop.run_until_complete(_end())
+    finally:
+        loop.close()
+
+
+async def _end() -> None:
+    """Cancel what is left, and wait for it."""
+    left = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in left:
+        task.cancel()
+    await asyncio.gather(*left, return_exceptions=True)
+    loop = asyncio.get_running_loop()
+    await loop.shutdown_asyncgens()
+    await loop.shutdown_default_executor()
+
+
+async def _next(items: AsyncGenerator[T, None]) -> tuple[T] | None:
+    try:
+        return (await anext(items),)
+    except StopAsyncIteration:
+        return None
