@@ -13,18 +13,20 @@ if TYPE_CHECKING:
     from toolcrib.features.functions.definition import tool_of
     from toolcrib.features.publications.definitions import PromptArgument, prompt, resource
     from toolcrib.features.safety_rules.operator_patterns import SafetyRule
-    from toolcrib.features.streams.events import Chunk, LogMessage, Progress
     from toolcrib.lib import __version__ as __version__
     from toolcrib.model.bundle import Bundle
     from toolcrib.model.call import Call, Context
-    from toolcrib.model.errors import Kind, SettingsError, ToolError
+    from toolcrib.model.errors import Cure, Kind, Reader, SettingsError, ToolError
+    from toolcrib.model.events import Chunk, LogMessage, Progress
     from toolcrib.model.protocols import Rule
     from toolcrib.model.result import ALLOW, Intent, Result, Verdict, confirm, deny
     from toolcrib.model.session import Session
     from toolcrib.model.tool import Cost, Limits, RetryPolicy, Tool
+    from toolcrib.toolkit.client_protocol import AnyCrib
 
 __all__ = [
     "ALLOW",
+    "AnyCrib",
     "AuthRule",
     "Bundle",
     "Call",
@@ -32,12 +34,14 @@ __all__ = [
     "Context",
     "Cost",
     "Crib",
+    "Cure",
     "Intent",
     "Kind",
     "Limits",
     "LogMessage",
     "Progress",
     "PromptArgument",
+    "Reader",
     "Result",
     "RetryPolicy",
     "Rule",
@@ -61,19 +65,22 @@ __all__ = [
 _HOMES = {
     "__version__": "toolcrib.lib",
     "ALLOW": "toolcrib.model.result",
+    "AnyCrib": "toolcrib.toolkit.client_protocol",
     "AuthRule": "toolcrib.core.rules",
     "Bundle": "toolcrib.model.bundle",
     "Call": "toolcrib.model.call",
-    "Chunk": "toolcrib.features.streams.events",
+    "Chunk": "toolcrib.model.events",
     "Context": "toolcrib.model.call",
     "Cost": "toolcrib.model.tool",
     "Crib": "toolcrib.crib",
+    "Cure": "toolcrib.model.errors",
     "Intent": "toolcrib.model.result",
     "Kind": "toolcrib.model.errors",
     "Limits": "toolcrib.model.tool",
-    "LogMessage": "toolcrib.features.streams.events",
-    "Progress": "toolcrib.features.streams.events",
+    "LogMessage": "toolcrib.model.events",
+    "Progress": "toolcrib.model.events",
     "PromptArgument": "toolcrib.features.publications.definitions",
+    "Reader": "toolcrib.model.errors",
     "Result": "toolcrib.model.result",
     "RetryPolicy": "toolcrib.model.tool",
     "Rule": "toolcrib.model.protocols",

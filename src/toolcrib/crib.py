@@ -4,66 +4,119 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
-from toolcrib.core.call_state import AccessSettings, CallsSettings, Policy, missing_grants
+from toolcrib.core.call_state import CallsSettings, Policy
 from toolcrib.core.catalog import Catalog, CatalogSettings
-from toolcrib.core.execution import never_waits, refuse_inside_a_loop, run_alone
+from toolcrib.core.execution import PendingCall, PlainRunner, never_waits, run_alone
 from toolcrib.core.pipeline import Pipeline
 from toolcrib.core.plugins import Plugins
 from toolcrib.core.resources import ModulesSettings, Resources
 from toolcrib.core.rules import RuleEngine
-from toolcrib.core.sources import SWITCHES, SYSTEM_BUNDLE, StoredSwitches, current_view
+from toolcrib.core.sources import BUNDLES, COLLECTOR_PAUSE, SWITCHES, SYSTEM_BUNDLE, StoredSwitches, current_view
 from toolcrib.infra.settings import HOST_PROGRAM, Settings, load_settings
 from toolcrib.model.call import Call, plain_call
 from toolcrib.model.errors import SettingsError, ToolError
 from toolcrib.model.tool import Entry, Script
 
 if TYPE_CHECKING:
-    import asyncio
-    from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterable
+    from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Generator, Iterable, Sequence
     from contextlib import AbstractAsyncContextManager
     from types import TracebackType
-    from typing import Any, Self, TypeVar
+    from typing import Any, Self, TypeVar, Unpack
 
+    from toolcrib.client.remote_crib import RemoteCrib
+    from toolcrib.core.call_state import AccessSettings
+    from toolcrib.core.grants import Grants, GrantsSettings
     from toolcrib.features.access.tokens import Tokens
     from toolcrib.features.activity.statistics import CostSum, Latency
     from toolcrib.features.agent_classes.classes import BaseTool
+    from toolcrib.features.approvals import ApprovalsSettings
     from toolcrib.features.approvals.approvals import Approvals
+    from toolcrib.features.builtins import BuiltinsSettings
+    from toolcrib.features.bundles import BundlesSettings, SearchSettings
     from toolcrib.features.bundles.facade import Bundles
+    from toolcrib.features.depots import DepotsSettings
     from toolcrib.features.depots.transfer import Depots, Published, Pulled
+    from toolcrib.features.ecosystems.settings import EcosystemsSettings
     from toolcrib.features.ecosystems.valves import Valves
+    from toolcrib.features.exports.descriptions import Descriptions
     from toolcrib.features.exports.facade import Exports
+    from toolcrib.features.folders import FoldersSettings
     from toolcrib.features.folders.source import Registries
+    from toolcrib.features.http_tools import HttpToolsSettings
     from toolcrib.features.http_tools.auth_needs import AuthNeeds
     from toolcrib.features.model_texts.lint import TextLint
     from toolcrib.features.publications.definitions import Publications
     from toolcrib.features.requests.builder import Builder
     from toolcrib.features.requests.service import RequestService
+    from toolcrib.features.requests.settings import BuilderSettings, QueueSettings, RequestsSettings
     from toolcrib.features.requests.tracker import Requests
     from toolcrib.features.run_history.history import RunHistory
+    from toolcrib.features.run_history.settings import RunHistorySettings
+    from toolcrib.features.safety_rules.settings import SafetyRulesSettings
+    from toolcrib.features.scripts import ScriptsSettings
     from toolcrib.features.scripts.facade import Scripts
     from toolcrib.features.scripts.sink import Sink
-    from toolcrib.features.streams.events import StreamEvent
+    from toolcrib.features.sql_tools import SqlToolsSettings
+    from toolcrib.features.sql_tools.inspection import Table
     from toolcrib.features.testing.examples import Examples
     from toolcrib.infra.call_counts import Metrics
+    from toolcrib.infra.egress import EgressSettings
     from toolcrib.infra.oauth.access_tokens import AccessTokens
+    from toolcrib.infra.sandbox import SandboxSettings
+    from toolcrib.infra.secrets import SecretsSettings
     from toolcrib.infra.secrets.lookup import Secrets
+    from toolcrib.infra.settings import Table as SettingsTable
+    from toolcrib.infra.settings import WorkspaceSettings
     from toolcrib.infra.storage.expiring import Expiring, KeptResults
     from toolcrib.infra.usage_ledger import UsageLedger
     from toolcrib.lib.export_schemas import Export
     from toolcrib.lib.presentation import Prompt
+    from toolcrib.model.events import StreamEvent
     from toolcrib.model.limits import Usage
     from toolcrib.model.protocols import Journal, Rule, Store
     from toolcrib.model.result import Explanation, Intent, Piece, Result
     from toolcrib.model.session import Send, Session
     from toolcrib.model.tool import Tool
+    from toolcrib.toolkit.tool_facts import Facts
 
     T = TypeVar("T")
+    Given = Mapping[str, object] | None
+
+
+class GivenSettings(TypedDict, total=False):
+    """The tables of `toolcrib.toml` that `Crib(...)` takes by their names, as mappings or typed."""
+
+    access: AccessSettings | Given
+    approvals: ApprovalsSettings | Given
+    builder: BuilderSettings | Given
+    builtins: BuiltinsSettings | Given
+    bundles: BundlesSettings | Given
+    calls: CallsSettings | Given
+    catalog: CatalogSettings | Given
+    depots: DepotsSettings | Given
+    ecosystems: EcosystemsSettings | Given
+    egress: EgressSettings | Given
+    folders: FoldersSettings | Given
+    grants: GrantsSettings | Given
+    http_tools: HttpToolsSettings | Given
+    mcp: SettingsTable | Given
+    modules: ModulesSettings | Given
+    queue: QueueSettings | Given
+    requests: RequestsSettings | Given
+    run_history: RunHistorySettings | Given
+    safety_rules: SafetyRulesSettings | Given
+    sandbox: SandboxSettings | Given
+    scripts: ScriptsSettings | Given
+    search: SearchSettings | Given
+    secrets: SecretsSettings | Given
+    server: SettingsTable | Given
+    sql_tools: SqlToolsSettings | Given
+    workspace: WorkspaceSettings | Given
 
 
 class Crib:
@@ -71,10 +124,13 @@ class Crib:
 
     `project` is a folder with a `toolcrib.toml` or at least tools in it; without one the crib keeps nothing on disk.
     `tools` are functions of the host program, agent-side tools, or Tools; `functions` are those that tools of bundles name, by
-    their keys, and each is called with a Context and the arguments. `settings` are tables of `toolcrib.toml` by their names, as
-    mappings or typed (`sandbox=SandboxSettings(jobs=2)`); they win over the file, and `given_by` says who gave them. `store` and `journal` replace those of the project. `observe` has files of code
+    their keys, and each is called with a Context and the arguments. `tables` are those of `toolcrib.toml` by their names, as
+    mappings or typed (`sandbox=SandboxSettings(jobs=2)`), and `settings` further ones, which plug-ins declare; they win over the file, and `given_by` says who gave them. `store` and `journal` replace those of the project. `observe` has files of code
     watched: what they did and tried is in `meta` of their results.
     """
+
+    # Where it is: on this machine.
+    url = ""
 
     def __init__(
         self,
@@ -89,7 +145,8 @@ class Crib:
         journal: Journal | None = None,
         given_by: str = HOST_PROGRAM,
         observe: bool = False,
-        **settings: object,
+        settings: Mapping[str, SettingsTable | Mapping[str, object]] | None = None,
+        **tables: Unpack[GivenSettings],
     ) -> None:
         root = None if project is None else Path(project).resolve()
         if root is not None and not root.is_dir():
@@ -97,11 +154,12 @@ class Crib:
         variables = os.environ if environment is None else environment
         plugins = Plugins()
         plugins.start()
-        self.settings: Settings = load_settings(root, variables, plugins.tables(), settings, given_by)
+        self.settings: Settings = load_settings(
+            root, variables, plugins.tables(), {**(settings or {}), **tables}, given_by
+        )
         calls = self.settings.table(CallsSettings)
         self.caller = caller
-        self._runner: asyncio.Runner | None = None
-        self._waiting = threading.RLock()
+        self._plain = PlainRunner()
         self._catalog = Catalog(self.settings.table(CatalogSettings).disabled, self.settings.where("catalog.disabled"))
         self._resources = resources = Resources(
             self.settings, variables, self._catalog.find_below, observe=observe, plugins=plugins
@@ -123,10 +181,11 @@ class Crib:
         if journal is not None:
             data.journal = journal
         self._fill_catalog(tools)
+        resources.grants.check(partial(self._catalog.entries, stored=False))
         files_requests = root is not None and "requests.missing" in self.settings.places
         self._pipeline = Pipeline(
             find=self._catalog.find,
-            suggest=self._catalog.suggest,
+            cure_for=self._catalog.cure_for,
             rules=self._rules,
             runners=resources.runners,
             journal=data.journal,
@@ -136,27 +195,32 @@ class Crib:
             mask=data.mask,
             kept=partial(resources.get, "kept_results"),
             policy=Policy(
-                grants=self.settings.table(AccessSettings).grants,
+                grants=resources.grants,
                 timeout_seconds=calls.timeout_ms / 1000,
                 result_bytes=calls.result_bytes,
-                where=self.settings.where,
             ),
             missing=self._request_missing if files_requests else None,
         )
 
-    def call(
-        self, name: str | Call, arguments: Mapping[str, object] | None = None, /, **more: object
-    ) -> Coroutine[object, object, Result]:
+    @staticmethod
+    def connect(url: str, *, token: str | None = None) -> RemoteCrib:
+        """The crib of a server: `async with Crib.connect("http://127.0.0.1:8765") as crib: result = await crib.call("name")`.
+
+        It has the methods of a crib of this machine that make sense from elsewhere; `token` is one of the server's, and on its
+        own machine it needs none.
+        """
+        [part] = Plugins().parts("resources", "remote_crib")
+        return part.make(None, url=url, token=token)  # type: ignore[no-any-return]  # so it is registered
+
+    def call(self, name: str | Call, arguments: Mapping[str, object] | None = None, /, **more: object) -> PendingCall:
         """Call a tool: `await crib.call("name", city="Oslo")`. A Call in place of the name says everything itself."""
-        if type(name) is Call:
-            if name.is_plain:
-                return self._pipeline.call_simply(name.name, name.arguments, name.caller, name)
-            return self._pipeline.call(name)
-        if arguments is not None:
-            # What is no mapping is refused like any other wrong argument, and not raised here.
-            given: object = arguments
-            more = {**arguments, **more} if isinstance(given, Mapping) else arguments  # type: ignore[assignment]  # see above
-        return self._pipeline.call_simply(name, more, self.caller)  # type: ignore[arg-type]  # what is no Call is a name
+        return PendingCall(self._begin(name, arguments, more))
+
+    def perform(self, call: Call) -> Coroutine[object, object, Result]:
+        """Make a call; for interfaces, which await at once what this returns."""
+        if call.is_plain:
+            return self._pipeline.call_simply(call.name, call.arguments, call.caller, call)
+        return self._pipeline.call(call)
 
     def stream(
         self, name: str | Call, arguments: Mapping[str, object] | None = None, /, **more: object
@@ -189,7 +253,7 @@ class Crib:
         call = name if isinstance(name, Call) else plain_call(name, {}, self.caller)
         given: object = call.name
         entry = self._catalog.find(call.name, call.bundle, call.version) if isinstance(given, str) else None
-        work = self.call(name, arguments, **more)
+        work = self._begin(name, arguments, more)
         streams = call.client is not None and call.client.takes_chunks
         is_alone = entry is not None and not streams and never_waits(entry.tool)
         return run_alone(work) if is_alone else self.run_sync(work)
@@ -209,9 +273,37 @@ class Crib:
         return self._pipeline.explain(plain_call(name, {**(arguments or {}), **more}, self.caller))
 
     @property
+    def grants(self) -> Grants:
+        """What tools may use, line by line of the setting `[grants]`."""
+        return self._resources.grants
+
+    @property
     def tools(self) -> tuple[Tool, ...]:
         """Every tool there is, but those that only run others."""
         return tuple(entry.tool for entry in self.entries)
+
+    def list_tools(self, *, tags: Sequence[str] = (), executors: bool = False) -> list[Facts]:
+        """The tools as JSON, or those with every one of the tags; or what executes them."""
+        return self._descriptions.list_all(self, tags, executors=executors)
+
+    def show_tool(self, name: str) -> Facts | None:
+        """All that is known of the tool that a name means, as JSON."""
+        return self._descriptions.show(self, name)
+
+    def search_tools(
+        self, text: str, *, is_question: bool = False, everything: bool = False, limit: int = 10
+    ) -> tuple[list[Facts], bool]:
+        """The tools that fit what was typed, or a question; and whether there are more."""
+        return self._descriptions.search(text, is_question=is_question, everything=everything, limit=limit)
+
+    def switch_tool(self, name: str, *, on: bool) -> tuple[str, str] | None:
+        """Switch a tool; its address, and why it still cannot be called. None if there is no such tool."""
+        entry = self.find(name)
+        if entry is None:
+            return None
+        tool = entry.tool
+        kept = self.bundles.switch_tool(self.bundles.bundle_id_of(tool), tool.slug, tool.version, on)
+        return tool.address, kept.reason
 
     @property
     def entries(self) -> tuple[Entry, ...]:
@@ -223,6 +315,23 @@ class Crib:
         """The same without the tools that are stored in bundles, of which there may be very many."""
         return tuple(entry for entry in self._catalog.entries(stored=False) if entry.tool.bundle != SYSTEM_BUNDLE)
 
+    def entries_with(self, tags: Iterable[str]) -> tuple[Entry, ...]:
+        """Every tool with all of the tags, in capitals or not; the index finds those that are stored, and no other is read."""
+        wanted = {tag.casefold() for tag in tags}
+        known = (entry for entry in self.unstored_entries if wanted <= {tag.casefold() for tag in entry.tool.tags})
+        bundles: Bundles | None = self._resources.stored_bundles(BUNDLES)
+        stored = () if bundles is None else bundles.list_stored(tags=wanted)[0]
+        return (*known, *(entry for _, entry in stored))
+
+    @property
+    def tags(self) -> set[str]:
+        """Every tag of a tool that the current caller may see."""
+        bundles: Bundles | None = self._resources.stored_bundles(BUNDLES)
+        if bundles is None or current_view() is not None:
+            # The index does not know what a caller may see.
+            return {tag for entry in self.entries for tag in entry.tool.tags}
+        return {tag for entry in self.unstored_entries for tag in entry.tool.tags} | bundles.list_tags()
+
     @property
     def executors(self) -> tuple[Entry, ...]:
         """The platform's own primitives and runtimes, which execute other tools."""
@@ -231,6 +340,10 @@ class Crib:
     def find(self, name: str, session: Session | None = None) -> Entry | None:
         """The tool of that name, slug or address, as a session finds it if one is given."""
         return self._catalog.find(name, session=session)
+
+    def require(self, name: str, session: Session | None = None) -> Entry:
+        """The tool of that name, slug or address; raises ToolError, with what may help, if there is none."""
+        return self._catalog.require(name, session)
 
     def same_name(self, tool: Tool) -> list[str]:
         """The addresses of other tools by this name, which only their address can call."""
@@ -242,15 +355,26 @@ class Crib:
 
     @property
     def problems(self) -> list[ToolError]:
-        """What could not be loaded, and why; a caller that sees only some tools is told of none."""
+        """What could not be loaded, and why, with paths from the project's root; a caller that sees only some tools is told of none."""
         if current_view() is not None:
             return []
-        return [
+        found = [
             *self._resources.plugins.problems,
             *self._resources.data.problems(),
+            *self._resources.get("readiness").problems(),
             *self._catalog.problems(),
+            *self._grant_problems(),
             *(self._valves.problems(self.tools) if self.settings.said("ecosystems") else ()),
         ]
+        root = self.settings.root
+        return found if root is None else [_from_root(problem, f"{root}/") for problem in found]
+
+    def _grant_problems(self) -> list[ToolError]:
+        """The lines of the grants that mean no tool, or more than one."""
+        if not self.settings.said("grants"):
+            return []
+        tools = [entry.tool for entry in self._catalog.entries(stored=False)]
+        return list(self.grants.problems(tools, self._catalog.has_named))
 
     def check_settings(self) -> None:
         """Raise SettingsError for what would otherwise only show when a tool is called: hosts, addresses, secrets."""
@@ -261,24 +385,42 @@ class Crib:
         """Raise ToolError if the tool could never run."""
         self._pipeline.check(tool)
 
+    def problems_of(self, tool: Tool) -> list[str]:
+        """Why the tool could not do its work here, as far as that can be found without calling it; asks databases, for example."""
+        try:
+            self.check(tool)
+        except ToolError as problem:
+            return [problem.message]
+        checks = [part.load() for part in self._resources.plugins.parts("tool_checks")]
+        return [problem for check in checks for problem in check(self._resources, tool)]
+
+    def inspect_database(self, database: str) -> list[Table]:
+        """The tables and columns of a database, under the guards that a tool over it would have."""
+        return self.run_sync(self._resources.get("databases").tables(database))
+
     def warnings(self, tool: Tool) -> list[str]:
         """What is not as it should be with a tool that can be called, or could be if its executors were there."""
-        problem = self._scripts.chain_problem(tool)
         lint: TextLint = self._resources.get("text_lint")
-        needs = [f"{tool.origin or tool.address}: {need}" for need in self._auth_needs.missing(tool)]
-        needs += [f"{tool.origin or tool.address}: it needs {need}" for need in self._valves.missing(tool)]
-        return [*tool.warnings, *([problem] if problem else []), *lint.of_tool(tool), *needs]
+        return [*tool.warnings, *lint.of_tool(tool)]
 
     def missing(self, tool: Tool) -> list[str]:
-        """What the tool needs and has not got here yet: grants, packages, Node, variables, secrets; each with what brings it."""
-        grants = sorted(missing_grants(tool.requires, self.settings.table(AccessSettings).grants))
-        cure = "add it to access.grants in toolcrib.toml, or call it with --grant"
-        return [
-            *(f"the grant {name}; {cure} {name}" for name in grants),
-            *self._scripts.missing(tool),
-            *self._auth_needs.missing(tool),
-            *self._valves.missing(tool),
-        ]
+        """What the tool needs and has not got here yet: grants, packages, programs, variables, secrets; each with what brings it."""
+        missing = self.grants.missing(tool)
+        cure = self.grants.cure(tool, missing).operator
+        needed = f"the grant of {' and '.join(sorted(missing))}; {cure}" if missing else ""
+        more: list[str] = self._resources.get("readiness").missing(tool, self._pipeline.find_obstacle)
+        return [*([needed] if needed else ()), *more]
+
+    def obstacles(self, tool: Tool) -> list[str]:
+        """What keeps the tool from running on this machine, each with what mends it; nothing runs for it.
+
+        That is an executor, a program, packages, variables, secrets, a slot that nothing fills, or a guarantee of the sandbox.
+        """
+        return self._resources.get("readiness").obstacles(tool, self._pipeline.find_obstacle)  # type: ignore[no-any-return]  # so it is registered
+
+    async def probe_sandbox(self) -> None:
+        """Find out what the sandbox guarantees here, so that `obstacles` knows what a first call would find out."""
+        await self._resources.get("sandbox").learn()
 
     def ignored_files(self) -> list[str]:
         """Files in folders of tools that are no tools, each with the reason."""
@@ -347,11 +489,16 @@ class Crib:
         entry = self.find(name)
         return "" if entry is None else entry.tool.documentation
 
-    def offered(self, mode: str | None = None, session: Session | None = None) -> tuple[Tool, ...]:
-        """The tools that a model may be told of, in a mode or in any: enabled, meant by their name, and callable.
+    def offered(
+        self, mode: str | None = None, session: Session | None = None, names: Iterable[str] | None = None
+    ) -> tuple[Tool, ...]:
+        """The tools that a model may be told of, in a mode or in any: enabled, with their grants, meant by their name, and callable.
 
-        In a session they are those of the registry that it keeps to. They carry no example that is known to fail.
+        In a session they are those of the registry that it keeps to. They carry no example that is known to fail. `names`
+        are the only ones, by name or address; raises NOT_FOUND for one that does not exist.
         """
+        if names is not None:
+            return self._exports.offered_among(names, lambda name: self.require(name, session), mode)
         made_of = (*self._catalog.contents(), session.tools_version if session else "")
         return self._exports.offered(
             lambda: (entry for entry in self._catalog.entries(session) if entry.tool.bundle != SYSTEM_BUNDLE),
@@ -411,6 +558,10 @@ class Crib:
         """Install what a Python file asks for into an environment of its own; None if it asks for nothing. `say` is called with progress."""
         return self._scripts.prepare(self._catalog.tool_in_file(name), say)
 
+    def missing_imports(self, name: str) -> list[str]:
+        """The modules that a Python file imports, does not declare, and that are not installed; each with the cure."""
+        return self._scripts.missing_imports(self._catalog.tool_in_file(name))
+
     def publish(self, name: str, place: str, *, files: Iterable[str] = (), key: Path | None = None) -> Published:
         """Publish a tool of the project to the depot in a folder, with further files and signed by a key if given."""
         return self._depots.publish(self._catalog.tool_in_file(name), place, files=files, key=key)
@@ -434,11 +585,17 @@ class Crib:
         return self._resources.get("bundles")  # type: ignore[no-any-return]  # so it is registered
 
     def find_tools(self, question: str, *, limit: int = 10) -> list[Tool]:
-        """The tools that fit a question in plain words, the most fitting first."""
+        """The tools that fit a question in plain words and have their grants, the most fitting first."""
+        found: list[Tool] = []
         page = self.bundles.ask(question, page_size=limit)
         if not page.items:
             self.request_from_search(question)
-        return [found.kept.tool for found in page.items if found.kept.tool is not None]
+        while True:
+            tools = (each.kept.tool for each in page.items)
+            found += [tool for tool in tools if tool is not None and not self.grants.missing(tool)]
+            if len(found) >= limit or not page.next_token:
+                return found[:limit]
+            page = self.bundles.ask(question, page_size=limit, page_token=page.next_token)
 
     @property
     def requests(self) -> Requests:
@@ -491,6 +648,10 @@ class Crib:
     def secrets(self) -> Secrets:
         """The secrets that HTTP tools may use, by name."""
         return self._resources.data.secrets
+
+    def secret_names(self) -> Collection[str]:
+        """What no argument of a tool may be called."""
+        return self.secrets.names()
 
     @property
     def approvals(self) -> Approvals:
@@ -568,17 +729,29 @@ class Crib:
             self.run_sync(self.close())
         else:
             run_alone(self.close())
-        if self._runner is not None:
-            self._runner.close()
-            self._runner = None
+        self._plain.close()
+
+    def _begin(
+        self, name: str | Call, arguments: Mapping[str, object] | None, more: dict[str, object]
+    ) -> Coroutine[object, object, Result]:
+        if type(name) is Call:
+            return self.perform(name)
+        if arguments is not None:
+            # What is no mapping is refused like any other wrong argument, and not raised here.
+            given: object = arguments
+            more = {**arguments, **more} if isinstance(given, Mapping) else arguments  # type: ignore[assignment]  # see above
+        return self._pipeline.call_simply(name, more, self.caller)  # type: ignore[arg-type]  # what is no Call is a name
 
     def _fill_catalog(self, tools: Iterable[object]) -> None:
         """Add the tools of the host program, and every other source."""
         if callable(tools):
             raise SettingsError("tools is a list: write Crib(tools=[…])")
         resources, catalog = self._resources, self._catalog
-        for tool in tools:
-            catalog.add(resources.as_tool(tool))
+        # What makes the tools may take its time; only turning them into ours is known to be quick.
+        given = list(tools)
+        with COLLECTOR_PAUSE:
+            for tool in given:
+                catalog.add(resources.as_tool(tool))
         for found in resources.get("host_modules").tools() if self.settings.table(ModulesSettings).tools else ():
             try:
                 catalog.add(found)
@@ -615,19 +788,16 @@ class Crib:
         return self._resources.get("exports")  # type: ignore[no-any-return]  # so it is registered
 
     @property
+    def _descriptions(self) -> Descriptions:
+        return self._resources.get("descriptions")  # type: ignore[no-any-return]  # so it is registered
+
+    @property
     def _depots(self) -> Depots:
         return self._resources.get("depots")  # type: ignore[no-any-return]  # so it is registered
 
     def run_sync(self, work: Coroutine[object, object, T]) -> T:
         """Wait from plain code for work that uses this crib, on the loop of its other calls from there."""
-        import asyncio
-
-        refuse_inside_a_loop(work)
-        # One after the other: what the crib started belongs to the one loop.
-        with self._waiting:
-            if self._runner is None:
-                self._runner = asyncio.Runner()
-            return self._runner.run(work)
+        return self._plain.run(work)
 
 
 async def _next(events: AsyncGenerator[StreamEvent, None]) -> StreamEvent | None:
@@ -639,3 +809,8 @@ def _open_trial_crib(lent: Mapping[str, object], /, **settings: Any) -> Crib:
     crib = Crib(**settings)
     crib._resources.lend(**lent)  # noqa: SLF001 - of the same class
     return crib
+
+
+def _from_root(problem: ToolError, root: str) -> ToolError:
+    """The problem, with paths as they are below the root of the project, wherever it is called from."""
+    return problem.replace(reason=problem.reason.replace(root, "")) if root in problem.reason else problem

@@ -45,7 +45,6 @@ from toolcrib.features.testing.cases import (
     try_cases,
 )
 from toolcrib.model.call import Call
-from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -117,11 +116,7 @@ async def _call(
 
 
 def _tool(crib: Crib, name: str) -> Tool:
-    entry = crib.find(name)
-    if entry is None:
-        cure = crib.suggest(name) or "list the tools with: crib list"
-        raise ToolError(Kind.NOT_FOUND, f"Tool {name[:200]!r} not found; {cure}")
-    return entry.tool
+    return crib.require(name).tool
 
 
 def _cases(crib: Crib, tool: Tool, cases: Iterable[Case] | None) -> list[Case]:

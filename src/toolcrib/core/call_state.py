@@ -13,14 +13,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import orjson
 
+from toolcrib.core.grants import Grants
 from toolcrib.core.sources import current_view, seen_through
 from toolcrib.infra.settings import Table, read_positive, read_word_set, setting
-from toolcrib.lib.json_values import joins_text
 from toolcrib.lib.schema import check_schema, compile_schema, fill_defaults
 from toolcrib.lib.schema_structure import bound_integers, holds_text
 from toolcrib.model.call import CALL, Call, Context
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.model.tool import MEGABYTE, ONCE, REPEAT_IDEMPOTENT, Function, Http
+from toolcrib.model.tool import MEGABYTE, ONCE, REPEAT_IDEMPOTENT, Function
+from toolcrib.values.json_values import joins_text
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
@@ -305,7 +306,6 @@ CALL_SECONDS = 30.0
 RESULT_BYTES = 256_000
 # What runs in processes of its own may use its whole limit; ending them and reporting it takes a moment more.
 ROOM_SECONDS = 0.5
-NET_HTTP = frozenset({"net.http"})
 
 
 def _read_variables(name: str, value: object) -> frozenset[str]:
@@ -317,15 +317,12 @@ def _read_variables(name: str, value: object) -> frozenset[str]:
     return words
 
 
-class AccessSettings(Table, name="access"):
-    """What tools may use."""
+FORMER_GRANTS = 'write [grants] and below it "*" = ["fs.*"] for every tool, "NAME" = ["shell.execute"] for one'
 
-    grants: frozenset[str] = setting(
-        default=frozenset({"fs.*"}),
-        read=read_word_set,
-        adds=True,
-        summary="capabilities that tools may use, each by name, as everything below a dot (`net.*`), or all of them (`*`)",
-    )
+
+class AccessSettings(Table, name="access", moved={"grants": FORMER_GRANTS}):
+    """What tools may see of the host."""
+
     variables: frozenset[str] = setting(
         default=frozenset(),
         read=_read_variables,
@@ -356,12 +353,11 @@ class CallsSettings(Table, name="calls"):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Policy:
-    """What the operator decided; `where` says in which setting."""
+    """What the operator decided."""
 
-    grants: frozenset[str] = frozenset({"fs.*"})
+    grants: Grants = field(default_factory=Grants)
     timeout_seconds: float = CALL_SECONDS
     result_bytes: int = RESULT_BYTES
-    where: Callable[[str], str] = field(default=lambda name: f"the default of {name}")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -473,7 +469,7 @@ def prepare(
         holds_text=has_text,
         fill=fill_defaults(parameters),
         output=None if tool.output_schema is None else compile_schema(tool.output_schema),
-        missing=missing_grants(tool.requires, _grants_for(tool, policy)),
+        missing=policy.grants.missing(tool),
         seconds=_seconds(tool, policy),
         room=0.0 if isinstance(tool.run, Function) else ROOM_SECONDS,
         retry=retry,
@@ -489,23 +485,6 @@ def prepare(
     )
     is_simple = retry.max_attempts == 1 and not any(gate.concerns(plan) for gate in gates)
     return replace(plan, simple=bound.function if is_simple else None)
-
-
-def _grants_for(tool: Tool, policy: Policy) -> frozenset[str]:
-    """What the operator granted; a tool of requests may make them, because the list of allowed hosts bounds it."""
-    return policy.grants | NET_HTTP if isinstance(tool.run, Http) else policy.grants
-
-
-def missing_grants(required: frozenset[str], grants: frozenset[str]) -> frozenset[str]:
-    """What is required and not granted; a grant may end in `*`."""
-    return frozenset(capability for capability in required if not is_granted(capability, grants))
-
-
-def is_granted(capability: str, grants: frozenset[str]) -> bool:
-    """Whether one of the grants covers the capability: its exact name, or everything below a dot."""
-    if capability in grants or "*" in grants:
-        return True
-    return any(grant.endswith(".*") and capability.startswith(grant[:-1]) for grant in grants)
 
 
 def _seconds(tool: Tool, policy: Policy) -> float:

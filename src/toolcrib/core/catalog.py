@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from toolcrib.core.sources import Index, LateSource, Rank, Switches, ToolList, current_view
 from toolcrib.infra.settings import Table, read_word_set, read_words, setting
 from toolcrib.lib.names import action_of, did_you_mean, read_address, slug_of
-from toolcrib.model.errors import Kind, ToolError
-from toolcrib.model.tool import Broken, Entry
+from toolcrib.model.errors import LIST_THE_TOOLS, Cure, Kind, ToolError, cure_of
+from toolcrib.model.tool import Broken, Chained, Entry, Script
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -70,12 +70,12 @@ class Catalog:
     def add(self, tool: Tool) -> None:
         """Add a tool of the host program."""
         self.host.add(tool)
-        self._watch()
+        self._known = ((), {})
 
     def remove(self, tool: Tool) -> None:
         """Remove a tool of the host program."""
         self.host.remove(tool)
-        self._watch()
+        self._known = ((), {})
 
     def add_source(self, source: Source) -> None:
         """Add a source, behind those of the same rank; its tools are read when a name first leads there."""
@@ -146,12 +146,11 @@ class Catalog:
             kept[1][name] = entry
         return entry
 
-    def require(self, name: str) -> Entry:
+    def require(self, name: str, session: Session | None = None) -> Entry:
         """The tool that is meant; raises ToolError if there is none."""
-        entry = self.find(name)
+        entry = self.find(name, session=session)
         if entry is None:
-            cure = self.suggest(name) or "list the tools with: crib list"
-            raise ToolError(Kind.NOT_FOUND, f"Tool {name[:200]!r} not found; {cure}")
+            raise ToolError(Kind.NOT_FOUND, f"Tool {name[:200]!r} not found", cure=self.cure_for(name))
         return entry
 
     def find_below(self, name: str, bundle: str) -> Entry | None:
@@ -217,16 +216,34 @@ class Catalog:
 
     def suggest(self, name: str) -> str:
         """A hint at what is wrong with the file of that name, at the actions of that tool, or at a name that is near."""
-        index, view = self._indexed(look_at_files=False), current_view()
-        if view is not None:
-            return did_you_mean(name, {each.tool.name for each in index.addresses.values() if view.shows(each.tool)})
+        return self._wrong_file(name) or self._near_name(name)
+
+    def cure_for(self, name: str) -> Cure:
+        """What helps a caller of a tool that is not there."""
+        if problem := self._wrong_file(name):
+            return Cure(problem, "its file cannot be used; ask the operator")
+        return cure_of(self._near_name(name) or LIST_THE_TOOLS)
+
+    def _wrong_file(self, name: str) -> str:
+        """What is wrong with the file of that name; files are none of the business of a caller that sees only some tools."""
+        if current_view() is not None:
+            return ""
         bare = read_address(name).name
         found, _ = self._ask(Wanted(bare, None, None), None, self._sources)
         if isinstance(found, Broken):
             return found.reason
-        hints = (source.hint(slug_of(bare)) for source in self._sources)
-        named = next(filter(None, hints), "") or index.name_actions(slug_of(bare))
-        return named or did_you_mean(name, {entry.tool.name for entry in index.addresses.values()})
+        return next(filter(None, (source.hint(slug_of(bare)) for source in self._sources)), "")
+
+    def _near_name(self, name: str) -> str:
+        """The actions of that tool, the tool whose function is called so, or a name that is near."""
+        index, view = self._indexed(look_at_files=False), current_view()
+        seen = [each.tool for each in index.addresses.values() if view is None or view.shows(each.tool)]
+        if view is None and (actions := index.name_actions(slug_of(read_address(name).name))):
+            return actions
+        function = next((tool for tool in seen if name and _function_of(tool) == name), None)
+        if function is not None:
+            return f"a tool has the name of its file, so {name[:200]} is called {function.name}"
+        return did_you_mean(name, {tool.name for tool in seen})
 
     def _watch(self) -> None:
         """Forget what is known; a call asks only what can change without the catalog being told."""
@@ -289,12 +306,30 @@ class Catalog:
             known = self._index = state, Index(chain.from_iterable(source.entries() for source in listed))
         return known[1]
 
+    def has_named(self, word: str) -> bool:
+        """Whether a word of the operator means something that is there: a tool, also a stored or a broken one, or a bundle."""
+        bundle, _, rest = word.rpartition("/")
+        if self._is_name(word):
+            return True
+        if rest == "*":
+            return any(slug_of(entry.tool.bundle) == slug_of(bundle) for entry in self.entries())
+        try:
+            return self.find_any(word) is not None
+        except ToolError:
+            return True  # a stored tool whose document is broken
+
     def _is_name(self, word: str) -> bool:
         """Whether a word that disables no tool is the name of a broken file, or of a bundle without tools."""
         bundle, _, rest = word.rpartition("/")
         if rest == "*":
             return any(slug_of(bundle) == slug_of(known) for source in self._sources for known in source.bundles)
         return isinstance(self._ask(Wanted(word, None, None), None, self._sources)[0], Broken)
+
+
+def _function_of(tool: Tool) -> str:
+    """The function in its file that a tool is; empty for other kinds of tools."""
+    script = tool.run.script if isinstance(tool.run, Chained) else tool.run
+    return script.entry if isinstance(script, Script) else ""
 
 
 def _could_hold(source: Source, bundle: str | None) -> bool:

@@ -6,20 +6,23 @@ import math
 import signal
 import sys
 import types
-from threading import current_thread, get_ident, main_thread
+from collections.abc import Coroutine
+from threading import RLock, current_thread, get_ident, main_thread
 from time import monotonic
 from types import CoroutineType
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
-from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.errors import READ_THE_LOG, Kind, ToolError
 from toolcrib.model.tool import Function
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Awaitable, Callable, Coroutine, Generator
+    from collections.abc import Awaitable, Callable, Generator
+    from types import TracebackType
 
     from toolcrib.infra.secrets.chunk_mask import ChunkMask
     from toolcrib.infra.secrets.secret import Masking
+    from toolcrib.model.result import Result
     from toolcrib.model.tool import Tool
 
 
@@ -69,6 +72,89 @@ def refuse_inside_a_loop(work: Coroutine[object, object, object]) -> None:
     )
 
 
+# A call that waits to be awaited, and says so where it is taken for its result.
+
+CURE = "write: await crib.call(...), or crib.call_sync(...) in code that is not async"
+# What Python names in its warning about a coroutine that is dropped: "coroutine '…' was never awaited".
+UNAWAITED = f"crib.call(...) [{CURE}]"
+
+
+class PendingCall(Coroutine[object, object, "Result"]):
+    """What `crib.call(...)` returns: a coroutine. Only `await` makes the call and gives its Result."""
+
+    __slots__ = ("_work",)
+
+    def __init__(self, work: Coroutine[object, object, Result]) -> None:
+        work.__qualname__ = UNAWAITED  # type: ignore[attr-defined]  # it is what an `async def` returned
+        self._work = work
+
+    def __await__(self) -> Generator[object, object, Result]:
+        return self._work.__await__()
+
+    def send(self, value: object, /) -> object:
+        """Go on."""
+        return self._work.send(value)
+
+    def throw(
+        self, kind: type[BaseException] | BaseException, value: object = None, trace: TracebackType | None = None, /
+    ) -> object:
+        """Raise inside the call."""
+        try:
+            if isinstance(kind, BaseException):
+                return self._work.throw(kind)
+            return self._work.throw(kind, value, trace)
+        finally:
+            # The traceback holds this frame: an exception in it would hold itself, and all that the call had, until the
+            # garbage collector runs.
+            del kind, value, trace
+
+    def close(self) -> None:
+        """Give it up."""
+        self._work.close()
+
+    if not TYPE_CHECKING:  # so that a checker of types refuses it too
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise AttributeError(f"a call that was not awaited has no {name}; {CURE}", name=name, obj=self)
+
+    def __bool__(self) -> NoReturn:
+        raise TypeError(f"a call that was not awaited is neither true nor false; {CURE}")
+
+    def __iter__(self) -> NoReturn:
+        raise TypeError(f"a call that was not awaited has no items; {CURE}")
+
+    def __getitem__(self, key: object) -> NoReturn:
+        raise TypeError(f"a call that was not awaited has no item {key!r:.80}; {CURE}")
+
+    def __repr__(self) -> str:
+        return f"<crib.call(...), not awaited; {CURE}>"
+
+
+class PlainRunner:
+    """Waits for coroutines from plain code, on one event loop, one after the other."""
+
+    def __init__(self) -> None:
+        self._runner: asyncio.Runner | None = None
+        self._waiting = RLock()
+
+    def run(self, work: Coroutine[object, object, T]) -> T:
+        """Wait for the work; raises inside a running event loop."""
+        import asyncio
+
+        refuse_inside_a_loop(work)
+        # One after the other: what was started belongs to the one loop.
+        with self._waiting:
+            if self._runner is None:
+                self._runner = asyncio.Runner()
+            return self._runner.run(work)
+
+    def close(self) -> None:
+        """Close the event loop, if there is one."""
+        if self._runner is not None:
+            self._runner.close()
+            self._runner = None
+
+
 # Every failure, as one kind of error.
 
 # A tool that said these could pass its own failure off as a refusal, or hand out a confirmation.
@@ -86,20 +172,14 @@ def classify(problem: BaseException, name: str) -> ToolError:
         return ToolError(Kind.CANCELLED, f"{name} gave up by itself", partial_side_effects=True)
     # No coroutine can raise StopIteration: Python makes a RuntimeError of it, and that of a plain function is named alike.
     kind = RuntimeError if isinstance(problem, StopIteration) else type(problem)
-    message = f"{name} failed unexpectedly ({kind.__name__}); the log has the details"
-    return ToolError(Kind.INTERNAL, message, partial_side_effects=True)
+    reason = f"{name} failed unexpectedly ({kind.__name__})"
+    return ToolError(Kind.INTERNAL, reason, cure=READ_THE_LOG, partial_side_effects=True)
 
 
 def copy_error(error: ToolError, *, value: object) -> ToolError:
     """The same error without its history, beside another partial value."""
-    return ToolError(
-        error.kind,
-        error.message,
-        retryable=error.retryable,
-        partial_side_effects=error.partial_side_effects,
-        details={key: fact for key, fact in error.details.items() if key not in WORDS_OF_GATES},
-        value=value,
-    )
+    details = {key: fact for key, fact in error.details.items() if key not in WORDS_OF_GATES}
+    return error.replace(details=details, value=value)
 
 
 class SecretsMask:

@@ -12,13 +12,14 @@ from pathlib import Path, PurePath
 from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
 
-from toolcrib.core.sources import ListedSource, NameIndex, Rank
+from toolcrib.core.sources import COLLECTOR_PAUSE, ListedSource, NameIndex, Rank
 from toolcrib.infra.files import (
     Listing,
     check_letters,
     is_as_it_was,
     list_files,
     list_packages,
+    read_at_most,
     refused,
     settled_stamp,
     stamp_on_disk,
@@ -100,8 +101,12 @@ class FileSource(ListedSource):
         *,
         rank: float = Rank.TOOL_FOLDERS,
         deep: bool = False,
+        root: Path | None = None,
     ) -> None:
         self.path = path
+        # A caller is told the file, and not where on this machine the project lies.
+        is_inside = root is not None and path.is_relative_to(root)
+        self._shown = path.relative_to(root).as_posix() if root is not None and is_inside else path.name
         self.bundle = bundle
         self.bundles = (bundle,)
         self.rank = rank
@@ -117,7 +122,9 @@ class FileSource(ListedSource):
     def files(self) -> list[tuple[str, ReadFile]]:
         """The files of the folder that are meant to be tools, by name; not those that belong to another one."""
         owned = {path for file in self._files.values() for path in file.beside}
-        return sorted((name, file) for name, file in self._files.items() if str(self._path(name)) not in owned)
+        return sorted(
+            (name, file) for name, file in self._files.items() if not owned or str(self._path(name)) not in owned
+        )
 
     def find(
         self, name: str, bundle: str | None, version: str | None, session: Session | None
@@ -161,8 +168,7 @@ class FileSource(ListedSource):
         for name, file in self.files:
             yield from (Place(entry.tool.slug, name, entry) for entry in file.entries)
             if file.problem is not None:
-                # A caller is told the file, and not where on this machine the project lies.
-                reason = file.problem.message.replace(str(self.path), self.path.name)
+                reason = file.problem.message.replace(str(self.path), self._shown)
                 # What the tool was to be called may still be said in the file; else the name of the file says so.
                 ids = file.problem.details.get("tool_ids")
                 stems = () if file.entries else (PurePath(name).stem, file.problem.details.get("tool_id"))
@@ -177,7 +183,8 @@ class FileSource(ListedSource):
         gone = self._files.keys() - self._listing.files
         for name in gone:
             del self._files[name]
-        changed = [self._look_at(name) for name in sorted(self._listing.files)]
+        with COLLECTOR_PAUSE:
+            changed = [self._look_at(name) for name in sorted(self._listing.files)]
         is_changed = bool(gone) or any(changed) or before != [problem.message for problem in self._listing.problems]
         self._changes += is_changed
         return is_changed
@@ -221,7 +228,8 @@ class FileSource(ListedSource):
     def _read(self, path: Path, readers: Iterable[Format]) -> ReadFile | None:
         """What the first format finds that finds anything in the file; None if there is no such file."""
         try:
-            check_letters(path.parent, path.name)
+            if not str(path).isascii():
+                check_letters(path.parent, path.name)
             # Before anything is read: what changes meanwhile changes its stamp once more.
             stamps = self._stamps_around(path)
             stamps[str(path)], code = _read_bytes(path)
@@ -265,9 +273,12 @@ def translate(
 
 
 def _other_files(path: Path, entries: Iterable[Entry], problem: ToolError | None) -> Iterator[str]:
-    runs = (entry.tool.run for entry in entries)
-    scripts = (run.script if isinstance(run, Chained) else run for run in runs)
-    yield from {str(script.path) for script in scripts if isinstance(script, Script) and script.path != path}
+    for entry in entries:
+        run = entry.tool.run
+        script = run.script if isinstance(run, Chained) else run
+        # Nearly always the very Path that was read; comparing two takes longer.
+        if isinstance(script, Script) and script.path is not path and script.path != path:
+            yield str(script.path)
     beside = None if problem is None else problem.details.get("beside")
     yield from (str(other) for other in (beside if isinstance(beside, list) else ()))
 
@@ -276,9 +287,16 @@ class PackageSource(FileSource):
     """The tools that are folders in one folder: each holds a `description` in a file of that name, and goes by its own."""
 
     def __init__(
-        self, path: Path, bundle: str, formats: Sequence[Format], description: str, *, rank: float = Rank.TOOL_FOLDERS
+        self,
+        path: Path,
+        bundle: str,
+        formats: Sequence[Format],
+        description: str,
+        *,
+        rank: float = Rank.TOOL_FOLDERS,
+        root: Path | None = None,
     ) -> None:
-        super().__init__(path, bundle, formats, rank=rank)
+        super().__init__(path, bundle, formats, rank=rank, root=root)
         self._description = description
 
     def _list(self) -> Listing:
@@ -349,8 +367,7 @@ def _read_bytes(path: Path) -> tuple[Stamp | None, bytes]:
             raise IsADirectoryError(path)
         if not stat.S_ISREG(status.st_mode):
             raise ToolError(Kind.VALIDATION, f"{path}: is not a regular file; move it away")
-        with os.fdopen(descriptor, "rb", closefd=False) as file:
-            code = file.read(MAX_FILE_BYTES + 1)
+        code = read_at_most(descriptor, MAX_FILE_BYTES + 1)
     finally:
         os.close(descriptor)
     if len(code) > MAX_FILE_BYTES:

@@ -7,20 +7,22 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from toolcrib.core.call_state import missing_grants, mode_of
+from toolcrib.core.call_state import mode_of
+from toolcrib.core.grants import missing_grants
 from toolcrib.core.rules import strictest
 from toolcrib.lib.documents import check_plain
 from toolcrib.lib.schema_problems import explain_problems
 from toolcrib.model.call import MAX_DEPTH, Consent
-from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.errors import Cure, Kind, ToolError, cure_of
 from toolcrib.model.result import ALLOW, Decision, Verdict, confirm, deny
 from toolcrib.model.tool import MODES, Behaviour
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from toolcrib.core.call_state import CallLimits, Case, Plan, Policy
+    from toolcrib.core.call_state import CallLimits, Case, Plan
     from toolcrib.core.confirmations import Confirmations
+    from toolcrib.core.grants import Grants
     from toolcrib.model.protocols import ApprovalStore
     from toolcrib.model.result import Result
     from toolcrib.model.session import Session, Step
@@ -87,8 +89,8 @@ class Capabilities:
 
     name = "capabilities"
 
-    def __init__(self, policy: Policy) -> None:
-        self._policy = policy
+    def __init__(self, grants: Grants) -> None:
+        self._grants = grants
 
     def concerns(self, plan: Plan) -> bool:
         """Only where the tool requires something."""
@@ -103,17 +105,21 @@ class Capabilities:
         if not missing:
             return ALLOW
         names = ", ".join(sorted(missing))
-        cure = f"grant it with --grant {min(missing)} or access.grants in toolcrib.toml"
+        cure = self._grants.cure(tool, plan.missing)
         if not plan.missing:
-            cure = "the tool that makes this call needs the capability itself"
+            cure = cure_of("the tool that makes this call needs the capability itself")
         return deny(
             f"{tool.name} requires {names}, which is not granted",
             kind=Kind.CAPABILITY_MISSING,
             rule="requires",
-            where=self._policy.where("access.grants"),
+            where=self._grants.place(tool),
             cure=cure,
             details={"missing": sorted(missing)},
         )
+
+    def describe(self, plan: Plan) -> str:
+        """Which line of the grants allows each capability."""
+        return self._grants.describe(plan.tool)
 
 
 class Arguments:
@@ -143,15 +149,27 @@ class Arguments:
             kind=Kind.VALIDATION,
             rule="parameters",
             where=place_of(plan, "parameters"),
-            cure=f"see its parameters with: crib show {plan.tool.name}",
+            cure=Cure(
+                f"see its parameters with: crib show {plan.tool.name}",
+                f"see its parameters with: GET /crib/tools?name={plan.tool.name}",
+                model="its definition says what it takes",
+                searcher="read its parameters with describe_tool",
+            ),
             details={"problems": problems},
         )
 
 
 # The words of model.approval.State, which a call that needs no approval does not load.
 APPROVED, REFUSED = "approved", "refused"
-CONFIRM = "let a person confirm it (crib call --yes), or hand the token of this answer back for them"
-APPROVE = "have another person approve it (crib approvals list), then make the same call again"
+CONFIRM = Cure(
+    "let a person confirm it (crib call --yes), or hand the token of this answer back for them",
+    "let a person confirm it, and send the token of this answer with the same call",
+    model="let a person confirm it",
+)
+APPROVE = Cure(
+    "have another person approve it (crib approvals list), then make the same call again",
+    "ask the operator to approve it, then make the same call again",
+)
 
 
 class Confirmation:
@@ -386,15 +404,18 @@ def _refuse_spent(session: Session, bound: str) -> Verdict:
     reason, cure = {
         "max_calls": (
             f"the session has made all of its {session.max_calls} calls",
-            "open a new session or raise max_calls",
+            Cure("open a new session or raise max_calls", "open a new session", model="answer with what is known"),
         ),
         "max_turn_calls": (
             f"this turn has made all of its {session.max_turn_calls} calls",
-            "answer the user with what is known, or raise max_turn_calls",
+            Cure("answer the user with what is known, or raise max_turn_calls", "answer the user with what is known"),
         ),
         "max_turn_retrievals": (
             f"this turn has made all of its {session.max_turn_retrievals} retrievals",
-            "answer the user with what was found, or raise max_turn_retrievals",
+            Cure(
+                "answer the user with what was found, or raise max_turn_retrievals",
+                "answer the user with what was found",
+            ),
         ),
     }[bound]
     return deny(reason, kind=Kind.BUDGET_EXCEEDED, rule=bound, cure=cure)

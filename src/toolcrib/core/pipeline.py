@@ -18,19 +18,18 @@ from toolcrib.core.call_state import Case, Gate, Plan, Policy, current_quota, ma
 from toolcrib.core.execution import Deadlines, SecretsMask, as_coroutine, classify, go_on, unwatch
 from toolcrib.core.results import Answers, Whole, settle
 from toolcrib.core.rules import strictest
-from toolcrib.model.call import CALL, plain_call
-from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.call import CALL, Call, plain_call
+from toolcrib.model.errors import READ_THE_LOG, Cure, Kind, ToolError, cure_of
 from toolcrib.model.result import ALLOW, Decision, Explanation, Finding, Outcome, Result, Verdict, deny, succeed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from toolcrib.core.call_state import CallLimits
     from toolcrib.core.confirmations import Confirmations
     from toolcrib.core.execution import Watch
     from toolcrib.core.rules import RuleEngine
     from toolcrib.infra.storage.expiring import KeptResults
-    from toolcrib.model.call import Call
     from toolcrib.model.protocols import ApprovalStore, Journal, Runner
     from toolcrib.model.session import Session
     from toolcrib.model.tool import Entry, Tool
@@ -65,7 +64,7 @@ class Pipeline:
         self,
         *,
         find: Find,
-        suggest: Callable[[str], str],
+        cure_for: Callable[[str], Cure],
         rules: RuleEngine,
         runners: Mapping[str, Runner],
         journal: Journal,
@@ -80,7 +79,7 @@ class Pipeline:
     ) -> None:
         self._find = find
         self._missing = missing
-        self._suggest = suggest
+        self._cure_for = cure_for
         self._rules = rules
         self._runners = runners
         self._record = journal.record
@@ -98,12 +97,13 @@ class Pipeline:
         self._id_numbers = itertools.count(1)
         self._rate = gates.Rate(limits or _no_limits)
         self._counted = (gates.Budget(), gates.Loop())
+        self._capabilities = gates.Capabilities(policy.grants)
         self._confirmation = gates.Confirmation(confirmations, approvals)
         self._gates: tuple[Gate, ...] = (
             gates.Rules(),
             gates.Enabled(),
             gates.Mode(),
-            gates.Capabilities(policy),
+            self._capabilities,
             gates.Arguments(),
             self._rate,
             *self._counted,
@@ -123,20 +123,20 @@ class Pipeline:
             return await self.call_simply(call.name, call.arguments, call.caller, call)
         return await self._call_fully(call)
 
-    async def _call_fully(self, call: Call) -> Result:
+    async def _call_fully(self, call: Call, entry: Entry | None = None) -> Result:
         """Run a tool under guard: screen, find, allow, check, confirm, run, check again, record.
 
-        The order of the steps is a safety property, so they stand here one after the other.
+        The order of the steps is a safety property, so they stand here one after the other. `entry` is what the fast path
+        has just found.
         """
         case = Case(call, call.id or self._new_id())
+        case.entry = entry
         try:
             plan = self._find_plan(case)
             if isinstance(plan, Verdict):
                 return await self._refuse_unknown(case, plan)
-            for gate in self._gates:
-                verdict = self._judge(gate, case, plan)
-                if verdict is not ALLOW:
-                    return self._answers.refuse(gate.name, verdict, case, plan)
+            if refusal := self._judge(self._gates, case, plan):
+                return self._answers.refuse(*refusal, case, plan)
             if overtaken := self._admit(case, plan):
                 return self._answers.refuse(*overtaken, case, plan)
             logger.info("call %s: %s starts for %s", case.id, plan.tool.name, call.caller)
@@ -164,6 +164,7 @@ class Pipeline:
         fits = False
         filled = arguments
         plan: Plan | None = None
+        entry: Entry | None = None
         try:
             entry = self._find(name) if call is None else self._find(name, call.bundle, call.version)
             if entry is not None and entry.enabled:
@@ -179,7 +180,7 @@ class Pipeline:
         except Exception:  # noqa: BLE001 - the full pipeline reports it
             fits = False
         if not fits or plan is None or plan.simple is None:
-            return await self._call_fully(call or plain_call(name, arguments, caller))
+            return await self._call_fully(call or plain_call(name, arguments, caller), entry)
 
         watch: Watch | None = None
         try:
@@ -237,9 +238,14 @@ class Pipeline:
         findings = []
         is_judging = True
         for gate in self._gates:
-            verdict = self._judge(gate, case, plan) if is_judging else None
-            note = self._rate.describe(case, plan) if gate is self._rate and verdict is ALLOW else ""
-            findings.append(Finding(gate=gate.name, verdict=verdict, note=note))
+            verdict = None
+            if is_judging:
+                refusal = self._judge((gate,), case, plan)
+                verdict = ALLOW if refusal is None else refusal[1]
+            is_rate, is_grant = (verdict is ALLOW and gate is each for each in (self._rate, self._capabilities))
+            note = self._rate.describe(case, plan) if is_rate else ""
+            granted = self._capabilities.describe(plan) if is_grant else ""
+            findings.append(Finding(gate=gate.name, verdict=verdict, note=note, granted=granted))
             if gate is self._gates[0]:
                 findings.append(Finding(gate=LOOK_UP, verdict=ALLOW))
             # The later gates look at checked arguments: with bad ones there is nothing to look at.
@@ -249,6 +255,16 @@ class Pipeline:
     def check(self, tool: Tool) -> None:
         """Raise ToolError if there is anything that would keep every call of the tool from running."""
         self._plan(tool)
+
+    def find_obstacle(self, tool: Tool, arguments: dict[str, object]) -> ToolError | None:
+        """Why the runner would refuse a call with these arguments; nothing runs."""
+        bound = self._plan(tool).bound
+        try:
+            if bound.checks:
+                bound.check(arguments, Call(name=tool.address, arguments=arguments))
+        except ToolError as refusal:
+            return refusal
+        return None
 
     def _plan(self, tool: Tool) -> Plan:
         plan = self._plans.get(tool)
@@ -269,7 +285,10 @@ class Pipeline:
         """The one step that uses something up; the gate that refuses after all where another call was faster."""
         if overtaken := self._take_place(case, plan):
             return overtaken
-        verdict = self._judge_with(self._rate.admit, self._rate.name, case, plan)
+        try:
+            verdict = self._rate.admit(case, plan)
+        except Exception as problem:  # noqa: BLE001 - a gate that fails has not allowed anything
+            verdict = self._explain_failure(self._rate, problem, case)
         if verdict is not ALLOW:
             gates.give_back(case)
             return self._rate.name, verdict
@@ -284,10 +303,8 @@ class Pipeline:
     def _take_place(self, case: Case, plan: Plan) -> tuple[str, Verdict] | None:
         """Take one of the places that the session has left; before the confirmation, which cannot be given back."""
         while not gates.take_place(case, plan):
-            for gate in self._counted:
-                verdict = self._judge(gate, case, plan)
-                if verdict is not ALLOW:
-                    return gate.name, verdict
+            if refusal := self._judge(self._counted, case, plan):
+                return refusal
         return None
 
     async def _run(self, case: Case, plan: Plan) -> object:
@@ -355,14 +372,15 @@ class Pipeline:
             return deny(reason, kind=Kind.VALIDATION, cure="give the name of the tool")
         name = case.call.name
         try:
-            case.entry = entry = self._look_up(case.call)
+            case.entry = entry = case.entry or self._look_up(case.call)
             if entry is not None:
                 case.plan = self._plan(entry.tool)
                 return case.plan
         except ToolError as problem:
-            return deny(problem.message, kind=problem.kind, rule="load", details=problem.details)
-        cure = self._suggest(name) or "list the tools with: crib list"
-        return deny(f"Tool {name[:200]!r} not found", kind=Kind.NOT_FOUND, cure=cure, details={"name": name})
+            return deny(problem.reason, kind=problem.kind, rule="load", cure=problem.cure, details=problem.details)
+        return deny(
+            f"Tool {name[:200]!r} not found", kind=Kind.NOT_FOUND, cure=self._cure_for(name), details={"name": name}
+        )
 
     def _look_up(self, call: Call) -> Entry | None:
         session = call.session
@@ -370,21 +388,29 @@ class Pipeline:
             return self._find(call.name, call.bundle, call.version)
         return self._find(call.name, call.bundle, call.version, session)
 
-    def _judge(self, gate: Gate, case: Case, plan: Plan) -> Verdict:
-        """Ask a gate."""
-        return self._judge_with(gate.judge, gate.name, case, plan)
+    def _judge(self, asked: Iterable[Gate], case: Case, plan: Plan) -> tuple[str, Verdict] | None:
+        """The first of the gates that does not allow the call, and what it says; one that fails has not allowed anything."""
+        for gate in asked:
+            try:
+                verdict = gate.judge(case, plan)
+            except Exception as problem:  # noqa: BLE001 - see above
+                verdict = self._explain_failure(gate, problem, case)
+            if verdict is not ALLOW:
+                return gate.name, verdict
+        return None
 
-    def _judge_with(self, ask: Callable[[Case, Plan], Verdict], name: str, case: Case, plan: Plan) -> Verdict:
-        """Ask a gate; one that fails has not allowed anything."""
-        try:
-            return ask(case, plan)
-        except ToolError as problem:
-            return deny(problem.message, kind=problem.kind, details=problem.details, retryable=problem.retryable)
-        except Exception:
-            logger.exception("call %s: the gate %s failed", case.id, name)
+    def _explain_failure(self, gate: Gate, problem: Exception, case: Case) -> Verdict:
+        """What a gate says that raised an error."""
+        if isinstance(problem, ToolError):
             return deny(
-                f"the gate {name!r} failed, so the call is refused; the log has the details", kind=Kind.INTERNAL
+                problem.reason,
+                kind=problem.kind,
+                cure=problem.cure,
+                details=problem.details,
+                retryable=problem.retryable,
             )
+        logger.error("call %s: the gate %s failed", case.id, gate.name, exc_info=problem)
+        return deny(f"the gate {gate.name!r} failed, so the call is refused", kind=Kind.INTERNAL, cure=READ_THE_LOG)
 
     def _screen(self, case: Case) -> Verdict:
         """What the rules say to a call of which no tool is known."""
@@ -414,8 +440,15 @@ def _with_request(unknown: Verdict, request_id: str) -> Verdict:
     """The verdict of an unknown tool, with the request that was filed for it."""
     if not request_id:
         return unknown
-    cure = f"{unknown.cure}; it is asked for by {request_id}: crib request show {request_id}"
-    return replace(unknown, cure=cure, details={**unknown.details, "requestId": request_id})
+    filed = f"it is asked for by {request_id}"
+    follow = Cure(
+        f"{filed}: crib request show {request_id}",
+        f"{filed}: GET /requests/{request_id}",
+        model=f"{filed}, wait for it with watch_request",
+    )
+    return replace(
+        unknown, cure=cure_of(unknown.cure).then(follow), details={**unknown.details, "requestId": request_id}
+    )
 
 
 def _no_limits() -> CallLimits:

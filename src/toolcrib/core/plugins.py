@@ -70,6 +70,9 @@ FEATURES: Mapping[str, tuple[str, ...]] = {
         *("runners:http", "resources:http_requests", "resources:access_tokens", "resources:auth_needs"),
         *("checks", "settings:http_tools", "screens:recipes"),
     ),
+    "toolcrib.features.sql_tools:register": (
+        *("runners:sql", "resources:databases", "checks", "tool_checks", "commands:sql", "settings:sql_tools"),
+    ),
     "toolcrib.features.bundles:register": (
         *("sources:bundles", "resources:bundle_source", "resources:bundles", "resources:search_index"),
         *("commands:bundle", "commands:search", "commands:enable", "commands:disable", "endpoints"),
@@ -91,6 +94,7 @@ FEATURES: Mapping[str, tuple[str, ...]] = {
         *("resources:confirmed_jail", "resources:secrets", "resources:key", "resources:store"),
         *(
             "resources:host_commands",
+            "resources:readiness",
             "resources:child_channel",
             "resources:confirmations",
             "resources:kept_results",
@@ -105,6 +109,7 @@ FEATURES: Mapping[str, tuple[str, ...]] = {
             "settings:workspace",
             "settings:catalog",
             "settings:modules",
+            "settings:grants",
             "settings:access",
             "settings:calls",
         ),
@@ -112,7 +117,7 @@ FEATURES: Mapping[str, tuple[str, ...]] = {
     ),
     "toolcrib.features.limits:register": ("resources:usage_ledger", "resources:call_limits"),
     "toolcrib.features.exports:register": (
-        "resources:exports",
+        *("resources:exports", "resources:descriptions"),
         *("commands:doc", "commands:prompt", "commands:export"),
     ),
     "toolcrib.features.access:register": (
@@ -130,11 +135,12 @@ FEATURES: Mapping[str, tuple[str, ...]] = {
     "toolcrib.features.testing:register": ("resources:examples", "commands:test", "endpoints", "screens:cases"),
     "toolcrib.features.streams:register": ("resources:call_stream",),
     "toolcrib.features.activity:register": (
-        *("resources:latencies", "resources:costs", "commands:stats", "endpoints", "screens:activity"),
+        *("resources:latencies", "resources:costs", "commands:stats", "commands:logs", "endpoints", "screens:activity"),
     ),
     "toolcrib.features.run_history:register": (
         *("resources:run_history", "endpoints", "settings:run_history", "screens:history"),
     ),
+    "toolcrib.client:register": ("resources:remote_crib",),
     "toolcrib.interfaces.cli:register": (
         *("commands:list", "commands:show", "commands:call", "commands:explain", "commands:run", "commands:result"),
         *("commands:check", "commands:doctor"),
@@ -153,13 +159,14 @@ _FOREIGN = 1_000
 class Part:
     """One part that was registered: its name, and the object, the function that makes it, or a reference to one."""
 
-    __slots__ = ("name", "options", "order", "value")
+    __slots__ = ("_loaded", "name", "options", "order", "value")
 
     def __init__(self, order: int, name: str, value: object, options: Mapping[str, Any]) -> None:
         self.order = order
         self.name = name
         self.value = value
         self.options = options
+        self._loaded: Any = None
 
     @property
     def is_ours(self) -> bool:
@@ -167,8 +174,10 @@ class Part:
         return self.order < _FOREIGN
 
     def load(self) -> Any:
-        """What was registered; a reference is loaded."""
-        return load(self.value) if isinstance(self.value, str) else self.value
+        """What was registered; a reference is loaded, once."""
+        if self._loaded is None:
+            self._loaded = load(self.value) if isinstance(self.value, str) else self.value
+        return self._loaded
 
     def make(self, resources: object, **more: object) -> Any:
         """Make the part for the Crib of these Resources; an object that cannot be called is the part itself."""
@@ -291,6 +300,10 @@ class Plugins:
     def add_check(self, check: Make | str) -> None:
         """Add a check of the settings: a function of the Resources that raises SettingsError."""
         self._add("checks", "", check)
+
+    def add_tool_check(self, check: Callable[[Any, Tool], list[str]] | str) -> None:
+        """Add a check of tools: a function of the Resources and a tool that says why the tool could not do its work here."""
+        self._add("tool_checks", "", check)
 
     def add_protected_paths(self, make: Make) -> None:
         """Add paths that no tool may write: a function of the Resources that returns them."""

@@ -14,13 +14,14 @@ from toolcrib.core.call_state import AccessSettings
 from toolcrib.core.catalog import CatalogSettings
 from toolcrib.core.execution import SecretsMask
 from toolcrib.core.file_source import DocumentSource, FileSource, PackageSource
+from toolcrib.core.grants import Grants, GrantsSettings
 from toolcrib.core.journal import FileJournal, MemoryJournal, read_lines
 from toolcrib.core.sources import BUILTIN_BUNDLE, SYSTEM_BUNDLE, LateSource, Rank, ToolList, folder_rank
 from toolcrib.infra.call_counts import Metrics
 from toolcrib.infra.files import make_folder
 from toolcrib.infra.settings import FILE_NAME, Table, read_words, setting
 from toolcrib.lib.schema import check_parameters, check_schema
-from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.errors import Cure, Kind, ToolError
 from toolcrib.model.tool import Tool
 
 if TYPE_CHECKING:
@@ -85,7 +86,9 @@ class Data:
     def folder(self) -> Path:
         """The folder, made if it is not there."""
         if self.path is None:
-            raise ToolError(Kind.VALIDATION, "there is no project to keep anything in; make one with: crib init")
+            raise ToolError(
+                Kind.VALIDATION, "there is no project to keep anything in", cure=Cure("make one with: crib init")
+            )
         make_folder(self.path)
         return self.path
 
@@ -195,6 +198,7 @@ class Resources:
             part.name: part.load() for part in self.plugins.parts("functions")
         }
         self.data = Data(settings, self.get)
+        self.grants = Grants(settings.table(GrantsSettings).lines, settings.where)
         self.runners = Runners(self)
         self._values: dict[str, Any] = {}
         self._made: list[Any] = []
@@ -269,9 +273,10 @@ class Resources:
             if "catalog.folders" in settings.places and not path.is_dir():
                 message = f"{path} is not a folder; make it, or change {settings.where('catalog.folders')}"
                 self.plugins.problems.append(ToolError(Kind.NOT_FOUND, message))
-            yield FileSource(path, path.name, self.formats(), rank=folder_rank(position))
+            yield FileSource(path, path.name, self.formats(), rank=folder_rank(position), root=settings.root)
             for description, reader in self.folder_formats():
-                yield PackageSource(path, path.name, [reader], description, rank=folder_rank(position))
+                rank, root = folder_rank(position), settings.root
+                yield PackageSource(path, path.name, [reader], description, rank=rank, root=root)
         for space, reader in self.document_formats():
             yield DocumentSource(lambda: data.store, space, reader)
         if (packages := self._tools_of_packages()).bundles:

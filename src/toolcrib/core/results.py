@@ -12,11 +12,11 @@ import orjson
 
 from toolcrib.core.execution import classify, copy_error, leave, must_pass
 from toolcrib.core.gates import note_empty
-from toolcrib.lib.json_values import to_json
 from toolcrib.lib.schema_problems import explain_problems
 from toolcrib.model.call import CALL, Consent
-from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.errors import Cure, Kind, ToolError
 from toolcrib.model.result import Decision, Outcome, Result, succeed
+from toolcrib.values.json_values import to_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -119,17 +119,17 @@ def deliver(intents: Iterable[Intent], session: Session | None, call_id: str) ->
     """
     warnings: list[str] = []
     for intent in intents:
-        changes = _changes(intent)
+        changes = changes_of(intent)
         if isinstance(changes, str):
             warnings.append(changes)
         elif session is not None:
             session.set_state(**changes)
-            if not _tell_intents(intent, session, call_id):
+            if not tell_intent(intent, session, call_id):
                 warnings.append(f"the host failed to act on the intent {intent.type}; the log has the details")
     return warnings
 
 
-def _changes(intent: Intent) -> dict[str, object] | str:
+def changes_of(intent: Intent) -> dict[str, object] | str:
     """What the intent changes in the state of its session, or why it is ignored."""
     kind: object = intent.type
     change = CHANGES.get(kind) if isinstance(kind, str) else None
@@ -138,7 +138,7 @@ def _changes(intent: Intent) -> dict[str, object] | str:
     return change(intent.fields)
 
 
-def _tell_intents(intent: Intent, session: Session, call_id: str) -> bool:
+def tell_intent(intent: Intent, session: Session, call_id: str) -> bool:
     """Let the host hear an intent; False if it could not take it."""
     if session.on_intent is None:
         return True
@@ -311,20 +311,19 @@ class Answers:
         try:
             token, expiry = self._confirmations().issue(plan.tool, case.arguments, case.call)
         except ToolError as problem:
-            return ToolError(error.kind, f"{error.message}; {problem.message}", details=error.details)
-        return ToolError(
-            error.kind, error.message, details={**error.details, "confirmation": token, "expiresAt": expiry}
-        )
+            return error.replace(cure=error.cure.then(problem.as_cure()))
+        return error.replace(details={**error.details, "confirmation": token, "expiresAt": expiry})
 
     def _with_approval(self, error: ToolError, verdict: Verdict, case: Case, plan: Plan) -> ToolError:
         """A refusal that names the stored approval; where it cannot be stored, the refusal says why."""
         try:
             approval = self._approvals().file(plan.tool, case.arguments, case.call, verdict)
         except ToolError as problem:
-            return ToolError(error.kind, f"{error.message}; {problem.message}", details=error.details)
+            return error.replace(cure=error.cure.then(problem.as_cure()))
         facts = {"approval": approval.id, "approvalExpiresAt": int(approval.expires_at)}
-        message = f"{error.message}; that person runs: crib approvals approve {approval.id}"
-        return ToolError(error.kind, message, details={**error.details, **facts})
+        command = f"crib approvals approve {approval.id}"
+        who = Cure(f"that person runs: {command}", f"it waits as {approval.id}", model=f"the operator runs: {command}")
+        return error.replace(cure=error.cure.then(who), details={**error.details, **facts})
 
     def _partial(self, error: ToolError, call: Call, meta: dict[str, object]) -> object:
         """What a failing tool had achieved, bounded like any value; what cannot be shown is left out."""

@@ -12,9 +12,9 @@ from toolcrib.core.plugins import Plugins
 from toolcrib.core.resources import Resources
 from toolcrib.infra.settings import load_settings
 from toolcrib.lib.schema_structure import holds_text
-from toolcrib.model.errors import Kind
+from toolcrib.model.errors import Cure, Kind, ToolError
 from toolcrib.model.result import ALLOW, Decision, Verdict, deny
-from toolcrib.model.tool import Chained, Http
+from toolcrib.model.tool import Chained, Http, Sql
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -54,7 +54,7 @@ class AuthRule:
             f"rule {self.name!r} does not allow the tool {call.name[:80]!r}",
             rule=self.name,
             where=self.where,
-            cure="add its name to allowed_tools",
+            cure=Cure("add its name to allowed_tools", "ask the operator to allow it"),
         )
 
 
@@ -103,8 +103,8 @@ class TextRule:
 
     def concerns(self, tool: Tool) -> bool:
         """Whether the tool is a command itself, or a call of it can hold a command or a path."""
-        if isinstance(tool.run, Http):
-            return False  # what it is given leaves this machine, and its commands and files are not ours
+        if isinstance(tool.run, Http | Sql):
+            return False  # what it is given is data for a server or a database, and its commands and files are not ours
         return holds_text(tool.parameters) or (isinstance(tool.run, Chained) and tool.run.is_command_line)
 
     def __call__(self, tool: Tool | None, call: Call) -> Verdict:
@@ -186,5 +186,5 @@ def _undecided(rule: Rule, what: str) -> Verdict:
         f"rule {rule.name!r} {what}, so the call is refused",
         rule=rule.name,
         where=type(rule).__module__,
-        cure="see the log, and fix or remove the rule",
+        cure=Cure("see the log, and fix or remove the rule"),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 from abc import ABC, abstractmethod
 from contextlib import contextmanager
@@ -11,7 +12,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Protocol
 
 from toolcrib.lib.names import action_of, did_you_mean, function_name, slug_of
-from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.errors import Cure, Kind, ToolError
 from toolcrib.model.tool import Broken, Entry
 
 if TYPE_CHECKING:
@@ -28,7 +29,8 @@ SYSTEM_BUNDLE = "system"
 # What the bundle of the host program's own tools is called.
 HOST = "host"
 NAMED_ACTIONS = 10
-# Where the switches are stored that were moved while a Crib ran.
+# Where the bundles are stored, and the switches that were moved while a Crib ran.
+BUNDLES = "bundles"
 SWITCHES = "switches"
 LOOK_SECONDS = 0.1
 
@@ -49,6 +51,36 @@ class Rank:
 def folder_rank(position: int) -> float:
     """The rank of everything in one of the tool folders: the first folder of the settings before the second."""
     return Rank.TOOL_FOLDERS + position / 1_000
+
+
+class _CollectorPause:
+    """Pauses the garbage collector while tools are made by the thousand; threads may share it.
+
+    Everything that is made stays, and none of it is a cycle, so looking through it again and again finds nothing and takes
+    a tenth of the time. How many tools there are is bounded, and so is the pause.
+    """
+
+    def __init__(self) -> None:
+        self._inside = 0
+        self._was_enabled = False
+        self._changing = threading.Lock()
+
+    def __enter__(self) -> None:
+        with self._changing:
+            if self._inside == 0:
+                self._was_enabled = gc.isenabled()
+                gc.disable()
+            self._inside += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._changing:
+            self._inside -= 1
+            if self._inside == 0 and self._was_enabled:
+                gc.enable()
+
+
+# One for the process, as the collector is.
+COLLECTOR_PAUSE = _CollectorPause()
 
 
 class NameIndex:
@@ -339,7 +371,8 @@ class Switches:
             return entry
         tool = entry.tool
         whole = f"'{tool.bundle or HOST}/*'" if "bundle" in reason else tool.name
-        return Entry(tool=tool, enabled=False, reason=reason, cure=f"enable it with: crib enable {whole}")
+        cure = Cure(f"enable it with: crib enable {whole}", "ask the operator to enable it")
+        return Entry(tool=tool, enabled=False, reason=reason, cure=cure)
 
     def apply_words(self, entry: Entry) -> Entry:
         """The entry, disabled if a word of the operator disables it."""
@@ -347,7 +380,8 @@ class Switches:
         if hit is None:
             return entry
         reason = f"{hit!r} stands in {self._where}"
-        return Entry(tool=entry.tool, enabled=False, reason=reason, cure=f"take {hit!r} out of {self._where}")
+        cure = Cure(f"take {hit!r} out of {self._where}", "ask the operator to enable it")
+        return Entry(tool=entry.tool, enabled=False, reason=reason, cure=cure)
 
     def idle(self, tools: list[Tool], is_name: Callable[[str], bool]) -> Iterator[ToolError]:
         """The words that disable nothing: they are spellings of none of the tools, and no other name."""
@@ -357,7 +391,7 @@ class Switches:
         for spelling, word in self._words.items():
             if spelling not in used and not is_name(word):
                 hint = did_you_mean(word, {tool.name for tool in tools}) or "see the names with: crib list"
-                yield ToolError(Kind.VALIDATION, f"{self._where}: {word!r} is the name of no tool; {hint}")
+                yield ToolError(Kind.VALIDATION, f"{self._where}: {word!r} is the name of no tool", cure=hint)
 
     def _word_for(self, tool: Tool) -> str | None:
         return next((self._words[spelling] for spelling in spellings(tool) if spelling in self._words), None)

@@ -97,21 +97,25 @@ class Table:
     """The values of one table: `SandboxSettings(jobs=2)` has the defaults but for `jobs`.
 
     `said` names the keys that were given. With `is_array` the file writes `[[name]]`, and the only key holds its items.
+    `moved` says of former keys what to write instead.
     """
 
     table_name: ClassVar[str]
     is_array: ClassVar[bool]
+    is_map: ClassVar[bool] = False
+    moved: ClassVar[Mapping[str, str]]
     declared: ClassVar[Mapping[str, Setting]]
     said: ClassVar[frozenset[str]]
 
-    def __init_subclass__(cls, *, name: str, is_array: bool = False) -> None:
+    def __init_subclass__(cls, *, name: str, is_array: bool = False, moved: Mapping[str, str] | None = None) -> None:
         cls.table_name = name
         cls.is_array = is_array
+        cls.moved = moved or {}
         cls.declared = {key: value for key, value in vars(cls).items() if isinstance(value, Setting)}
         if taken := sorted(cls.declared.keys() & vars(Table).keys()):
             raise TypeError(f"{cls.__name__}: a table has {taken[0]!r} of its own; call the key otherwise")
         for key, each in cls.declared.items():
-            each.table, each.key = name, "" if is_array else key
+            each.table, each.key = name, "" if is_array or cls.is_map else key
 
     def __init__(self, **values: object) -> None:
         read = {key: read_value(self.find(key), value) for key, value in values.items()}
@@ -125,8 +129,15 @@ class Table:
         return table
 
     @classmethod
+    def name_of(cls, key: str) -> str:
+        """How messages and `places` call a key."""
+        return cls.find(key).name
+
+    @classmethod
     def find(cls, key: str) -> Setting:
         """The declaration of a key; raises SettingsError for one that is unknown."""
+        if key in cls.moved:
+            raise SettingsError(f"{cls.table_name}.{key} is no longer a setting; {cls.moved[key]}")
         if key not in cls.declared:
             near = _nearest(key, cls.declared)
             known = ", ".join(f"{cls.table_name}.{each}" for each in sorted(cls.declared))
@@ -151,6 +162,59 @@ class Table:
     def __repr__(self) -> str:
         said = ", ".join(f"{key}={value!r}" for key, value in self.values.items() if key in self.said)
         return f"{type(self).__name__}({said})"
+
+
+class MapTable(Table, name=""):
+    """A table whose keys are words of the operator: `GrantsSettings(lines={"grep-log": ["shell.execute"]})`.
+
+    Its one declared key, whose default is a mapping, reads the value of each word and holds all of them; a word that was not given
+    keeps its default. `example` is a line of the table, for messages.
+    """
+
+    is_map: ClassVar[bool] = True
+    example: ClassVar[str]
+
+    def __init__(self, **values: object) -> None:
+        key = next(iter(self.declared))
+        words = values.get(key, {})
+        if values.keys() - {key} or not isinstance(words, Mapping):
+            raise SettingsError(f"{type(self).__name__} takes {key}, a mapping such as {{{self.example}}}")
+        self._hold({word: read_value(self.find(word), value, self.name_of(word)) for word, value in words.items()})
+
+    @classmethod
+    def of(cls, values: Mapping[str, object]) -> Self:
+        """A table of values that were read already, by their words."""
+        table = cls()
+        table._hold(values)
+        return table
+
+    @classmethod
+    def name_of(cls, key: str) -> str:
+        """How messages and `places` call a word, as TOML may write it too."""
+        return f'{cls.table_name}."{key:.80}"'
+
+    @classmethod
+    def find(cls, key: str) -> Setting:
+        """The declaration of all words; raises SettingsError for what cannot be one."""
+        try:
+            cls.check_word(key)
+        except ValueError as problem:
+            raise SettingsError(f"{cls.name_of(key)}: {problem}") from problem
+        return next(iter(cls.declared.values()))
+
+    @classmethod
+    def check_word(cls, word: str) -> None:
+        """Raise ValueError for what cannot be a word of the table."""
+
+    @property
+    def values(self) -> dict[str, object]:
+        """All values by their words."""
+        return dict(self.__dict__[next(iter(self.declared))])
+
+    def _hold(self, values: Mapping[str, object]) -> None:
+        ((key, declared),) = self.declared.items()
+        usual: Mapping[str, object] = declared.default  # type: ignore[assignment]  # that of a map is a mapping
+        self.__dict__.update({key: {**usual, **values}, "said": frozenset(values)})
 
 
 def read_value(declared: Setting, value: object, name: str = "") -> object:
@@ -388,7 +452,7 @@ def _opening(document: Mapping[str, object], tables: Tables) -> Iterator[str]:
     """The settings of a document that open something; an undeclared one counts as one that does."""
     for name, content in document.items():
         declaration = tables.get(name)
-        if declaration is not None and declaration.is_array:
+        if declaration is not None and (declaration.is_array or declaration.is_map):
             yield from (each.name for each in declaration.declared.values() if each.opens)
         elif declaration is None or not isinstance(content, dict):
             yield name
@@ -467,17 +531,20 @@ class _Written:
         if isinstance(content, declaration):
             return {key: value for key, value in content.values.items() if key in content.said}
         if not isinstance(content, Mapping):
-            raise SettingsError(f"{name} must be a table: write [{name}], not {content!r:.80}")
+            line = f" and below it {declaration.example}" if issubclass(declaration, MapTable) else ""
+            raise SettingsError(f"{name} must be a table: write [{name}]{line}, not {content!r:.80}")
         return {key: value for key, value in content.items() if value is not None}
 
     def _add(self, declaration: type[Table], key: str, value: object, place: str, name: str = "") -> None:
         declared = declaration.find(key)
+        called = declaration.name_of(key)
         values = self._values.setdefault(declaration.table_name, {})
-        read = read_value(declared, value, name)
+        read = read_value(declared, value, name or called)
         if declared.adds and place == COMMAND_LINE and isinstance(read, frozenset):
-            read |= values.get(key, declared.default)  # type: ignore[operator]  # the same reader made both
+            usual = declared.default.get(key, read) if isinstance(declared.default, Mapping) else declared.default
+            read |= values.get(key, usual)  # type: ignore[operator]  # the same reader made both
         values[key] = read
-        self.places[declared.name] = place
+        self.places[called] = place
 
     def _find_variable(self, variable: str) -> tuple[str, str]:
         """The table and the key that a variable sets."""
@@ -487,8 +554,11 @@ class _Written:
             if name != name.upper() or not f"{name}_".startswith(f"{table}_".upper()):
                 continue
             declaration, key = self._tables[table], name[len(table) + 1 :].lower()
-            if declaration.is_array:
-                raise SettingsError(f"{variable} cannot be set there; write [[{table}]] in {FILE_NAME}")
+            if declaration.is_array or declaration.is_map:
+                written = f"[[{table}]]" if declaration.is_array else f"[{table}]"
+                raise SettingsError(f"{variable} cannot be set there; write {written} in {FILE_NAME}")
+            if key in declaration.moved:
+                raise SettingsError(f"{variable} is no longer a setting; {declaration.moved[key]}")
             if key in declaration.declared and not declaration.declared[key].by_variable:
                 raise SettingsError(f"{variable} cannot be set there; write {table}.{key} in {FILE_NAME}")
             if key in declaration.declared:

@@ -12,11 +12,13 @@ from toolcrib.core.sources import current_view
 from toolcrib.lib.export_schemas.definitions import to_openai
 from toolcrib.lib.names import function_name, slug_of
 from toolcrib.lib.redaction import hide_secrets
-from toolcrib.model.tool import MODES, Chained, Handler
+from toolcrib.model.errors import Cure, Reader, cure_of
+from toolcrib.model.tool import MODES, REPEAT_IDEMPOTENT, Chained, Handler, Http, Sql
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from toolcrib.core.grants import Grants
     from toolcrib.infra.settings import Settings
     from toolcrib.model.bundle import Found
     from toolcrib.model.tool import Entry, RetryPolicy, Tool
@@ -33,6 +35,8 @@ NOT_OFFERED = {
 EXPERIMENTAL = "experimental"
 BROKEN_FILE = "a broken file"
 NOT_BUILT = "not built"
+NOT_BUILT_CURE = Cure("run: crib build", "ask the operator to build it")
+RETRIED_WHILE = ", as long as the error may pass; once in voice mode"
 
 
 class UnbuiltFolder(Protocol):
@@ -73,12 +77,19 @@ class DescribedCrib(Protocol):
         """The settings in force."""
 
     @property
+    def grants(self) -> Grants:
+        """What tools may use."""
+
+    @property
     def entries(self) -> tuple[Entry, ...]:
         """Every tool there is, with its switch, but those that only run others."""
 
     @property
     def unstored_entries(self) -> tuple[Entry, ...]:
         """The same without the tools that are stored in bundles."""
+
+    def entries_with(self, tags: Iterable[str]) -> tuple[Entry, ...]:
+        """Every tool with all of the tags, in capitals or not."""
 
     @property
     def executors(self) -> tuple[Entry, ...]:
@@ -99,9 +110,11 @@ class DescribedCrib(Protocol):
         """The addresses of other tools by this name."""
 
 
-def offered_tools(entries: Iterable[Entry], find: Callable[[str], Entry | None], mode: str | None) -> tuple[Tool, ...]:
-    """Those that are enabled, that can be called, by their bare name, and in the mode if one is given."""
-    return tuple(entry.tool for entry in entries if _is_offered(entry, find, mode))
+def offered_tools(
+    entries: Iterable[Entry], find: Callable[[str], Entry | None], mode: str | None, grants: Grants
+) -> tuple[Tool, ...]:
+    """Those that are enabled, have what they require, and can be called, by their bare name, and in the mode if one is given."""
+    return tuple(entry.tool for entry in entries if _is_offered(entry, find, mode, grants))
 
 
 def without_failing(tools: Iterable[Tool], failing: Mapping[str, list[dict[str, object]]]) -> tuple[Tool, ...]:
@@ -117,9 +130,9 @@ def _without(tool: Tool, failing: list[dict[str, object]]) -> Tool:
     return replace(tool, examples=tuple(example for example in tool.examples if example not in failing))
 
 
-def _is_offered(entry: Entry, find: Callable[[str], Entry | None], mode: str | None) -> bool:
+def _is_offered(entry: Entry, find: Callable[[str], Entry | None], mode: str | None, grants: Grants) -> bool:
     tool = entry.tool
-    if not entry.enabled or tool.kind in NOT_OFFERED:
+    if not entry.enabled or tool.kind in NOT_OFFERED or grants.missing(tool):
         return False
     if mode is not None and tool.modes is not None and mode not in tool.modes:
         return False
@@ -149,19 +162,25 @@ def shadow_of(crib: DescribedCrib, tool: Tool) -> Shadow:
     return Shadow(others=others, by="" if first.tool.address == tool.address else first.tool.address)
 
 
-def _offer(entry: Entry, shadow: Shadow) -> Facts:
+def _offer(entry: Entry, shadow: Shadow, grants: Grants, reader: Reader) -> Facts:
     """Whether and how models see the tool; without modes it is not offered, for the reason given."""
-    tool, reason = entry.tool, _why_not_offered(entry, shadow)
+    tool, reason = entry.tool, _why_not_offered(entry, shadow, grants, reader)
     modes = [] if reason else sorted(MODES if tool.modes is None else tool.modes)
     return {"offered": not reason, "as": function_name(tool.name), "modes": modes, "reason": reason}
 
 
-def _why_not_offered(entry: Entry, shadow: Shadow) -> str:
+def _why_not_offered(entry: Entry, shadow: Shadow, grants: Grants, reader: Reader) -> str:
+    tool = entry.tool
     if not entry.enabled:
-        return f"it is disabled, {entry.reason}; {entry.cure}"
+        return f"it is disabled, {entry.reason}; {cure_of(entry.cure).words_for(reader)}"
     if shadow.by:
         return f"{shadow.by} comes first by this name; rename one of them"
-    return NOT_OFFERED.get(entry.tool.kind, "")
+    if tool.kind in NOT_OFFERED:
+        return NOT_OFFERED[tool.kind]
+    if missing := grants.missing(tool):
+        cure = grants.cure(tool, missing).words_for(reader)
+        return f"it requires {', '.join(sorted(missing))}, which is not granted; {cure}"
+    return ""
 
 
 def marks_of(tool: Tool) -> list[str]:
@@ -187,7 +206,12 @@ def _from_root(path: Path, root: Path | None) -> str:
 
 
 def listed(
-    crib: DescribedCrib, *, tags: Iterable[str] = (), executors: bool = False, stored: bool = True
+    crib: DescribedCrib,
+    *,
+    tags: Iterable[str] = (),
+    executors: bool = False,
+    stored: bool = True,
+    reader: Reader = Reader.OPERATOR,
 ) -> list[tuple[str, Callable[[], Facts]]]:
     """What a list of tools shows, each by its address and described when that is asked for.
 
@@ -195,20 +219,23 @@ def listed(
     executes tools. Without `stored`, those of bundles are left out.
     """
     wanted = {tag.casefold() for tag in tags}
-    entries = [
-        entry
-        for entry in (crib.executors if executors else crib.entries if stored else crib.unstored_entries)
-        if wanted <= {tag.casefold() for tag in entry.tool.tags}
-    ]
-    unbuilt = [] if executors or wanted or current_view() is not None else unbuilt_facts(crib)
+    if wanted and stored and not executors:
+        entries = [*crib.entries_with(wanted)]
+    else:
+        entries = [
+            entry
+            for entry in (crib.executors if executors else crib.entries if stored else crib.unstored_entries)
+            if wanted <= {tag.casefold() for tag in entry.tool.tags}
+        ]
+    unbuilt = [] if executors or wanted or current_view() is not None else unbuilt_facts(crib, reader)
     return [
-        *((entry.tool.address, partial(facts_of, crib, entry)) for entry in entries),
+        *((entry.tool.address, partial(facts_of, crib, entry, reader)) for entry in entries),
         *((facts["address"], partial(dict, facts)) for facts in unbuilt),
     ]
 
 
-def unbuilt_facts(crib: DescribedCrib) -> list[Facts]:
-    """The tool folders that are not in force as they lie there."""
+def unbuilt_facts(crib: DescribedCrib, reader: Reader = Reader.OPERATOR) -> list[Facts]:
+    """The tool folders that are not in force as they lie there, with cures that the reader can follow."""
     root = crib.settings.root
     return [
         {
@@ -219,7 +246,7 @@ def unbuilt_facts(crib: DescribedCrib) -> list[Facts]:
             "built": False,
             "enabled": False,
             "reason": f"{NOT_BUILT}: {folder.reason}",
-            "cure": "run: crib build",
+            "cure": NOT_BUILT_CURE.words_for(reader),
             "tags": [],
             "origin": _from_root(place / folder.folder, root),
         }
@@ -242,19 +269,20 @@ def found_facts(found: Found) -> Facts:
     }
 
 
-def all_facts_of(crib: DescribedCrib, entry: Entry) -> Facts:
+def all_facts_of(crib: DescribedCrib, entry: Entry, reader: Reader = Reader.OPERATOR) -> Facts:
     """What is known of one tool, with what a model is told of it and the examples that it is not shown."""
     failing = crib.examples.failing().get(entry.tool.content_hash, [])
-    return {**facts_of(crib, entry), "failingExamples": failing, "definition": to_openai(entry.tool)}
+    return {**facts_of(crib, entry, reader), "failingExamples": failing, "definition": to_openai(entry.tool)}
 
 
-def facts_of(crib: DescribedCrib, entry: Entry) -> Facts:
-    """What is known of a tool."""
+def facts_of(crib: DescribedCrib, entry: Entry, reader: Reader = Reader.OPERATOR) -> Facts:
+    """What is known of a tool, with cures that the reader can follow."""
     tool = entry.tool
     shadow = shadow_of(crib, tool)
     return {
         "name": tool.name,
         "address": tool.address,
+        "displayName": tool.display_name,
         "description": tool.description,
         "bundle": tool.bundle,
         "version": tool.version,
@@ -262,9 +290,10 @@ def facts_of(crib: DescribedCrib, entry: Entry) -> Facts:
         "tags": list(tool.tags),
         "enabled": entry.enabled,
         "reason": entry.reason,
-        "cure": entry.cure,
+        "cure": cure_of(entry.cure).words_for(reader),
         "marks": marks_of(tool),
-        "models": _offer(entry, shadow),
+        "models": _offer(entry, shadow, crib.grants, reader),
+        "missingGrants": sorted(crib.grants.missing(tool)),
         "sameName": list(shadow.others),
         "shadows": list(shadow.over),
         "shadowedBy": shadow.by or None,
@@ -273,12 +302,22 @@ def facts_of(crib: DescribedCrib, entry: Entry) -> Facts:
         "requires": sorted(tool.requires),
         "behaviour": tool.behaviour,
         "sideEffects": tool.side_effects,
+        "idempotent": tool.idempotent,
+        "deprecated": tool.deprecated,
+        "modes": None if tool.modes is None else sorted(tool.modes),
         "requiresConfirmation": tool.requires_confirmation,
         "limits": " ".join(", ".join(_limits(crib, tool)).split()),
         "timeoutMs": tool.limits.timeout_ms or crib.settings.table(CallsSettings).timeout_ms,
+        "ownLimits": {
+            "timeoutMs": tool.limits.timeout_ms,
+            "latencyBudgetMs": tool.limits.latency_budget_ms,
+            "callsPerMinute": tool.limits.calls_per_minute,
+        },
         "retry": None if tool.limits.retry is None else asdict(tool.limits.retry),
+        "tried": _tried(crib, tool),
         "cost": None if tool.cost is None else {**asdict(tool.cost), "estimate": tool.cost.estimate()},
         "kind": tool.kind,
+        "sourceType": tool.source_type,
         **_facts_of_run(tool),
         "summary": tool.summary,
         "documentation": tool.documentation,
@@ -295,6 +334,9 @@ def _facts_of_run(tool: Tool) -> Mapping[str, object]:
     if isinstance(run, Handler):
         hosts = None if run.hosts is None else list(run.hosts)
         return {"handler": run.path, "language": run.language, "hosts": hosts, "registry": run.registry}
+    if isinstance(run, Sql):
+        hosts = None if run.hosts is None else list(run.hosts)
+        return {"database": run.database, "statement": run.statement, "writes": run.write, "hosts": hosts}
     if not isinstance(run, Chained):
         return {}
     return {
@@ -317,6 +359,21 @@ def _limits(crib: DescribedCrib, tool: Tool) -> Iterator[str]:
         yield f"{limits.calls_per_minute} calls a minute"
     if limits.retry is not None:
         yield f"{limits.retry.max_attempts} attempts{_waits(limits.retry)}"
+
+
+def _tried(crib: DescribedCrib, tool: Tool) -> str:
+    """How often a call is tried, and why."""
+    limits, why = tool.limits, ""
+    if isinstance(tool.run, Http):
+        most = 1 + crib.settings["http_tools"].max_retries
+        counts = {min((call.retry or REPEAT_IDEMPOTENT).max_attempts, most) for call in tool.run.calls}
+        return f"each request up to {max(counts)} times{RETRIED_WHILE}" if counts and max(counts) > 1 else "once"
+    retry = limits.retry
+    if retry is None and tool.idempotent:
+        retry, why = REPEAT_IDEMPOTENT, ", because it is idempotent"
+    if retry is None or retry.max_attempts == 1:
+        return "once"
+    return f"up to {retry.max_attempts} times{_waits(retry)}{why}{RETRIED_WHILE}"
 
 
 def _waits(retry: RetryPolicy) -> str:

@@ -32,10 +32,12 @@ from toolcrib.toolkit.cli.group import example, json_option, pass_opener, projec
 from toolcrib.toolkit.client_protocol import ProjectCrib
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from toolcrib.features.access.tokens import Token, Tokens
     from toolcrib.infra.oauth.access_tokens import AccessTokens
     from toolcrib.infra.secrets.lookup import Secrets
-    from toolcrib.model.limits import Quota
+    from toolcrib.model.limits import Quota, Usage
     from toolcrib.model.protocols import Journal
     from toolcrib.toolkit.cli.group import Opener
 
@@ -66,6 +68,9 @@ class AccessCrib(ProjectCrib, Protocol):
     @property
     def tokens(self) -> Tokens:
         """The tokens that are good for the server of the project."""
+
+    def usages(self) -> Sequence[Usage]:
+        """What is used of the rates of tools and of the quotas of tokens."""
 
 
 @click.group("secret", epilog=example("crib secret set WEATHER_KEY"))

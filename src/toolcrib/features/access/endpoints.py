@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from toolcrib.features.access.sign_in import COOKIE, SESSION_SECONDS, csrf_of, session_in, sign_in_of
 from toolcrib.features.access.view import read_view
 from toolcrib.model.call import Scope
-from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.errors import Cure, Kind, ToolError
 from toolcrib.model.limits import read_quota
 from toolcrib.toolkit.http import Answer, answer_json, read_body, text_of
 from toolcrib.toolkit.http.contract import ANYTHING, TEXT, Body, Reply, closed, in_path
@@ -103,14 +104,22 @@ class AccessEndpoints:
         """GET /ui/access."""
         tokens = await self._threads.read(self._crib.tokens.list)
         places = await self._threads.read(self._crib.secrets.places)
+        usages = await self._threads.read(self._crib.usages)
         server = self._crib.settings["server"]
         return answer_json(
             {
                 "tokens": [_token_to_json(token) for token in tokens],
                 "secrets": [{"name": name, "from": place} for name, place in sorted(places.items())],
                 "limits": {name: getattr(server, name) for name in SHOWN_LIMITS},
+                "usages": [asdict(usage) for usage in usages],
             }
         )
+
+    async def name(self, request: Request) -> Answer:
+        """GET /ui/callers/{tokenID}."""
+        tokens = await self._threads.read(self._crib.tokens.list)
+        name = next((token.name for token in tokens if token.id == request.path_params["tokenID"]), "")
+        return answer_json({"name": name})
 
     async def create(self, request: Request) -> Answer:
         """POST /ui/access/tokens."""
@@ -151,7 +160,8 @@ class AccessEndpoints:
 
 def _require_person(request: Request) -> None:
     if request.caller == LOCAL:
-        raise ToolError(Kind.AUTH, "tokens are managed by a person who has signed in; make a link with: crib page")
+        cure = Cure("make a link with: crib page", "sign in with a link from the operator")
+        raise ToolError(Kind.AUTH, "tokens are managed by a person who has signed in", cure=cure)
 
 
 def _token_to_json(token: Token) -> dict[str, object]:
@@ -226,6 +236,16 @@ endpoints = (
                 scope=Scope.MANAGE,
                 summary="List tokens, names of secrets and limits of the server.",
                 replies={200: Reply(description="None of them with its value.")},
+            ),
+            Endpoint(
+                name="readCaller",
+                method="GET",
+                path="/ui/callers/{tokenID}",
+                handler=AccessEndpoints.name,
+                # A person who approves a call has to know whose it is.
+                scope=Scope.APPROVE,
+                summary="Read who has a token, by the id that callers are known by.",
+                replies={200: Reply(description="The name; empty for what is no token.")},
             ),
             Endpoint(
                 name="createToken",

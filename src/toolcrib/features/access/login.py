@@ -13,7 +13,7 @@ from toolcrib.infra.oauth.token_endpoint import Client
 from toolcrib.lib.http_auth.declaration import declarations_of, read_auth
 from toolcrib.lib.http_auth.kinds import OAuth2
 from toolcrib.lib.http_syntax import parse_hosts
-from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.errors import Cure, Kind, ToolError
 from toolcrib.model.tool import Chained, Http
 from toolcrib.toolkit.cli import complain, say
 
@@ -84,7 +84,7 @@ async def log_in(
         client_secret="" if auth.client_secret is None else _reveal(secrets, auth.client_secret),
         client_auth=auth.client_auth,
         hosts=hosts,
-        cure="nothing was stored",
+        cure=Cure("nothing was stored"),
     )
     # Before a person logs in for nothing.
     tokens.check_server(client)
@@ -150,7 +150,7 @@ def _reveal(secrets: Secrets, value: Value) -> str:
     else:
         secret = secrets.get(value.name)
         found = None if secret is None else secret.reveal()
-        cure = f"store it with: crib secret set {value.name}"
+        cure = f"run: crib secret set {value.name}"
     if not found:
-        raise ToolError(Kind.AUTH, f"there is no {value}, which the login needs; {cure}")
+        raise ToolError(Kind.AUTH, f"there is no {value}, which the login needs", cure=Cure(cure))
     return found

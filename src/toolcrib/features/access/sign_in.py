@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 from toolcrib.features.access.tokens import PAGE
 from toolcrib.lib.seal import Seal
 from toolcrib.model.call import Scope
-from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.errors import Cure, Kind, ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -110,4 +110,5 @@ def session_in(cookies: str) -> str:
 
 
 def _refusal(reason: str) -> ToolError:
-    return ToolError(Kind.AUTH, f"{reason}; make another with: crib page, or sign in with a token")
+    cure = Cure("make another with: crib page, or sign in with a token", "sign in with another one, or with a token")
+    return ToolError(Kind.AUTH, reason, cure=cure)

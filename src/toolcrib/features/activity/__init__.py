@@ -18,6 +18,7 @@ def register(plugins: Plugins) -> None:
         "toolcrib.features.activity.commands:stats",
         "Show calls, times, errors, costs, and what is left of limits.",
     )
+    plugins.add_command("logs", "toolcrib.features.activity.logs:logs", "Show calls, and logs of the server, readably.")
     plugins.add_screen("activity")
     plugins.add_endpoints("toolcrib.features.activity.endpoints:endpoints")
 

@@ -12,6 +12,8 @@ from toolcrib.toolkit.http.contract import Reply, whole
 from toolcrib.toolkit.http.endpoint import Endpoint, EndpointTable
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from toolcrib.model.protocols import Journal
     from toolcrib.toolkit.http import Answer, Request
     from toolcrib.toolkit.http.concurrency import Threads
@@ -21,12 +23,35 @@ HOUR_SECONDS = 3_600
 DAY, MAX_HOURS = 24, 24 * 90
 
 
+class NamedToken(Protocol):
+    """A token, of which callers are known by the id."""
+
+    @property
+    def id(self) -> str:
+        """The id."""
+
+    @property
+    def name(self) -> str:
+        """Who has it."""
+
+
+class Tokens(Protocol):
+    """The tokens of the project."""
+
+    def list(self) -> Sequence[NamedToken]:
+        """Every token."""
+
+
 class ActiveCrib(Protocol):
     """What the endpoint uses of a crib."""
 
     @property
     def journal(self) -> Journal:
         """What happened."""
+
+    @property
+    def tokens(self) -> Tokens:
+        """The tokens."""
 
 
 class ActivityEndpoints:
@@ -43,7 +68,10 @@ class ActivityEndpoints:
 
     def _sum_up(self, hours: int) -> dict[str, object]:
         now = time.time()
-        return sum_up(self._crib.journal.read(), since=now - hours * HOUR_SECONDS, until=now)
+        found = sum_up(self._crib.journal.read(), since=now - hours * HOUR_SECONDS, until=now)
+        names = {token.id: token.name for token in self._crib.tokens.list()}
+        callers = [{**row, "holder": names.get(str(row["name"]), "")} for row in found["callers"]]
+        return {**found, "callers": callers}
 
 
 def _make(host: Host) -> ActivityEndpoints:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from toolcrib.model.call import CALL
 
@@ -127,6 +127,7 @@ class Tally:
     refused: int = 0
     times: list[float] = field(default_factory=list)
     costs: Counter[str] = field(default_factory=Counter)
+    errors: Counter[str] = field(default_factory=Counter)
 
     def add(self, line: Mapping[str, object]) -> None:
         """Count one call."""
@@ -139,6 +140,8 @@ class Tally:
             self.times.append(float(time))
         if isinstance(cost, dict) and isinstance(cost.get("amount"), int | float):
             self.costs[str(cost.get("currency"))] += cost["amount"]
+        if "error" in line:
+            self.errors[str(line["error"])] += 1
 
     def to_json(self) -> dict[str, object]:
         """The figures; percentiles are null where nothing ran."""
@@ -149,16 +152,16 @@ class Tally:
             "refused": self.refused,
             **{f"p{percent}": percentile(times, percent) if times else None for percent in PERCENTS},
             "costs": {currency: round(amount, 6) for currency, amount in self.costs.items()},
+            "errors": dict(self.errors.most_common(MAX_ROWS)),
         }
 
 
-def sum_up(lines: Iterable[Mapping[str, object]], *, since: float, until: float) -> dict[str, object]:
+def sum_up(lines: Iterable[Mapping[str, object]], *, since: float, until: float) -> dict[str, Any]:
     """What happened between two moments, in seconds since 1970."""
     width = (until - since) / BUCKETS
     spans = [Tally() for _ in range(BUCKETS)]
     tools: dict[str, Tally] = {}
     callers: dict[str, Tally] = {}
-    errors: Counter[str] = Counter()
     everything = Tally()
     for line in lines:
         moment = line.get("time")
@@ -168,8 +171,6 @@ def sum_up(lines: Iterable[Mapping[str, object]], *, since: float, until: float)
         span = spans[min(BUCKETS - 1, int((moment - since) / width))]
         for tally in (everything, span, tools.setdefault(tool, Tally()), callers.setdefault(caller, Tally())):
             tally.add(line)
-        if "error" in line:
-            errors[str(line["error"])] += 1
     return {
         "since": since,
         "until": until,
@@ -177,7 +178,6 @@ def sum_up(lines: Iterable[Mapping[str, object]], *, since: float, until: float)
         "spans": [{"from": since + number * width, **span.to_json()} for number, span in enumerate(spans)],
         "tools": _rows(tools),
         "callers": _rows(callers),
-        "errors": [{"name": name, "count": count} for name, count in errors.most_common(MAX_ROWS)],
     }
 
 

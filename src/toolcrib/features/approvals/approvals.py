@@ -7,6 +7,7 @@ processes that decide, or two calls that use the same approval, cannot both win,
 from __future__ import annotations
 
 import asyncio
+import getpass
 import hashlib
 import hmac
 import math
@@ -22,7 +23,7 @@ from toolcrib.core.confirmations import bound_to
 from toolcrib.core.sources import current_view
 from toolcrib.lib.redaction import HIDDEN, hide_secrets
 from toolcrib.model.approval import Approval, State
-from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.errors import Cure, Kind, ToolError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
@@ -156,18 +157,20 @@ class Approvals:
         """One of them; raises NOT_FOUND."""
         approval = self._read(approval_id) if ID.fullmatch(approval_id) else None
         if approval is None or not self._is_shown(approval):
-            raise ToolError(
-                Kind.NOT_FOUND, f"there is no approval {approval_id[:80]!r}; see: crib approvals list --all"
-            )
+            cure = Cure("see: crib approvals list --all", "see: GET /approvals")
+            raise ToolError(Kind.NOT_FOUND, f"there is no approval {approval_id[:80]!r}", cure=cure)
         return approval
 
-    def approve(self, approval_id: str, *, by: str, note: str = "") -> Approval:
-        """Let the call run once; raises CONFLICT if it is not pending, and AUTH if `by` is the caller itself."""
-        return self._decide(approval_id, approved=True, by=by, note=note)
+    def approve(self, approval_id: str, *, by: str = "", note: str = "") -> Approval:
+        """Let the call run once; raises CONFLICT if it is not pending, and AUTH if `by` is the caller itself.
 
-    def refuse(self, approval_id: str, *, by: str, note: str = "") -> Approval:
-        """Refuse the call until the approval expires; raises as `approve` does."""
-        return self._decide(approval_id, approved=False, by=by, note=note)
+        Without `by` it is the user of this machine who decides: no call has this user as its caller.
+        """
+        return self._decide(approval_id, approved=True, by=by or _local_user(), note=note)
+
+    def refuse(self, approval_id: str, *, by: str = "", note: str = "") -> Approval:
+        """Refuse the call until the approval expires; as `approve` does."""
+        return self._decide(approval_id, approved=False, by=by or _local_user(), note=note)
 
     # --- waiting -------------------------------------------------------------------------------------------------------
 
@@ -294,8 +297,9 @@ class Approvals:
         own = sum(approval.caller == caller for approval in pending)
         if len(pending) >= self._max_pending or own >= max(1, self._max_pending // 10):
             whose = "of this caller " if len(pending) < self._max_pending else ""
-            message = f"{own if whose else len(pending)} calls {whose}wait for approval already; decide some: crib approvals list"
-            raise ToolError(Kind.LIMIT_EXCEEDED, message, retryable=True)
+            message = f"{own if whose else len(pending)} calls {whose}wait for approval already"
+            cure = Cure("decide some: crib approvals list", "ask the operator to decide some")
+            raise ToolError(Kind.LIMIT_EXCEEDED, message, cure=cure, retryable=True)
 
     def _digest(self, tool: Tool, arguments: dict[str, object], call: Call) -> str:
         return hmac.new(self._key(), b"approval" + bound_to(tool, arguments, call), hashlib.sha256).hexdigest()
@@ -310,6 +314,10 @@ class Approvals:
         for key in self._store().keys(f"{SPACE}/"):
             if key.rpartition("/")[2][:STAMP_LETTERS] < limit:
                 self._store().remove(key)
+
+
+def _local_user() -> str:
+    return f"user:{getpass.getuser()}"
 
 
 def _for_a_person(arguments: dict[str, object], tool: Tool) -> dict[str, object]:

@@ -16,7 +16,7 @@ from toolcrib.infra.files import durable
 from toolcrib.lib.documents import read_jsonc
 from toolcrib.lib.names import is_uuid7, new_id, read_address
 from toolcrib.model.bundle import Bundle
-from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.errors import Cure, Kind, ToolError
 from toolcrib.model.tool import MAX_NAME
 from toolcrib.toolkit.cli import ExitCode, WrongUseError, agrees, complain, count, on_one_line, say
 from toolcrib.toolkit.cli.tool_tables import complain_unknown
@@ -78,7 +78,7 @@ def load_bundle(crib: AnyCrib, folder: str, *, strict: bool = False) -> ExitCode
 
 def make_bundle(crib: AnyCrib, slug: str, *, name: str, description: str) -> ExitCode:
     """`crib bundle new SLUG`: create an empty bundle and print its id."""
-    if others := [bundle.id for bundle in crib.list_bundles() if bundle.slug == slug]:
+    if others := [bundle.id for bundle in crib.bundles.list_all() if bundle.slug == slug]:
         message = f"there is a bundle {slug!r:.80} already, {others[0]}; put tools into it, or take another slug"
         raise ToolError(Kind.CONFLICT, message)
     document = {"slug": slug, "displayName": name or slug, "description": description, "isEnabled": True}
@@ -137,7 +137,7 @@ def remove_tool(crib: AnyCrib, name: str, *, agreed: bool) -> ExitCode:
     if address.bundle is None or address.version is None:
         raise WrongUseError(f"{name!r:.200} names no version in a bundle; write BUNDLE/SLUG@VERSION")
     bundle = known_bundle(crib, address.bundle)
-    if crib.stored_tool(bundle.id, address.name, address.version) is None:
+    if crib.bundles.document(bundle.id, address.name, address.version) is None:
         return complain_unknown(crib, name)
     if not (agreed or agrees(f"{name} will be removed for good. Remove it?")):
         complain(f"{name} is not removed; confirm it with: --yes")
@@ -149,11 +149,13 @@ def remove_tool(crib: AnyCrib, name: str, *, agreed: bool) -> ExitCode:
 
 def known_bundle(crib: AnyCrib, name: str) -> Bundle:
     """The bundle of that slug or id; raises ToolError where there is none, or several."""
-    found = [bundle for bundle in crib.list_bundles() if name in (bundle.slug, bundle.id)]
+    found = [bundle for bundle in crib.bundles.list_all() if name in (bundle.slug, bundle.id)]
     if is_uuid7(name) and not found:
         return crib.bundles.bundle(name)
     if not found:
-        raise ToolError(Kind.NOT_FOUND, f"there is no bundle {name!r:.80}; list them with: crib bundle list")
+        raise ToolError(
+            Kind.NOT_FOUND, f"there is no bundle {name!r:.80}", cure=Cure("list them with: crib bundle list")
+        )
     if len(found) > 1:
         ids = ", ".join(bundle.id for bundle in found)
         raise ToolError(
@@ -283,7 +285,7 @@ def _stored_bundle(crib: AnyCrib, document: Document) -> Bundle | None:
     """The stored bundle that a document describes: by its id, else by its slug."""
     bundle_id = document.get("bundleID")
     if bundle_id is None:
-        named = [bundle for bundle in crib.list_bundles() if bundle.slug == document.get("slug")]
+        named = [bundle for bundle in crib.bundles.list_all() if bundle.slug == document.get("slug")]
         return known_bundle(crib, named[0].slug) if named else None
     if not isinstance(bundle_id, str) or not is_uuid7(bundle_id):
         return None
@@ -312,7 +314,7 @@ def _closed_to(crib: AnyCrib, load: Load, place: Path) -> Iterator[str]:
     if load.stored is None or is_new or load.stored.enabled:
         return
     for tool in load.tools:
-        if crib.stored_tool(load.stored.id, tool.slug, tool.version) is None:
+        if crib.bundles.document(load.stored.id, tool.slug, tool.version) is None:
             cure = f"enable it first: crib enable '{load.stored.slug}/*'"
             yield f"{tool.path}: the bundle {load.stored.slug} is disabled and accepts no new tools; {cure}"
 
@@ -339,12 +341,12 @@ def _said_by(bundle: Bundle) -> tuple[str, ...]:
 
 def _put_tool(crib: AnyCrib, bundle: Bundle, tool: ToolFile, label: str) -> str:
     """Add a tool, unless its version exists; print and return what was done."""
-    there = crib.stored_tool(bundle.id, tool.slug, tool.version)
+    there = crib.bundles.document(bundle.id, tool.slug, tool.version)
     if there is None:
         try:
             crib.bundles.put_tool(bundle.id, tool.slug, tool.version, tool.document)
         except ToolError as problem:
-            raise ToolError(problem.kind, f"{tool.path}: {problem.message}", details=problem.details) from problem
+            raise problem.replace(reason=f"{tool.path}: {problem.reason}") from problem
         word = MADE
     else:
         word = KEPT if _is_same(tool.document, there) else DIFFERS

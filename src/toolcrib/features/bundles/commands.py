@@ -15,8 +15,10 @@ from toolcrib.features.bundles.bundle_files import (
     put_tool,
     remove_tool,
 )
+from toolcrib.model.errors import Kind, ToolError
 from toolcrib.toolkit.cli import ExitCode, complain, on_one_line, say, say_json, say_table
 from toolcrib.toolkit.cli.group import complete_tool, example, json_option, pass_opener, project_option, url_option
+from toolcrib.toolkit.cli.progress import working
 from toolcrib.toolkit.cli.tool_tables import FOUND_COLUMNS, complain_unknown, found_row_of
 
 if TYPE_CHECKING:
@@ -41,7 +43,7 @@ def bundle() -> None:
 def bundle_list(opener: Opener[ProjectCrib], *, url: str | None, as_json: bool) -> int:
     """List the bundles of every owner."""
     with opener.open_any(url) as crib:
-        found = crib.list_bundles()
+        found = crib.bundles.list_all()
         if as_json:
             say_json([_facts_of(each) for each in found])
             return ExitCode.DONE
@@ -79,7 +81,7 @@ def bundle_load(opener: Opener[ProjectCrib], folder: str, *, url: str | None, st
     existing bundle stays enabled or disabled, and an existing version stays as it is; one whose file differs
     is named, and the command ends with 1.
     """
-    with opener.open_durable(url) as crib:
+    with opener.open_durable(url) as crib, working("storing the bundle"):
         return load_bundle(crib, folder, strict=strict)
 
 
@@ -111,7 +113,7 @@ def bundle_export(opener: Opener[ProjectCrib], name: str, *, file: str | None, r
 
     It holds their documents and a list of hashes, and no secrets. The same content gives the same bytes.
     """
-    with opener.open_any(url) as crib:
+    with opener.open_any(url) as crib, working("writing the archive"):
         return export_bundle(crib, name, file, replace=replace)
 
 
@@ -128,7 +130,7 @@ def bundle_import(opener: Opener[ProjectCrib], file: str, *, slug: str, enable: 
     All of its tools arrive or none. The bundle is disabled until it is enabled; each tool keeps its own switch. An existing
     bundle is never changed.
     """
-    with opener.open_durable(url) as crib:
+    with opener.open_durable(url) as crib, working("reading the archive"):
         return import_bundle(crib, file, slug=slug, enable=enable)
 
 
@@ -183,7 +185,7 @@ def search(
 
     Names that begin with TEXT come first, then tools that contain its words, then similar words.
     """
-    with opener.open_any(url) as crib:
+    with opener.open_any(url) as crib, working("searching; new tools are indexed first"):
         words = " ".join(text)
         tools, has_more = crib.search_tools(words, is_question=question, everything=everything, limit=limit)
         if not tools:
@@ -194,7 +196,7 @@ def search(
             say_json(tools)
         if as_json or not tools:
             return ExitCode.DONE
-        meant = {name: crib.meant_by(name) for name in {facts["name"] for facts in tools}}
+        meant = {name: _meant_by(crib, name) for name in {facts["name"] for facts in tools}}
         say_table(FOUND_COLUMNS, [found_row_of(facts, meant=meant[facts["name"]]) for facts in tools])
         if has_more:
             complain("there are more; show them with a greater --limit")
@@ -243,9 +245,20 @@ def switch(crib: AnyCrib, name: str, *, on: bool) -> ExitCode:
     return ExitCode.DONE
 
 
+def _meant_by(crib: AnyCrib, name: str) -> str:
+    """The address of the tool that a name means; empty if it means none, or one whose document is broken."""
+    try:
+        entry = crib.find(name)
+    except ToolError as problem:
+        if problem.kind is Kind.DISABLED:
+            return ""
+        raise
+    return "" if entry is None else entry.tool.address
+
+
 def _complain_unswitched(crib: AnyCrib, name: str, *, on: bool) -> ExitCode:
     """Report an unknown tool, and how to enable or disable a bundle of that name."""
-    if all(name not in (bundle.slug, bundle.id) for bundle in crib.list_bundles()):
+    if all(name not in (bundle.slug, bundle.id) for bundle in crib.bundles.list_all()):
         return complain_unknown(crib, name)
     command = f"crib {'enable' if on else 'disable'} '{name}{WHOLE_BUNDLE}'"
     complain(f"Tool {name!r:.200} not found; for the bundle: {command}")

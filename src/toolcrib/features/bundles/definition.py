@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from toolcrib.features.bundles.fields import read_implementation
+from toolcrib.features.sql_tools.description import capabilities_of, side_effects_of
+from toolcrib.features.sql_tools.rows import describe_output
 from toolcrib.lib.document_fields import Fields, show
 from toolcrib.lib.document_format import SCHEMA_VERSION, remark_on
 from toolcrib.lib.icons import ICONS, read_icons
@@ -22,6 +24,7 @@ from toolcrib.model.tool import (
     Limits,
     Origin,
     SideEffects,
+    Sql,
     Tool,
     slug_problem,
     version_problem,
@@ -30,8 +33,8 @@ from toolcrib.model.tool import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
+    from toolcrib.features.bundles.fields import Implementation
     from toolcrib.model.bundle import Bundle, Found, Kept
-    from toolcrib.model.tool import Registered
 
 SAMPLE_ID = "018faf50-b7b6-7a01-9a05-a22a6e0af101"
 OBJECT = '"type": "object"'
@@ -174,7 +177,8 @@ def build_tool(
     rate = _rate(document)
     document.warn_of_strangers(KNOWN)
     document.report.raise_problems()
-    methods = _methods(run)
+    if isinstance(run, Sql):
+        output_schema = output_schema or describe_output(run)
     return Tool(
         id=tool_id,
         name=address.slug,
@@ -186,9 +190,10 @@ def build_tool(
         output_schema=output_schema or None,
         run=replace(run, bundle=address.bundle_id) if isinstance(run, Http) else run,
         source_type=str(document.values["type"]),
-        side_effects=_side_effects(methods),
-        idempotent=bool(methods) and methods <= REPEATABLE,
-        requires=frozenset({"net.http"} if isinstance(run, Http) else ()),
+        side_effects=_side_effects(run),
+        idempotent=_is_idempotent(run),
+        requires_confirmation=isinstance(run, Sql) and run.write and run.confirm,
+        requires=_capabilities(run),
         limits=_limits(run, rate),
         tags=tags,
         metadata=metadata,
@@ -199,6 +204,8 @@ def build_tool(
 
 def _samples(document: Fields) -> dict[str, str]:
     """The required keys with example values; that of `impl` fits the type."""
+    if document.values.get("type") == "sql":
+        return {**REQUIRED, "impl": '{"database": "shop.sqlite", "statement": "SELECT …"}'}
     if document.values.get("type") == "go":
         return {**REQUIRED, "impl": '{"goFunc": "the key of a registered function"}'}
     return REQUIRED
@@ -250,14 +257,28 @@ def _metadata(document: Fields) -> dict[str, object]:
     return found
 
 
-def _methods(run: Registered | Http) -> frozenset[str]:
-    return frozenset(call.method for call in run.calls) if isinstance(run, Http) else frozenset()
+def _methods(run: Http) -> frozenset[str]:
+    return frozenset(call.method for call in run.calls)
 
 
-def _side_effects(methods: frozenset[str]) -> SideEffects | None:
-    if not methods:
+def _side_effects(run: Implementation) -> SideEffects | None:
+    if isinstance(run, Sql):
+        return side_effects_of(run)
+    if not isinstance(run, Http):
         return None
-    return SideEffects.READ_ONLY if methods <= READS else SideEffects.WRITES
+    return SideEffects.READ_ONLY if _methods(run) <= READS else SideEffects.WRITES
+
+
+def _is_idempotent(run: Implementation) -> bool:
+    if isinstance(run, Sql):
+        return not run.write
+    return isinstance(run, Http) and _methods(run) <= REPEATABLE
+
+
+def _capabilities(run: Implementation) -> frozenset[str]:
+    if isinstance(run, Sql):
+        return capabilities_of(run)
+    return frozenset({"net.http"} if isinstance(run, Http) else ())
 
 
 def _rate(document: Fields) -> int | None:
@@ -272,8 +293,10 @@ def _rate(document: Fields) -> int | None:
     return place.whole(MAX_CALLS_KEY, at_least=1, at_most=MAX_CALLS_PER_MINUTE, default=60)
 
 
-def _limits(run: Registered | Http, rate: int | None) -> Limits:
+def _limits(run: Implementation, rate: int | None) -> Limits:
     """Retries are per request; the call as a whole is made once."""
+    if isinstance(run, Sql):
+        return Limits(timeout_ms=run.timeout_ms, calls_per_minute=rate, retry=ONCE)
     if not isinstance(run, Http):
         return Limits(calls_per_minute=rate, retry=ONCE)
     milliseconds = sum(call.timeout_ms for call in run.calls)
@@ -326,7 +349,7 @@ def _describe(tool: Tool) -> dict[str, object]:
     return {
         "displayName": tool.display_name or tool.name,
         "description": tool.description,
-        "type": "http" if _makes_requests(tool) else "go",
+        "type": "sql" if isinstance(tool.run, Sql) else "http" if _makes_requests(tool) else "go",
         "argSchema": tool.parameters,
         "outputSchema": tool.output_schema or {},
         "impl": {"kind": tool.kind},

@@ -121,6 +121,11 @@ class BundleEndpoints:
         etag = await self._etag(request, bundle_id)
         return _answer_bundle(await self._threads.write(self._bundles.delete_bundle, bundle_id, if_match=etag))
 
+    async def list_functions(self, request: Request) -> Answer:
+        """GET /ui/functions."""
+        found = self._bundles.functions()
+        return answer_json({"functions": [{"key": key, "description": text} for key, text in found.items()]})
+
     async def export(self, request: Request) -> Answer:
         """GET /tools/bundles/{bundleID}/archive: the bundle with its tools as a ZIP archive."""
         bundle_id = bundle_place(request)
@@ -523,4 +528,21 @@ TOOL_ENDPOINTS = EndpointTable(
         ),
     ),
 )
-endpoints = (BUNDLE_ENDPOINTS, TOOL_ENDPOINTS)
+FUNCTION_ENDPOINTS = EndpointTable(
+    tag="functions",
+    summary="Functions of the host program that tools name by key.",
+    make=_bundle_endpoints,
+    described=False,
+    endpoints=(
+        Endpoint(
+            name="listFunctions",
+            method="GET",
+            path="/ui/functions",
+            handler=BundleEndpoints.list_functions,
+            scope=Scope.MANAGE,
+            summary="List the functions that a new tool can name.",
+            replies={200: Reply(description="Their keys and descriptions.")},
+        ),
+    ),
+)
+endpoints = (BUNDLE_ENDPOINTS, TOOL_ENDPOINTS, FUNCTION_ENDPOINTS)

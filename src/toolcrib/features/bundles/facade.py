@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 
 from toolcrib.core.sources import current_view
 from toolcrib.features.bundles.archive import unpack
+from toolcrib.features.bundles.definition import tool_to_wire
 from toolcrib.features.bundles.editor import Editor
 from toolcrib.features.bundles.index_rows import SlugFiles
 from toolcrib.features.bundles.index_sync import IndexSync
 from toolcrib.features.bundles.lookup import Lookup, no_such_tool
 from toolcrib.features.bundles.other_sources import ALL_ON, Overlay, Sources, source_id, tool_word
-from toolcrib.features.bundles.pages import Cursors, Listing, is_shown
+from toolcrib.features.bundles.pages import MAX_PAGE_SIZE, Cursors, Listing, is_shown
 from toolcrib.features.bundles.stored_documents import SPACE, Documents, check_bundle_id, seconds_of
 from toolcrib.lib.http_syntax import parse_hosts, parse_url
 from toolcrib.lib.names import is_uuid7
@@ -107,7 +108,7 @@ class Bundles:
             clock=clock,
         )
         self.list_bundles, self.list_tools, self.list_stored = listing.bundles, listing.tools, listing.stored
-        self.search, self.ask = listing.search, listing.ask
+        self.search, self.ask, self.list_tags = listing.search, listing.ask, listing.tags
         self.find, self.entry = self._lookup.find, self._lookup.entry
         self.put_bundle, self.switch_bundle = self._editor.put_bundle, self._editor.switch_bundle
         self.switch_tool, self.delete_tool = self._editor.switch_tool, self._editor.delete_tool
@@ -167,11 +168,37 @@ class Bundles:
             raise no_such_tool(bundle_id, slug, version)
         return self._with_remarks(kept)
 
+    def document(self, bundle_id: str, slug: str, version: str) -> Mapping[str, object] | None:
+        """The document of a version of a tool, with what is known of it; None if there is none."""
+        try:
+            return tool_to_wire(self.tool(bundle_id, slug, version))
+        except ToolError as problem:
+            if problem.kind is Kind.NOT_FOUND:
+                return None
+            raise
+
+    def list_all(self) -> list[Bundle]:
+        """Every bundle, also disabled ones."""
+        found: list[Bundle] = []
+        token: str | None = ""
+        while token is not None:
+            page = self.list_bundles(include_disabled=True, page_size=MAX_PAGE_SIZE, page_token=token)
+            found += page.items
+            token = page.next_token or None
+        return found
+
     def put_tool(
         self, bundle_id: str, slug: str, version: str, document: Mapping[str, object], *, if_match: str = ""
     ) -> Kept:
         """Write a new tool; of concurrent writers of one slug and version, in any process, one wins."""
         return self._with_remarks(self._editor.put_tool(bundle_id, slug, version, document, if_match))
+
+    def functions(self) -> dict[str, str]:
+        """The functions that a stored tool may name, by key, each with the first line of its documentation."""
+        return {
+            key: (function.__doc__ or "").strip().partition("\n")[0]
+            for key, function in sorted(self._functions.items())
+        }
 
     def contents(self) -> object:
         """A value that stays equal as long as stored tools, their state and the functions are unchanged."""

@@ -183,7 +183,7 @@ def _with_line(error: ToolError, data: bytes, place: str) -> ToolError:
     if error.kind is not Kind.VALIDATION or "line" in error.details:
         return error
     line = line_of_fault(without_comments(data, place, max_bytes=MAX_STORED_BYTES).encode())
-    return ToolError(error.kind, f"{place}:{line}{error.message.removeprefix(place)}", details={"line": line})
+    return error.replace(reason=f"{place}:{line}{error.reason.removeprefix(place)}", details={"line": line})
 
 
 class _Lines:

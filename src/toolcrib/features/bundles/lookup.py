@@ -17,7 +17,7 @@ from toolcrib.features.bundles.stored_documents import check_slot, read_slot, sl
 from toolcrib.lib.names import FUNCTION_NAME, HASH_LETTERS, function_name, slug_of
 from toolcrib.lib.python_declarations import is_async_generator, is_generator
 from toolcrib.model.bundle import Kept
-from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.errors import Cure, Kind, ToolError
 from toolcrib.model.tool import Entry, Function, Http, Registered, slug_problem, version_problem
 
 if TYPE_CHECKING:
@@ -335,7 +335,11 @@ class Reason(NamedTuple):
     """Why a stored tool cannot be used, and the cure; empty if it can."""
 
     text: str = ""
-    cure: str = ""
+    cure: Cure | str = ""
+
+
+def _enable(what: str) -> Cure:
+    return Cure(f"enable it with: crib enable {what}", "ask the operator to enable it")
 
 
 def why_off(
@@ -347,19 +351,19 @@ def why_off(
 ) -> Reason:
     """The first reason why it cannot be used; `problem` is the error of its bundle's document."""
     if stored_tool.tool is None:
-        return Reason(f"its file is broken: {stored_tool.problem}", "repair the file, or delete the tool")
+        return Reason(f"its file is broken: {stored_tool.problem}", Cure("repair the file, or delete the tool"))
     if not stored_tool.enabled:
-        return Reason("its isEnabled is false", f"enable it with: crib enable {stored_tool.slug}")
+        return Reason("its isEnabled is false", _enable(stored_tool.slug))
     return _why_bundle_off(bundle, problem) or _what_is_missing(stored_tool.tool.run, functions, models) or Reason()
 
 
 def _why_bundle_off(bundle: Bundle, problem: str) -> Reason | None:
     if problem:
-        return Reason(f"the file of its bundle is broken: {problem}", "repair the file")
+        return Reason(f"the file of its bundle is broken: {problem}", Cure("repair the file"))
     if bundle.soft_deleted_at:
         return Reason(f"its bundle {bundle.slug} is being deleted", "write the bundle again")
     if not bundle.enabled:
-        return Reason(f"its bundle {bundle.slug} is disabled", f"enable it with: crib enable '{bundle.slug}/*'")
+        return Reason(f"its bundle {bundle.slug} is disabled", _enable(f"'{bundle.slug}/*'"))
     return None
 
 
@@ -368,7 +372,7 @@ def _what_is_missing(
 ) -> Reason | None:
     if isinstance(run, Registered) and run.key not in functions:
         cure = f'register one with @registered("{run.key}") in a module that modules names'
-        return Reason(f"no function is registered under {run.key!r} in this process", cure)
+        return Reason(f"no function is registered under {run.key!r} in this process", Cure(cure))
     if isinstance(run, Registered | Http) and run.model and models is not None and run.model not in models:
-        return Reason(f"the model {run.model!r} is not available", f"add {run.model!r} to models")
+        return Reason(f"the model {run.model!r} is not available", Cure(f"add {run.model!r} to models"))
     return None

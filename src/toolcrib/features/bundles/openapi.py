@@ -14,10 +14,19 @@ from toolcrib.features.http_tools.description import (
     MAX_TIMEOUT_MS,
     STATUSES,
     TIMEOUT_MS,
-    Method,
 )
 from toolcrib.features.http_tools.pages import MAX_FIRST, MAX_PAGES, MAX_SIZE, PAGES, SHOWN, Carrier, Paging
 from toolcrib.features.http_tools.response_cache import MAX_SECONDS
+from toolcrib.features.sql_tools.database import MAX_DATABASE
+from toolcrib.features.sql_tools.description import (
+    MAX_BYTES,
+    MAX_BYTES_DEFAULT,
+    MAX_ROWS,
+    MAX_ROWS_DEFAULT,
+)
+from toolcrib.features.sql_tools.description import MAX_TIMEOUT_MS as MAX_STATEMENT_MS
+from toolcrib.features.sql_tools.description import TIMEOUT_MS as STATEMENT_MS
+from toolcrib.features.sql_tools.statement import MAX_STATEMENT
 from toolcrib.infra.search import Tier
 from toolcrib.lib.document_fields import MAX_ITEMS
 from toolcrib.lib.http_auth.declaration import READERS
@@ -30,10 +39,13 @@ from toolcrib.model.tool import (
     Backoff,
     Encoding,
     ErrorMode,
+    Method,
+    Rows,
 )
 from toolcrib.toolkit.http.contract import (
     ANYTHING,
     INDEXING,
+    ONLY_FALSE,
     OPTIONAL_TIME,
     SWITCH,
     TEXT,
@@ -52,6 +64,8 @@ SECONDS: dict[str, object] = {"type": "number", "minimum": 0, "maximum": MAX_DEL
 COMPUTED = ("bundleSlug", "effectiveEnabled", "disabledReason", "source", "createdAt", "modifiedAt", "toggledAt")
 COMPUTED_TOO = ("softDeletedAt", "callCount", "lastCalledAt", "warnings", "match", "score")
 
+# A key that the kind of tool does not have; generators of clients do not read `false` as a schema.
+NEVER: dict[str, object] = {"not": {}}
 RATE: dict[str, object] = {
     "type": "integer",
     "minimum": 1,
@@ -96,7 +110,7 @@ BUNDLE_BODY: dict[str, object] = closed(
     description={**TEXT, "maxLength": MAX_DESCRIPTION},
     isEnabled=SWITCH,
     bundleID={**TEXT, "pattern": UUID7, "description": "As in the path, or absent."},
-    isBuiltIn={"const": False},
+    isBuiltIn=ONLY_FALSE,
     **{
         name: {"description": "Accepted and ignored."}
         for name in ("source", "schemaVersion", "createdAt", "modifiedAt", "toggledAt", "softDeletedAt")
@@ -112,7 +126,7 @@ TOOL_BODY: dict[str, object] = {
         "description": {**TEXT, "description": "What the tool does; models choose tools by it."},
         "type": {"enum": [*ToolType]},
         "isEnabled": {"type": "boolean"},
-        "isBuiltIn": {"const": False},
+        "isBuiltIn": ONLY_FALSE,
         "argSchema": {"type": "object", "description": "The JSON Schema of the arguments, which are an object."},
         "outputSchema": {"type": "object", "description": "The JSON Schema of the value; {} allows any."},
         "impl": {"type": "object"},
@@ -138,6 +152,7 @@ TOOL_BODY: dict[str, object] = {
     "oneOf": [
         {"properties": {"type": {"const": ToolType.GO}, "impl": schema("FunctionImpl")}},
         {"properties": {"type": {"const": ToolType.HTTP}, "impl": schema("HttpImpl")}},
+        {"properties": {"type": {"const": ToolType.SQL}, "impl": schema("SqlImpl")}},
     ],
     "additionalProperties": True,
 }
@@ -215,7 +230,7 @@ SCHEMAS: dict[str, object] = {
             "goFunc": {**TEXT, "pattern": r"\S", "description": "The key of a function of the host program."},
             "model": {**TEXT, "pattern": r"\S", "description": "A model that the tool needs."},
             MAX_CALLS_KEY: RATE,
-            **dict.fromkeys((*REQUEST, "calls"), False),
+            **dict.fromkeys((*REQUEST, "calls"), NEVER),
         },
         "additionalProperties": True,
     },
@@ -224,19 +239,61 @@ SCHEMAS: dict[str, object] = {
         "properties": {
             "model": {**TEXT, "pattern": r"\S"},
             "hosts": {"type": "array", "maxItems": MAX_ITEMS, "items": TEXT},
-            "goFunc": False,
+            "goFunc": NEVER,
             MAX_CALLS_KEY: RATE,
         },
-        "oneOf": [
-            {"required": ["urlTemplate"], "properties": {**REQUEST, "calls": False}},
-            {
-                "required": ["calls"],
-                "properties": {
-                    **dict.fromkeys(REQUEST, False),
-                    "calls": {"type": "array", "minItems": 1, "maxItems": MAX_CALLS, "items": schema("HttpCall")},
-                },
+        "oneOf": [schema("HttpSingleCall"), schema("HttpSeveralCalls")],
+        "additionalProperties": True,
+    },
+    "HttpSingleCall": {
+        "type": "object",
+        "required": ["urlTemplate"],
+        "properties": {**REQUEST, "calls": NEVER},
+        "additionalProperties": True,
+    },
+    "HttpSeveralCalls": {
+        "type": "object",
+        "required": ["calls"],
+        "properties": {
+            **dict.fromkeys(REQUEST, NEVER),
+            "calls": {"type": "array", "minItems": 1, "maxItems": MAX_CALLS, "items": schema("HttpCall")},
+        },
+        "additionalProperties": True,
+    },
+    "SqlImpl": {
+        "type": "object",
+        "required": ["database", "statement"],
+        "properties": {
+            "database": {
+                **TEXT,
+                "minLength": 1,
+                "maxLength": MAX_DATABASE,
+                "description": "A path in the workspace (SQLite), or a URL of PostgreSQL such as ${secret:SHOP}.",
             },
-        ],
+            "statement": {
+                **TEXT,
+                "minLength": 1,
+                "maxLength": MAX_STATEMENT,
+                "description": "One statement; :name is the argument of that name.",
+            },
+            "choices": {
+                "type": "object",
+                "additionalProperties": {"type": "object", "minProperties": 1, "additionalProperties": TEXT},
+                "description": "Arguments whose value selects a piece of the statement.",
+            },
+            "write": {**SWITCH, "description": "Whether the statement may change the database."},
+            "confirm": {
+                **SWITCH,
+                "description": "Whether a call that writes waits for confirmation; it does by default.",
+            },
+            "returns": {"enum": [*Rows], "default": Rows.ROWS},
+            "maxRows": {"type": "integer", "minimum": 1, "maximum": MAX_ROWS, "default": MAX_ROWS_DEFAULT},
+            "maxBytes": {"type": "integer", "minimum": 1, "maximum": MAX_BYTES, "default": MAX_BYTES_DEFAULT},
+            "timeoutMs": {"type": "integer", "minimum": 1, "maximum": MAX_STATEMENT_MS, "default": STATEMENT_MS},
+            "hosts": {"type": "array", "maxItems": MAX_ITEMS, "items": TEXT},
+            MAX_CALLS_KEY: RATE,
+            **dict.fromkeys((*sorted({*REQUEST, "calls", "goFunc"} - {"timeoutMs"}),), NEVER),
+        },
         "additionalProperties": True,
     },
     "HttpCall": {
@@ -245,7 +302,7 @@ SCHEMAS: dict[str, object] = {
         "properties": {
             "name": {**TEXT, "pattern": f"^{CALL_NAME.pattern}$", "maxLength": MAX_NAME},
             **REQUEST,
-            **dict.fromkeys(("goFunc", "calls"), False),
+            **dict.fromkeys(("goFunc", "calls"), NEVER),
         },
         "additionalProperties": True,
     },

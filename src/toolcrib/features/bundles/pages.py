@@ -160,6 +160,11 @@ class Listing:
         )
         return entries, is_complete
 
+    def tags(self) -> set[str]:
+        """Every tag that the index knows."""
+        self.lookup.look(None)
+        return self.syncing.read(self.index.tags)
+
     def search(
         self,
         text: str,

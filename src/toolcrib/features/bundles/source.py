@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from toolcrib.core.sources import Rank
+from toolcrib.core.sources import BUNDLES, Rank
 from toolcrib.lib.names import slug_of
 
 if TYPE_CHECKING:
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from toolcrib.model.session import Session
     from toolcrib.model.tool import Entry
 
-BUNDLES = "bundles"
 ID_LETTERS = 36
 
 

@@ -14,6 +14,7 @@ from toolcrib.infra.egress import EgressSettings
 from toolcrib.lib.names import read_address
 from toolcrib.toolkit.cli import ExitCode, WrongUseError, complain, say, say_facts, say_json, say_table
 from toolcrib.toolkit.cli.group import complete_tool, example, json_option, pass_opener, project_option
+from toolcrib.toolkit.cli.progress import working
 from toolcrib.toolkit.client_protocol import ProjectCrib
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def publish(
         raise WrongUseError(
             "a bundle is published as crib publish 'BUNDLE/*' --version X.Y.Z, and a tool has its own version"
         )
-    with opener.open_local() as crib:
+    with opener.open_local() as crib, working("publishing"):
         if version is None:
             published = crib.publish(name, place, files=files, key=key_file)
         else:
@@ -96,7 +97,7 @@ def pull(opener: Opener[DepotCrib], name: str, place: str, *, replace: bool, ena
     Without a version the one published last. All files arrive, each with the hash it was published with, or none. What
     arrives is disabled until it is enabled, and a tool folder until it is built.
     """
-    with opener.open_local() as crib:
+    with opener.open_local() as crib, working("pulling and checking it"):
         address = read_address(name)
         pulled = asyncio.run(crib.pull(address.name, place, version=address.version, replace=replace, enable=enable))
         manifest = pulled.manifest

@@ -30,6 +30,7 @@ from toolcrib.features.depots.package import (
 from toolcrib.infra.egress import EgressSettings
 from toolcrib.infra.files import OPEN_FOLDER, durable, make_folder
 from toolcrib.infra.files.durable import create_in, explained, replace_in
+from toolcrib.lib.document_format import required_capabilities
 from toolcrib.lib.system_tools import system_tools
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Chained, Handler
@@ -258,7 +259,6 @@ OBEYED = frozenset(
 )
 BUILT = "built"
 ARCHIVE = ".zip"
-NET_HTTP = "net.http"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -402,8 +402,8 @@ def _import_bundle(package: Package, parts: Resources, signed: str, *, enable: b
 
 
 def _required_by(documents: Iterable[Mapping[str, object]]) -> tuple[str, ...]:
-    """What the tools of a bundle require, told by their types alone."""
-    return (NET_HTTP,) if any(document.get("type") == "http" for document in documents) else ()
+    """What the tools of a bundle require."""
+    return tuple(sorted({name for document in documents for name in required_capabilities(document)}))
 
 
 def _disable(parts: Resources, root: Path, tools: Iterable[Tool]) -> None:

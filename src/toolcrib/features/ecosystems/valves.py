@@ -15,7 +15,7 @@ from toolcrib.features.ecosystems.valve_fields import TOOLS, read_valves
 from toolcrib.infra.settings import FILE_NAME
 from toolcrib.lib.redaction import is_secret
 from toolcrib.lib.schema import accepts
-from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.errors import Cure, Kind, ToolError
 from toolcrib.model.tool import Chained, Script
 
 if TYPE_CHECKING:
@@ -107,8 +107,9 @@ class Valves:
             return given
         secret = self._resources.data.secrets.get(name)
         if secret is None:
-            message = f"{tool.name} needs the secret {name} for its valve {field}, which is not there; run: crib secret set {name}"
-            raise ToolError(Kind.CAPABILITY_MISSING, message, details={"missing": [name]})
+            message = f"{tool.name} needs the secret {name} for its valve {field}, which is not there"
+            cure = Cure(f"run: crib secret set {name}")
+            raise ToolError(Kind.CAPABILITY_MISSING, message, cure=cure, details={"missing": [name]})
         return secret
 
     def _misfits(self, file: str, script: Script) -> Iterator[str]:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 def register(plugins: Plugins) -> None:
     """Add the exports."""
     plugins.add_resource("exports", "toolcrib.features.exports.facade:Exports")
+    plugins.add_resource("descriptions", "toolcrib.features.exports.descriptions:Descriptions")
     plugins.add_command("doc", "toolcrib.features.exports.commands:doc", "Print the whole documentation of a tool.")
     plugins.add_command(
         "prompt", "toolcrib.features.exports.commands:prompt", "Print what a system prompt says of the tools of a mode."

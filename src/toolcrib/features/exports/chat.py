@@ -22,14 +22,13 @@ from toolcrib.model.call import Call
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.result import Result
 from toolcrib.model.tool import MODES
-from toolcrib.toolkit.tool_facts import offered_tools, without_failing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable
 
     from toolcrib.lib.export_schemas import Loss, Provider
     from toolcrib.model.session import Session
-    from toolcrib.model.tool import Entry, Tool
+    from toolcrib.model.tool import Tool
 
     Confirm = Callable[[Call, ToolError], bool | Awaitable[bool]]
 
@@ -45,30 +44,15 @@ MAX_LETTERS = 4_000_000
 MAX_SHOWN_NAME = 80
 
 
-class Examples(Protocol):
-    """Known failures of the examples of tools."""
-
-    def failing(self) -> Mapping[str, list[dict[str, object]]]:
-        """The arguments of the examples that failed, by the content hashes of their tools."""
-
-
 class Host(Protocol):
-    """The protocol of the Crib that a chat uses."""
+    """What a chat uses of a crib, of this machine or of a server."""
 
     caller: str
 
-    @property
-    def examples(self) -> Examples:
-        """Known failures of the examples of tools."""
-
-    def offered(self, mode: str | None = None, session: Session | None = None) -> tuple[Tool, ...]:
-        """The tools that are offered to models."""
-
-    def find(self, name: str, session: Session | None = None) -> Entry | None:
-        """The tool of that name or address."""
-
-    def suggest(self, name: str) -> str:
-        """A suggestion for a mistyped name."""
+    def offered(
+        self, mode: str | None = None, session: Session | None = None, names: Iterable[str] | None = None
+    ) -> tuple[Tool, ...]:
+        """The tools that are offered to models; with `names` only these, by name or address."""
 
     async def call_all(self, calls: Iterable[Call]) -> list[Result]:
         """Perform several calls concurrently."""
@@ -160,19 +144,7 @@ class Adapter(ABC):
         """The messages with the results, in the format of the vendor."""
 
     def _tools(self) -> tuple[Tool, ...]:
-        if self._names is None:
-            return self._crib.offered(self._mode, self._session)
-        return tuple(tool for name in dict.fromkeys(self._names) for tool in self._named(name))
-
-    def _named(self, name: str) -> tuple[Tool, ...]:
-        """The tool of that name; empty if it is disabled or not for this mode."""
-        entry = self._crib.find(name, self._session)
-        if entry is None:
-            cure = self._crib.suggest(name) or "list the tools with: crib list"
-            raise ToolError(Kind.NOT_FOUND, f"Tool {name[:MAX_SHOWN_NAME]!r} not found; {cure}")
-        # An address means exactly that tool, even if its bare name means another.
-        offered = offered_tools([entry], lambda _: entry, self._mode)
-        return without_failing(offered, self._crib.examples.failing())
+        return self._crib.offered(self._mode, self._session, self._names)
 
     def _read_checked(self, reply: object) -> list[Asked]:
         if isinstance(reply, (list, tuple)) or any(has(reply, mark) for mark in self.marks):
@@ -304,8 +276,7 @@ def _without_token(result: Result, cure: str) -> Result:
     error = result.error
     if not _is_refused(error):
         return result
-    reason = error.message.removesuffix(f"; {error.details.get('cure')}")
-    return replace(result, error=ToolError(error.kind, f"{reason}; {cure}"))
+    return replace(result, error=ToolError(error.kind, error.reason, cure=cure))
 
 
 def _is_refused(error: ToolError | None) -> TypeGuard[ToolError]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from toolcrib.core.sources import current_view
@@ -31,6 +32,7 @@ class Exports:
 
     def __init__(self, resources: Resources) -> None:
         self._examples = resources.get("examples")
+        self._grants = resources.grants
         self._offered: dict[object, tuple[object, tuple[Tool, ...]]] = {}
 
     def offered(
@@ -47,11 +49,27 @@ class Exports:
         kind = mode, current_view()
         known, tools = self._offered.get(kind, (None, ()))
         if known != made_of:
-            tools = offered_tools(entries(), find, mode)
+            tools = offered_tools(entries(), find, mode, self._grants)
             if len(self._offered) >= MAX_KEPT:
                 self._offered.clear()
             self._offered[kind] = made_of, tools
         return without_failing(tools, self._examples.failing())
+
+    def offered_among(
+        self, names: Iterable[str], require: Callable[[str], Entry], mode: str | None
+    ) -> tuple[Tool, ...]:
+        """Those of the named tools that a model may be told of; `require` raises for a name that means none.
+
+        Raises CAPABILITY_MISSING, with the line to write, for one that lacks a grant.
+        """
+        found: list[Tool] = []
+        for name in dict.fromkeys(names):
+            entry = require(name)
+            # An address means exactly that tool, even if its bare name means another.
+            if missing := self._grants.missing(entry.tool):
+                raise self._grants.refusal(entry.tool, missing)
+            found += offered_tools([entry], partial(_always, entry), mode, self._grants)
+        return without_failing(found, self._examples.failing())
 
     def prompt(
         self, tools: tuple[Tool, ...], mode: str, *, max_characters: int | None = None, max_tokens: int | None = None
@@ -66,6 +84,10 @@ class Exports:
     def export(self, tools: tuple[Tool, ...], provider: str, *, strict: bool) -> list[Export]:
         """The tools as a provider takes them, each with what the provider cannot express."""
         return export_tools(tools, read_provider(provider), strict=strict)
+
+
+def _always(entry: Entry, _: str) -> Entry:
+    return entry
 
 
 def read_provider(name: str) -> Provider:

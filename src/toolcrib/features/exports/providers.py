@@ -11,6 +11,7 @@ from toolcrib.features.exports.chat import Adapter, Asked, has, items, part, tex
 from toolcrib.lib.export_schemas import Provider
 from toolcrib.lib.hidden_text import show_hidden, show_hidden_in
 from toolcrib.lib.presentation import to_text
+from toolcrib.model.errors import Reader
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -127,17 +128,11 @@ def error_of(error: ToolError, result: Result) -> dict[str, object]:
     """The error as an object, with the partial value of the tool."""
     told: dict[str, object] = {
         "type": str(error.kind),
-        "message": _sendable(_without_cure(error)),
+        "message": _sendable(error.told_to(Reader.MODEL).message),
         "retryable": error.retryable,
         "partialSideEffects": error.partial_side_effects,
     }
     return told if result.value is None else {**told, "partialValue": value_of(result)}
-
-
-def _without_cure(error: ToolError) -> str:
-    """The message without the cure, which is for operators only."""
-    cure = error.details.get("cure")
-    return error.message.removesuffix(f"; {cure}") if isinstance(cure, str) and cure else error.message
 
 
 def _sendable(message: str) -> str:

@@ -307,7 +307,7 @@ def _check_that_it_loads(path: Path, data: bytes) -> None:
     try:
         read_claims(data)
     except ToolError as problem:
-        raise ToolError(problem.kind, f"{path}: {problem.message}") from None
+        raise problem.replace(reason=f"{path}: {problem.reason}") from None
 
 
 def _is_there(path: Path, data: bytes) -> bool:

@@ -12,6 +12,7 @@ from toolcrib.features.folders.starter import starter_files
 from toolcrib.lib.names import slug_of
 from toolcrib.toolkit.cli import ExitCode, WrongUseError, complain, count, on_one_line, say, say_facts, say_json
 from toolcrib.toolkit.cli.group import complete_tool, example, json_option, pass_opener, project_option, write_files
+from toolcrib.toolkit.cli.progress import working
 from toolcrib.toolkit.client_protocol import ProjectCrib
 
 if TYPE_CHECKING:
@@ -91,7 +92,8 @@ def start_folder(name: str, root: Path, *, language: str) -> ExitCode:
 
 def build_folders(crib: FoldersCrib, *, strict: bool, as_json: bool) -> ExitCode:
     """`crib build`."""
-    builds = crib.registries.build(strict=strict)
+    with working("building the tool folders"):
+        builds = crib.registries.build(strict=strict)
     if as_json:
         say_json([_facts(crib, built) for built in builds])
     else:

@@ -75,10 +75,13 @@ class ToolFolders:
         return {"cache": self._cache(root), "project": self._resources.settings.root}
 
     def _cache(self, root: Path) -> Path | None:
-        """The build cache, one file per root of tool folders."""
+        """The build cache, one file per root of tool folders; None where nothing can be kept, and everything is read anew."""
         import hashlib
 
         if self._resources.settings.root is None:
             return None
         name = hashlib.sha256(str(root).encode()).hexdigest()[:16]
-        return self._resources.data.folder() / f"build-{name}.json"
+        try:
+            return self._resources.data.folder() / f"build-{name}.json"
+        except OSError:
+            return None

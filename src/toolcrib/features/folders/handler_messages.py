@@ -15,10 +15,10 @@ from toolcrib.infra.programs import WORDS_OF_THE_PLATFORM, refuse_changed_files
 from toolcrib.infra.programs.child_channel import ClientRequests, is_asked, is_told
 from toolcrib.lib.documents import check_plain
 from toolcrib.lib.javascript_error import log_fields, name_class, tell_all
-from toolcrib.lib.json_values import joins_text
-from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.errors import READ_THE_LOG, Cure, Kind, ToolError
 from toolcrib.model.result import Intent, Outcome
 from toolcrib.model.tool import Handler
+from toolcrib.values.json_values import joins_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -55,8 +55,8 @@ def refuse_changed(tool: Tool, run: Handler, layers: Iterable[str]) -> None:
     root = run.root.absolute()
 
     def changed(path: Path) -> ToolError:
-        message = f"{path.relative_to(root).as_posix()} changed since it was loaded; run crib build and start again"
-        return ToolError(Kind.CONFLICT, message)
+        message = f"{path.relative_to(root).as_posix()} changed since it was loaded"
+        return ToolError(Kind.CONFLICT, message, cure=Cure("run crib build and start again"))
 
     refuse_changed_files(tool, checked_files(run), run.folders, layers, changed)
 
@@ -279,8 +279,8 @@ def thrown(tool: Tool, described: Mapping[str, object]) -> ToolError:
         message = f"{tool.name}: {NO_SESSION}; call it in a session: crib.session(send=…)"
         return ToolError(Kind.SESSION_INACTIVE, message, partial_side_effects=True)
     logger.error("%s failed unexpectedly\n%s", tool.name, tell_all(described), extra=log_fields(described))
-    message = f"{tool.name} failed unexpectedly ({name_class(described)}); the log has the details"
-    return ToolError(Kind.INTERNAL, message, partial_side_effects=True)
+    reason = f"{tool.name} failed unexpectedly ({name_class(described)})"
+    return ToolError(Kind.INTERNAL, reason, cure=READ_THE_LOG, partial_side_effects=True)
 
 
 def _read(response: object) -> Outcome:

@@ -17,8 +17,10 @@ from toolcrib.infra.programs import (
     describe_effects,
     describe_end,
     exit_details,
+    has_crashed,
     node_runtime,
     refuse_early_end,
+    see_stderr,
     show_seconds,
     tail_of,
 )
@@ -28,7 +30,7 @@ from toolcrib.infra.programs.node_runtime import refuse_without_proxy, version_o
 from toolcrib.infra.sandbox import child
 from toolcrib.infra.sandbox.jobs import Program, build_policy, has_network
 from toolcrib.lib.javascript_error import find_place, log_fields, name_class, tell_all
-from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.errors import NO_CURE, READ_THE_LOG, Kind, ToolError, cure_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
@@ -381,9 +383,12 @@ class Worker:
             message = f"{name} used {LIMITS['mem']}; its process ended"
             return ToolError(Kind.LIMIT_EXCEEDED, message, partial_side_effects=True, details={"limit": "mem"})
         how = describe_end(ended).replace("ended with", "ended itself with")
-        when = "it answered; return a response from execute" if self.is_ready else "its handler was loaded"
-        message = f"{name} {how} before {when}"
-        return ToolError(Kind.INTERNAL, message, partial_side_effects=self.is_ready, details=exit_details(ended))
+        message = f"{name} {how} before {'it answered' if self.is_ready else 'its handler was loaded'}"
+        cure = cure_of("return a response from execute") if self.is_ready else NO_CURE
+        cure = see_stderr(self.tool) if has_crashed(ended) else cure
+        return ToolError(
+            Kind.INTERNAL, message, cure=cure, partial_side_effects=self.is_ready, details=exit_details(ended)
+        )
 
     def _not_loaded(self, described: object) -> ToolError:
         """The error of a handler that failed to load; its message goes to the log."""
@@ -395,8 +400,8 @@ class Worker:
         logger.error("%s could not be loaded\n%s", name, tell_all(described), extra=log_fields(described))
         place = find_place(described, self._run)
         what = f"{name_class(described)} in {place}" if place else name_class(described)
-        message = f"{name}: its handler could not be loaded ({what}); the log has the details"
-        return ToolError(Kind.INTERNAL, message)
+        message = f"{name}: its handler could not be loaded ({what})"
+        return ToolError(Kind.INTERNAL, message, cure=READ_THE_LOG)
 
 
 def _find(tool: Tool, commands: Commands) -> Found:

@@ -33,10 +33,10 @@ from toolcrib.infra.programs.executables import basic_variables
 from toolcrib.infra.programs.observed_effects import EffectRecorder, lead_out
 from toolcrib.infra.sandbox.host import kill_time
 from toolcrib.infra.sandbox.jobs import READ, WRITE, PythonFile, build_policy, python_runtime
-from toolcrib.lib.json_values import joins_text
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.result import Outcome
 from toolcrib.model.tool import Convention, Handler
+from toolcrib.values.json_values import joins_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

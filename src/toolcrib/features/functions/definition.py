@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, cast
 from toolcrib.features.functions.decorators import MARK, functions_among, is_tool
 from toolcrib.features.functions.hints import HintError, HintReader
 from toolcrib.features.functions.values import Field, NotJSON, as_default, read_record, write_answer
-from toolcrib.lib.json_values import ConversionError
 from toolcrib.lib.python_declarations import is_async_generator, is_generator, read_docstring, read_options
 from toolcrib.lib.schema import check_parameters, check_schema
 from toolcrib.model.call import Context
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Function, Origin, Tool
+from toolcrib.values.json_values import ConversionError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -135,7 +135,8 @@ def read_answer(
     """The schema of the return value; None without a hint, or for `Any`."""
     hint = hints.get("return", typing.Any)
     # A wrapper may be plain and what it wraps async; the runner looks at what it really returns.
-    is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(inspect.unwrap(function))
+    inner = inspect.unwrap(function)
+    is_async = inspect.iscoroutinefunction(function) or (inner is not function and inspect.iscoroutinefunction(inner))
     is_async = is_async or is_async_generator(function)
     if typing.get_origin(hint) in AWAITABLES:
         hint, is_async = typing.get_args(hint)[-1], True
@@ -206,9 +207,9 @@ def _read_fields(fields: list[Field], extra: object) -> tuple[Schema, Callable[[
 
 
 def _is_context(hint: object) -> bool:
-    return hint is Context or (
-        typing.get_origin(hint) in (typing.Union, types.UnionType) and Context in typing.get_args(hint)
-    )
+    if isinstance(hint, type):
+        return hint is Context
+    return typing.get_origin(hint) in (typing.Union, types.UnionType) and Context in typing.get_args(hint)
 
 
 def _reviver(
@@ -280,7 +281,7 @@ def tool_of(function: object) -> Tool:
             **read_options(options),
         )
     except ToolError as error:
-        raise ToolError(error.kind, f"{place}: {error.message}") from None
+        raise error.replace(reason=f"{place}: {error.reason}") from None
     except (ValueError, OverflowError) as error:
         raise ToolError(Kind.VALIDATION, f"{place}: {error}") from None
 

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from enum import Enum
 
 from toolcrib.features.functions.values import NotJSON, pydantic_base, read_record
-from toolcrib.lib.hint_values import HintConverter, UnreadableHintError, meant_by, or_none
-from toolcrib.lib.json_values import enum_value, to_json
 from toolcrib.lib.python_declarations import (
     CLASSES,
     PLAIN,
@@ -28,6 +26,9 @@ from toolcrib.lib.python_declarations import (
 from toolcrib.lib.schema import accepts
 from toolcrib.lib.schema_structure import any_of, object_schema
 from toolcrib.model.result import Outcome
+from toolcrib.values.class_values import CHECKS
+from toolcrib.values.hint_values import HintConverter, UnreadableHintError, meant_by, or_none
+from toolcrib.values.json_values import enum_value, to_json
 
 if typing.TYPE_CHECKING:
     from toolcrib.features.functions.values import Field
@@ -262,6 +263,9 @@ class HintReader:
 
 
 def _reviver(hint: object) -> Revive | None:
+    if type(hint) is type and hint in CHECKS:
+        # Most hints: nothing is made of the JSON, so no converter either.
+        return None
     try:
         return HintConverter().read(hint)
     except UnreadableHintError as error:

@@ -10,9 +10,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from toolcrib.core.call_state import json_size
-from toolcrib.lib.json_values import MAX_ITEMS, ConversionError, joins_text, to_json
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Function, Registered
+from toolcrib.values.json_values import MAX_ITEMS, ConversionError, joins_text, to_json
 
 if TYPE_CHECKING:
     import asyncio

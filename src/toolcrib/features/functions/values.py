@@ -7,12 +7,12 @@ import sys
 import typing
 from dataclasses import dataclass, replace
 
-from toolcrib.lib.hint_values import is_typed_dict, required_keys
-from toolcrib.lib.json_values import ConversionError, is_written, to_json
 from toolcrib.lib.python_declarations import read_docstring
 from toolcrib.lib.schema_structure import is_json
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.result import Outcome
+from toolcrib.values.hint_values import is_typed_dict, required_keys
+from toolcrib.values.json_values import ConversionError, is_written, to_json
 
 
 class NotJSON:

@@ -14,14 +14,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from toolcrib.features.http_tools.request_check import check_http, remark_on_slots
 from toolcrib.lib.document_fields import Fields, show
-from toolcrib.lib.http_syntax import METHODS, parse_hosts
+from toolcrib.lib.http_syntax import METHODS, read_hosts
 from toolcrib.lib.templates import as_text
-from toolcrib.model.errors import ToolError
 from toolcrib.model.tool import (
     MAX_ATTEMPTS,
     MAX_NAME,
@@ -32,6 +30,7 @@ from toolcrib.model.tool import (
     ErrorMode,
     Http,
     HttpCall,
+    Method,
     RetryPolicy,
     Spelling,
 )
@@ -53,18 +52,6 @@ CALL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 PLACE = re.compile(
     r"(?:calls\[(\d+)\]\.)?(method|url|query|headers|body|extract|auth|pagination|cache)(?:\.([^:]*))?: "
 )
-
-
-class Method(StrEnum):
-    """The allowed HTTP methods."""
-
-    GET = "GET"
-    HEAD = "HEAD"
-    POST = "POST"
-    PUT = "PUT"
-    PATCH = "PATCH"
-    DELETE = "DELETE"
-    OPTIONS = "OPTIONS"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -119,24 +106,11 @@ def read_requests(
         calls=calls,
         model=description.text("model", may_be_empty=False),
         spelling=keys.spelling,
-        hosts=_hosts(description),
+        hosts=read_hosts(description),
     )
     if len(description.report.problems) == before:
         _check_templates(description, http, parameters, keys, secrets)
     return http
-
-
-def _hosts(description: Fields) -> tuple[str, ...] | None:
-    if "hosts" not in description:
-        return None
-    hosts = []
-    for index, host in enumerate(description.items("hosts")):
-        try:
-            parse_hosts([str(host)])
-            hosts.append(str(host))
-        except ToolError as problem:
-            description.report.refuse((*description.at, "hosts", index), problem.message)
-    return tuple(hosts)
 
 
 def _check_templates(

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from toolcrib.features.http_tools.extraction import Extract
     from toolcrib.features.http_tools.pages import Pagination
-    from toolcrib.features.http_tools.response_cache import ResponseCache
+    from toolcrib.features.http_tools.response_cache import CacheRule, ResponseCache
     from toolcrib.features.http_tools.signer import Credentials
     from toolcrib.features.http_tools.slot_values import Names, Values
     from toolcrib.features.http_tools.slots import Slot
@@ -218,7 +218,7 @@ class Step:
                 return Value(raw, shown)
             return Value(self._extract(raw), self._masking.hide_in(self._extract(shown)))
         except ToolError as error:
-            raise _with_value(error, shown or None) from None
+            raise error.replace(value=shown or None) from None
 
     def _refuse_more(self, pagination: Pagination, report: Report) -> None:
         """Refuse to read on at the limit, unless the author says that so many pages are enough."""
@@ -227,11 +227,15 @@ class Step:
         message = f"{report.origin}: there are more than {report.pages} pages, which is the limit; ask for less at once"
         raise ToolError(Kind.LIMIT_EXCEEDED, message, details={"origin": report.origin, "pages": report.pages})
 
-    async def _obtain(self, request: Request, sending: Sending, max_bytes: int) -> Response:
-        """The answer: one that was kept, as long as it is fresh or the server says that it has not changed, or a new one."""
-        rule, cache = self._cache, self._way.cache
-        if rule is None:
-            return await self._exchange(request, sending, max_bytes)
+    def _obtain(self, request: Request, sending: Sending, max_bytes: int) -> Awaitable[Response]:
+        """The answer, which may be one that was kept."""
+        if self._cache is None:
+            return self._exchange(request, sending, max_bytes)
+        return self._obtain_through(self._cache, request, sending, max_bytes)
+
+    async def _obtain_through(self, rule: CacheRule, request: Request, sending: Sending, max_bytes: int) -> Response:
+        """The answer that was kept, as long as it is fresh or the server says that it has not changed, or a new one."""
+        cache = self._way.cache
         key = cache_key(self._identity, sending.context.caller, request, await self._secrets(sending))
         kept = cache.get(key)
         if kept is not None and cache.is_fresh(kept) and len(kept.response.body) <= max_bytes:
@@ -360,8 +364,8 @@ class Step:
             self._signer.note_refused(renewed)
         return self._signer.explain(error, response)
 
-    async def _fetch(self, request: Request, deadline: float, max_bytes: int) -> Response:
-        return await self._way.egress().fetch(
+    def _fetch(self, request: Request, deadline: float, max_bytes: int) -> Awaitable[Response]:
+        return self._way.egress().fetch(
             request,
             hosts=self._hosts,
             max_bytes=max_bytes,
@@ -372,19 +376,14 @@ class Step:
     async def _read(
         self, request: Request, response: Response, deadline: float, encoding: Encoding, extract: Extract | None
     ) -> Value:
-        read = partial(read_value, response, encoding, extract, self._way.max_response_bytes, self._masking)
+        reading = response, encoding, extract, self._way.max_response_bytes, self._masking
         try:
             if len(response.body) <= AT_ONCE_BYTES:
-                return read()
-            return await _in_thread(read, deadline)
+                return read_value(*reading)
+            return await _in_thread(partial(read_value, *reading), deadline)
         except ToolError as error:
-            raise ToolError(
-                error.kind,
-                error.message,
-                retryable=error.retryable,
-                partial_side_effects=request.has_effects,
-                details={"origin": response.url.origin, "status": response.status, **error.details},
-            ) from None
+            facts = {"origin": response.url.origin, "status": response.status, **error.details}
+            raise error.replace(partial_side_effects=request.has_effects, details=facts, value=None) from None
 
     def _give_up(self, report: Report, error: ToolError, context: Context) -> None:
         if error.kind is Kind.TIMEOUT:
@@ -393,18 +392,6 @@ class Step:
         if self.call.error_mode is ErrorMode.EMPTY and error.kind not in REFUSALS:
             report.stands_in = True
             report.answer = report.value = nothing(self.call.encoding)
-
-
-def _with_value(error: ToolError, value: object) -> ToolError:
-    """The error beside what was there before it."""
-    return ToolError(
-        error.kind,
-        error.message,
-        retryable=error.retryable,
-        partial_side_effects=error.partial_side_effects,
-        details=error.details,
-        value=value,
-    )
 
 
 async def _in_thread(read: Callable[[], Value], deadline: float) -> Value:

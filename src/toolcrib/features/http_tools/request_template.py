@@ -63,8 +63,8 @@ class CallTemplate:
             if body is not None and content_type_of(headers) is None:
                 headers["Content-Type"] = body.content_type
         except ToolError as error:
-            prefix = "" if error.message.startswith(part) else f"{part}: "
-            raise ToolError(error.kind, f"{self.place}{prefix}{error.message}", details=error.details) from None
+            prefix = "" if error.reason.startswith(part) else f"{part}: "
+            raise error.replace(reason=f"{self.place}{prefix}{error.reason}") from None
         return Written(method, url, headers, None if body is None else body.data)
 
     def settle(self, known: Lookup) -> CallTemplate:

@@ -18,10 +18,10 @@ from toolcrib.infra.oauth.access_tokens import AccessTokens
 from toolcrib.infra.secrets.grants import Grants, granted_value
 from toolcrib.infra.secrets.secret import Masking, VariableMasking
 from toolcrib.lib.http_syntax import parse_hosts
-from toolcrib.lib.json_values import joins_text
 from toolcrib.model.errors import Kind, SettingsError, ToolError
 from toolcrib.model.result import Outcome
 from toolcrib.model.tool import Http, Spelling
+from toolcrib.values.json_values import joins_text
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -197,14 +197,7 @@ class BoundHttp:
     def _fail(self, error: ToolError, reports: list[Report], *, has_effects: bool) -> Outcome:
         """An error with facts about the requests; side effects of earlier ones remain."""
         if has_effects and not error.partial_side_effects:
-            error = ToolError(
-                error.kind,
-                error.message,
-                retryable=error.retryable,
-                partial_side_effects=True,
-                details=error.details,
-                value=error.value,
-            )
+            error = error.replace(partial_side_effects=True)
         return Outcome(value=error.value, error=error, meta=self._tell(reports))
 
     def _tell(self, reports: list[Report]) -> dict[str, object]:

@@ -36,7 +36,7 @@ from toolcrib.lib.http_auth.kinds import (
     HttpSignature,
     OAuth2,
 )
-from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.errors import Cure, Kind, ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -158,15 +158,8 @@ class Signer:
         skew = self._skew(response)
         if skew is None:
             return error
-        message = f"{error.message}; the clock of the server differs by {skew:.0f} s: set the clock of this machine"
-        return ToolError(
-            error.kind,
-            message,
-            retryable=error.retryable,
-            partial_side_effects=error.partial_side_effects,
-            details={**error.details, "clockSkewSeconds": round(skew)},
-            value=error.value,
-        )
+        cure = Cure(f"the clock of the server differs by {skew:.0f} s: set the clock of this machine")
+        return error.replace(cure=error.cure.then(cure), details={**error.details, "clockSkewSeconds": round(skew)})
 
     def _skew(self, response: Response) -> float | None:
         """By how much the clocks differ, where a signature carries the time and was refused."""
@@ -281,19 +274,19 @@ class Signer:
         )
 
 
-def _seed(auth: OAuth2, client_secret: str, reveal: Reveal) -> tuple[str, str]:
+def _seed(auth: OAuth2, client_secret: str, reveal: Reveal) -> tuple[str, Cure]:
     """The secret behind a grant, and what helps if the server refuses it."""
     if auth.grant == CLIENT_CREDENTIALS:
-        return client_secret, f"check client_id and {auth.client_secret}"
+        return client_secret, Cure(f"check client_id and {auth.client_secret}")
     if auth.refresh_token is not None:
-        return reveal(auth.refresh_token), f"store a new one with: crib secret set {auth.refresh_token.name}"
-    cure = f"log in with: crib secret login {auth.login}"
+        return reveal(auth.refresh_token), Cure(f"store a new one with: crib secret set {auth.refresh_token.name}")
+    cure = Cure(f"log in with: crib secret login {auth.login}")
     try:
         return reveal(Reference("secret", auth.login)), cure
     except ToolError as missing:
         if missing.kind is not Kind.VALIDATION:
             raise
-        raise ToolError(Kind.AUTH, f"auth: there is no login {auth.login} yet; {cure}") from None
+        raise ToolError(Kind.AUTH, f"auth: there is no login {auth.login} yet", cure=cure) from None
 
 
 def _reveal(lookup: Lookup, value: Value) -> str:
@@ -308,7 +301,8 @@ def _check_login(auth: OAuth2, client_id: str, seed: str) -> None:
     tokens = read_tokens(seed)
     if tokens is None or (tokens.token_url, tokens.client_id) != (str(auth.token_url), client_id):
         what = "was not stored by a login" if tokens is None else "belongs to another client or authorization server"
-        raise ToolError(Kind.AUTH, f"auth: {auth.login} {what}; log in with: crib secret login {auth.login}")
+        cure = Cure(f"log in with: crib secret login {auth.login}")
+        raise ToolError(Kind.AUTH, f"auth: {auth.login} {what}", cure=cure)
 
 
 def _message(request: Request) -> Message:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from toolcrib.features.http_tools.slots import Source
 from toolcrib.lib.templates import ABSENT
-from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.errors import Cure, Kind, ToolError
 from toolcrib.model.tool import Spelling
 
 if TYPE_CHECKING:
@@ -172,9 +172,9 @@ class Values:
             self._names.grants.value(slot.name)
         secret = self._names.secrets.get(slot.name)
         if secret is None:
-            cure = f"let the operator set it with: crib secret set {slot.name}"
-            message = f"{slot}: there is no secret of that name; {cure}"
-            raise ToolError(Kind.VALIDATION, message, details={"name": slot.name})
+            message = f"{slot}: there is no secret of that name"
+            cure = Cure(f"run: crib secret set {slot.name}", "ask the operator to store it")
+            raise ToolError(Kind.VALIDATION, message, cure=cure, details={"name": slot.name})
         return self._hide(secret.reveal())
 
     def _set(self, slot: Slot, value: str | None) -> str:
@@ -188,8 +188,8 @@ class Values:
             return slot.default
         if value is not None:
             return value
-        cure = f"set it, or write {slot.written[:-1]}:-default}}"
-        raise ToolError(Kind.VALIDATION, f"the variable {slot.name} is not set on the host; {cure}")
+        cure = Cure(f"set it, or write {slot.written[:-1]}:-default}}", "ask the operator to set it")
+        raise ToolError(Kind.VALIDATION, f"the variable {slot.name} is not set on the host", cure=cure)
 
     def _hide(self, value: str) -> str:
         self._masking.add(value)

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from toolcrib.infra.egress import UTF_8, codec_of
 from toolcrib.infra.secrets.secret import Masking
 from toolcrib.lib.documents import read_json
-from toolcrib.lib.json_values import MAX_ITEMS
 from toolcrib.lib.server_sent_events import EventReader
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Encoding
+from toolcrib.values.json_values import MAX_ITEMS
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable

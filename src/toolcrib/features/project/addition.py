@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from toolcrib.core.catalog import CatalogSettings
 from toolcrib.core.file_source import MAX_FILE_BYTES
+from toolcrib.features.project.readiness import RUNS_IT
 from toolcrib.infra.settings import FILE_NAME, PROJECT_SCRIPTS
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Chained, Handler, Script
@@ -192,19 +193,18 @@ def write(settings: Settings, placed: Iterable[Placed]) -> None:
 def _added(crib: AddingCrib, trial: AddingCrib, each: Placed, tool: Tool, aside: Path) -> Added:
     # Asked for where it will lie: a .venv of the project is found from there.
     missing = crib.missing(_moved(tool, aside, crib.settings.root or Path()))
+    # Its file is not there yet, so what would run it is known where it was tried.
+    missing += [line for line in trial.missing(tool) if line.startswith(RUNS_IT) and line not in missing]
     if each.gathered.is_folder:
         missing = ["to be built; run: crib build", *missing]
     properties = tool.parameters.get("properties")
-    # What is missing is told once, and of this project, whose settings the trial does not have.
-    needs = tuple(trial.missing(tool))
-    warnings = [line for line in trial.warnings(tool) if not needs or not line.endswith(needs)]
     return Added(
         name=tool.name,
         kind=tool.kind,
         file=each.target,
         parameters=tuple(properties) if isinstance(properties, dict) else (),
         missing=tuple(missing),
-        warnings=tuple(line.replace(f"{aside}/", "") for line in warnings),
+        warnings=tuple(line.replace(f"{aside}/", "") for line in trial.warnings(tool)),
     )
 
 

@@ -89,11 +89,11 @@ class SettingLine:
 
 def setting_lines(settings: Settings) -> Iterator[SettingLine]:
     """Every setting in force, of every table that is registered."""
-    for table in settings.tables:
-        values = settings[table].values
-        for key, declared in settings.tables[table].declared.items():
-            where = settings.places.get(declared.name, BY_DEFAULT)
-            yield SettingLine(name=declared.name, value=_plain(values[key]), where=where, about=declared.summary)
+    for table, declaration in settings.tables.items():
+        for key, value in settings[table].values.items():
+            name = declaration.name_of(key)
+            where = settings.places.get(name, BY_DEFAULT)
+            yield SettingLine(name=name, value=_plain(value), where=where, about=declaration.find(key).summary)
 
 
 def _plain(value: object) -> object:

@@ -28,7 +28,6 @@ from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Behaviour, Chained, Cost, Origin, RetryPolicy, Script, SideEffects, Tool
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
     from typing import Any
 
@@ -292,18 +291,12 @@ def _option(node: ast.expr, place: str) -> Any:
 
 def find_assignment(module: ast.Module, name: str) -> ast.Assign | None:
     """The statement that sets a variable of the file."""
-    return next(
-        (
-            found
-            for found in _assignments(module)
-            if any(isinstance(target, ast.Name) and target.id == name for target in found.targets)
-        ),
-        None,
-    )
-
-
-def _assignments(module: ast.Module) -> Iterator[ast.Assign]:
-    return (statement for statement in module.body if isinstance(statement, ast.Assign))
+    for statement in module.body:
+        if isinstance(statement, ast.Assign):
+            for target in statement.targets:
+                if isinstance(target, ast.Name) and target.id == name:
+                    return statement
+    return None
 
 
 def read_requires(file: ParsedFile) -> frozenset[str] | None:
@@ -370,6 +363,6 @@ def _tool(file: ParsedFile, function: AnyFunction, place: str, *, is_only: bool)
             **declared,
         )
     except ToolError as error:
-        raise ToolError(error.kind, f"{path}: {error.message}") from None
+        raise error.replace(reason=f"{path}: {error.reason}") from None
     except (ValueError, TypeError, OverflowError) as error:
         raise ToolError(Kind.VALIDATION, f"{place}: @tool(…): {error}; correct it") from None

@@ -113,4 +113,4 @@ def _program(file: ParsedFile, action: str, line: CommandLine, summary: str) -> 
             warnings=tuple(about),
         )
     except ToolError as error:
-        raise ToolError(error.kind, f"{path}: {error.message}") from None
+        raise error.replace(reason=f"{path}: {error.reason}") from None

@@ -16,9 +16,9 @@ from toolcrib.infra.programs import (
 )
 from toolcrib.infra.sandbox.host import kill_time
 from toolcrib.infra.sandbox.jobs import CLEAN_ENVIRONMENT, PythonFile, build_policy, python_runtime
-from toolcrib.lib.json_values import joins_text
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Script
+from toolcrib.values.json_values import joins_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolcrib.model.errors import Kind, SettingsError, ToolError
+from toolcrib.model.errors import Cure, Kind, SettingsError, ToolError
 from toolcrib.model.tool import MEGABYTE
 
 if TYPE_CHECKING:
@@ -115,5 +115,7 @@ def _secret(resources: Resources, setting: str, name: str) -> Secret | None:
     secret = resources.data.secrets.get(name)
     if secret is None:
         where = resources.settings.where(setting)
-        raise ToolError(Kind.AUTH, f"there is no secret {name!r}, which {where} names; set it: crib secret set {name}")
+        raise ToolError(
+            Kind.AUTH, f"there is no secret {name!r}, which {where} names", cure=Cure(f"run: crib secret set {name}")
+        )
     return secret if secret.reveal() else None

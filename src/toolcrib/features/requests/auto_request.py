@@ -11,14 +11,14 @@ from collections.abc import Mapping
 from concurrent.futures import Future
 from contextlib import suppress
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from toolcrib.features.requests.document import name_problem, read_request
 from toolcrib.features.requests.document.parameters import MAX_ITEMS, is_argument_name
 from toolcrib.features.requests.document.writer import set_field, write_request
 from toolcrib.features.requests.tracker import MAX_TEXT_BYTES
 from toolcrib.infra.files import read_small
-from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.errors import Cure, Kind, ToolError
 from toolcrib.model.toolrequest import Priority, Status
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from toolcrib.features.requests.tracker import Requests
     from toolcrib.model.tool import Entry, Tool
-    from toolcrib.model.toolrequest import Filed
+    from toolcrib.model.toolrequest import Filed, Submitted
 
     Requested = str | Path | Mapping[str, object]
     Fields = dict[str, object]
@@ -69,10 +69,26 @@ _QUESTION = re.compile(r"[A-Za-z0-9\s_-]+[?!.]?")
 _LONG_NUMBER = re.compile(r"[0-9](?:[\s_-]?[0-9]){4}")
 
 
+class Awaited(Protocol):
+    """Requests that can be waited for, of this machine or of a server."""
+
+    def new(self, request: str | bytes, /) -> Submitted:
+        """File a request."""
+
+    def find_open(self, name: str) -> Filed | None:
+        """The request for a tool of that name which is pending or being built."""
+
+    def join(self, filed: Filed, experiment: str) -> Filed:
+        """Have an experiment wait for an open request."""
+
+    async def until_over(self, request_id: str) -> Filed:
+        """Wait until a request is over."""
+
+
 class Obtainer:
     """Waits for tools, for any number of callers at once. `find` looks up a tool like a call does."""
 
-    def __init__(self, requests: Requests, find: Callable[[str], Entry | None]) -> None:
+    def __init__(self, requests: Awaited, find: Callable[[str], Entry | None]) -> None:
         self._requests = requests
         self._find = find
 
@@ -106,7 +122,7 @@ class Obtainer:
         details = {"requestId": request_id}
         try:
             async with asyncio.timeout(seconds):
-                filed = await self._requests.waiters.until_over(request_id)
+                filed = await self._requests.until_over(request_id)
         except TimeoutError:
             message = f"{name} did not exist after {seconds:g} seconds; {request_id} stays open, wait for it again"
             raise ToolError(Kind.TIMEOUT, message, retryable=True, details=details) from None
@@ -128,11 +144,9 @@ class Obtainer:
                     if tool is not None:
                         return tool
                     await asyncio.sleep(LOOK_SECONDS)
-        message = (
-            f"{filed.id} is ready as {filed.tool}, but no such tool is registered here; "
-            "have the Builder work in this project, or look at: crib doctor"
-        )
-        raise ToolError(Kind.NOT_FOUND, message, details={"requestId": filed.id, "tool": filed.tool})
+        message = f"{filed.id} is ready as {filed.tool}, but no such tool is registered here"
+        cure = Cure("have the Builder work in this project, or look at: crib doctor")
+        raise ToolError(Kind.NOT_FOUND, message, cure=cure, details={"requestId": filed.id, "tool": filed.tool})
 
     def _look(self, name: str) -> Tool | None:
         entry = self._find(name)

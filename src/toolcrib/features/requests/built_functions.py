@@ -157,14 +157,7 @@ def _value(result: Result, package: Package) -> Any:
 
 def _raise(error: ToolError, value: object) -> NoReturn:
     """Raise the error with the partial value, as the caller reads it."""
-    raise ToolError(
-        error.kind,
-        error.message,
-        retryable=error.retryable,
-        partial_side_effects=error.partial_side_effects,
-        details=error.details,
-        value=value,
-    )
+    raise error.replace(value=value)
 
 
 def _with_attributes(value: object) -> object:

@@ -51,9 +51,9 @@ if TYPE_CHECKING:
 
     from toolcrib.features.requests.builder_process import BuilderCrib
     from toolcrib.features.requests.demo import DemoCrib
-    from toolcrib.model.toolrequest import Event
+    from toolcrib.model.toolrequest import Event, Filed
     from toolcrib.toolkit.cli.group import Opener
-    from toolcrib.toolkit.client_protocol import ProjectCrib
+    from toolcrib.toolkit.client_protocol import AnyCrib, ProjectCrib
 
 EXPERIMENT_COLUMNS = ("experiment", "status", "waits for", "requests", "released")
 # The number of a request; the name of a tool means the newest request for it.
@@ -178,11 +178,22 @@ def request_watch(opener: Opener[ProjectCrib], request_id: str, *, url: str | No
             sys.stdout.flush()
 
     with opener.open_durable(url) as crib:
-        filed = crib.requests.follow(find_id(crib.requests, request_id), report)
+        filed = _follow(crib, find_id(crib.requests, request_id), report)
         if not as_json:
             return tell_end(filed, as_json=False)
         say_line(filed.to_json())
         return code_of(filed)
+
+
+def _follow(crib: AnyCrib, request_id: str, report: Callable[[Event], None]) -> Filed:
+    """Report what happens to a request until it is over."""
+
+    async def listen() -> None:
+        async for event in crib.requests.watch(request_id):
+            report(event)
+
+    crib.run_sync(listen())
+    return crib.requests.show(request_id)
 
 
 @request.command("deliver", epilog=example("crib request deliver email_validator"))
@@ -202,7 +213,8 @@ def request_deliver(
         request_id = find_id(crib.requests, request_id)
         report = (lambda _: None) if as_json else (lambda text: complain(on_one_line(text)))
         try:
-            filed = crib.requests.deliver(request_id, package_of(crib.requests, request_id, path), report)
+            package = package_of(crib.requests, request_id, path)
+            filed = crib.run_sync(crib.requests.deliver(request_id, package, report))
         except ToolError as problem:
             complaints = problem.details.get("complaints")
             if problem.kind is not Kind.VALIDATION or not isinstance(complaints, list):
@@ -239,9 +251,7 @@ def request_retry(opener: Opener[ProjectCrib], request_id: str, *, url: str | No
         return ExitCode.DONE
 
 
-@request.command(
-    "allow", epilog=example("crib request allow email_validator --capability net.http --host api.example.com")
-)
+@request.command("allow", epilog=example("crib request allow email_validator --capability net.http --host a.example"))
 @id_argument
 @click.option("--capability", "capabilities", multiple=True, metavar="NAME", help="What its tool may use; repeatable.")
 @click.option("--host", "hosts", multiple=True, metavar="HOST", help="Where its tool may connect; repeatable.")

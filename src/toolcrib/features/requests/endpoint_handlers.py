@@ -278,10 +278,5 @@ def without_folders() -> Iterator[None]:
         if not isinstance(path, str) or not PurePath(path).is_absolute():
             raise
         name = PurePath(path).name
-        raise ToolError(
-            problem.kind,
-            problem.message.replace(show(path), show(name)).replace(path, name),
-            retryable=problem.retryable,
-            partial_side_effects=problem.partial_side_effects,
-            details={**problem.details, PATH: name},
-        ) from problem
+        reason = problem.reason.replace(show(path), show(name)).replace(path, name)
+        raise problem.replace(reason=reason, details={**problem.details, PATH: name}) from problem

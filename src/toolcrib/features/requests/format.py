@@ -35,7 +35,7 @@ from toolcrib.infra.files.tool_folder import (
 from toolcrib.lib.document_format import is_newer
 from toolcrib.lib.documents import read_json
 from toolcrib.lib.names import is_foreign
-from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.errors import Cure, Kind, ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -61,7 +61,7 @@ def read_package(path: Path, code: bytes) -> list[Tool]:
         return [make_tool(load_package(folder, code), folder)]
     except ToolError as error:
         details = {**error.details, "tool_id": folder.name}
-        raise ToolError(error.kind, error.message, retryable=error.retryable, details=details) from None
+        raise error.replace(details=details) from None
 
 
 def load_package(folder: Path, code: bytes) -> Package:
@@ -176,12 +176,11 @@ def _changed(place: str, what: str, document: Mapping[str, object]) -> ToolError
     request = document.get("requestID")
     known = request if isinstance(request, str) and request.isprintable() and " " not in request else "ID"
     name = place.rpartition("/")[2]
-    message = (
-        f"{place}/{what}: changed since it was proved; to have it proved anew, move the folder away and run: "
-        f"crib request deliver {known[:SHOWN_LETTERS]} FOLDER; or make it a tool of your own: "
-        f"move {name}.py to {place}.py and remove the folder"
+    cure = Cure(
+        f"to have it proved anew, move the folder away and run: crib request deliver {known[:SHOWN_LETTERS]} FOLDER; "
+        f"or make it a tool of your own: move {name}.py to {place}.py and remove the folder"
     )
-    return ToolError(Kind.CONFLICT, message)
+    return ToolError(Kind.CONFLICT, f"{place}/{what}: changed since it was proved", cure=cure)
 
 
 class _Reader:

@@ -233,7 +233,7 @@ def _open_crib(
         environment={name: value for name, value in lender.environment.items() if name in SHARED_VARIABLES},
         observe=True,
         workspace={"folder": workspace},
-        access={"grants": sorted(terms.requires)},
+        grants={"*": sorted(terms.requires)},
         builtins={"enabled": False},
         scripts={"folders": []},
         calls={"result_bytes": MAX_RESULT_BYTES},

@@ -132,6 +132,10 @@ class Requests:
         """What happens to a request, until it is over; a queue that cannot be reached for a while is asked again."""
         return self.waiters.watch(request_id, after)
 
+    async def until_over(self, request_id: str) -> Filed:
+        """Wait until a request is over."""
+        return await self.waiters.until_over(request_id)
+
     def package(self, request_id: str) -> Path | None:
         """The package folder of its latest workspace; None if there is none."""
         return find_package(self._builds(), self._leading(request_id).id)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import orjson
@@ -13,7 +14,7 @@ from toolcrib.lib.redaction import hide_secrets
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator
 
     from toolcrib.model.protocols import Store
 
@@ -55,9 +56,11 @@ class RunHistory:
         if not self.enabled:
             raise ToolError(Kind.DISABLED, "runs are not stored; set run_history.enabled to true")
         now = self._clock()
+        stored = self._hide(hide_secrets(dict(arguments)))
         run: dict[str, object] = {
             "tool": tool,
-            "arguments": self._hide(hide_secrets(dict(arguments))),
+            "arguments": stored,
+            "masked": list(_differences(arguments, stored)),
             "ok": ok,
             "outcome": str(self._hide(outcome))[:MAX_OUTCOME],
             "at": now,
@@ -74,13 +77,16 @@ class RunHistory:
         return run_id
 
     def list(self, caller: str, tool: str = "") -> list[dict[str, object]]:
-        """The runs of a caller, of one tool if it is named; the newest first."""
+        """The runs of a caller, of one tool if it is named; the newest first.
+
+        `masked` lists the paths of the arguments that are not stored as they were; None for a run that does not say.
+        """
         folder, found = _folder(caller), []
         for key in sorted(self._store().keys(folder), reverse=True):
             document = self._store().get(key)
             run = None if document is None else _read(document)
             if run is not None and tool in ("", run["tool"]):
-                found.append({"id": key.removeprefix(folder).removesuffix(".json"), **run})
+                found.append({"id": key.removeprefix(folder).removesuffix(".json"), "masked": None, **run})
         return found
 
     def clear(self, caller: str) -> None:
@@ -93,6 +99,18 @@ def _folder(caller: str) -> str:
     """The names of callers may have any letters; a digest is a name of a file."""
     digest = hashlib.sha256(caller.encode("utf-8", "surrogatepass")).hexdigest()
     return f"{SPACE}/{digest[:CALLER_LETTERS]}/"
+
+
+def _differences(before: object, after: object, path: tuple[str, ...] = ()) -> Iterator[list[str]]:
+    """The paths at which two JSON values differ, each as deep as it can be named."""
+    if isinstance(before, Mapping) and isinstance(after, Mapping) and before.keys() == after.keys():
+        for key, value in before.items():
+            yield from _differences(value, after[key], (*path, key))
+    elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
+        for place, (one, other) in enumerate(zip(before, after, strict=True)):
+            yield from _differences(one, other, (*path, str(place)))
+    elif before != after:
+        yield list(path)
 
 
 def _read(document: bytes) -> dict[str, object] | None:

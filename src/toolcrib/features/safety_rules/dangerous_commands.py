@@ -29,7 +29,7 @@ from toolcrib.lib.shell.programs import (
     split_words,
 )
 from toolcrib.lib.shell.reader import read_line
-from toolcrib.model.errors import ToolError
+from toolcrib.model.errors import Cure, ToolError
 from toolcrib.model.result import Verdict, confirm, deny
 
 if TYPE_CHECKING:
@@ -39,9 +39,15 @@ if TYPE_CHECKING:
     from toolcrib.model.call import Call
     from toolcrib.model.tool import Tool
 
-CURE = "use a narrower command; an operator may leave the rule out with safety_rules.off = ['dangerous_commands'] in toolcrib.toml"
+CURE = Cure(
+    "use a narrower command; an operator may leave the rule out with safety_rules.off = ['dangerous_commands'] in toolcrib.toml",
+    "use a narrower command",
+)
 CURE_OF_DOUBT = "confirm it, or write the words out"
-CURE_OF_UNLISTED = "confirm it; an operator may allow it with safety_rules.commands = ['make test'] in toolcrib.toml"
+CURE_OF_UNLISTED = Cure(
+    "confirm it; an operator may allow it with safety_rules.commands = ['make test'] in toolcrib.toml",
+    "let a person confirm it",
+)
 
 NEVER = frozenset(
     (
@@ -140,7 +146,7 @@ class DangerousCommands:
         reason = f"rule {self.name!r}: {argument.place} {danger}"
         return deny(reason, rule=self.name, where=self.where, cure=CURE, details={"argument": argument.place})
 
-    def _asked(self, argument: Argument, doubt: str, cure: str) -> Verdict:
+    def _asked(self, argument: Argument, doubt: str, cure: Cure | str) -> Verdict:
         return confirm(f"rule {self.name!r}: {argument.place} {doubt}", rule=self.name, where=self.where, cure=cure)
 
 

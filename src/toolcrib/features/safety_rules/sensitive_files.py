@@ -23,7 +23,7 @@ from toolcrib.lib.sensitive_paths import (
 )
 from toolcrib.lib.shell import GLOB, UNKNOWN, Command, Word
 from toolcrib.lib.shell.reader import read_line
-from toolcrib.model.errors import ToolError
+from toolcrib.model.errors import Cure, ToolError
 from toolcrib.model.result import Verdict, confirm, deny
 from toolcrib.model.tool import Function
 
@@ -34,7 +34,10 @@ if TYPE_CHECKING:
     from toolcrib.model.call import Call
     from toolcrib.model.tool import Tool
 
-CURE = "name another file; an operator may open one with workspace.open = ['…'], or leave the rule out with safety_rules.off = ['sensitive_files'], in toolcrib.toml"
+CURE = Cure(
+    "name another file; an operator may open one with workspace.open = ['…'], or leave the rule out with safety_rules.off = ['sensitive_files'], in toolcrib.toml",
+    "name another file",
+)
 MAX_FOLDERS = 4
 WRITES = "fs.write"
 DELIMITERS = re.compile(r"[=@,:;\"'`()<>|&{}\[\]\s]+")

@@ -108,6 +108,7 @@ def _script_sources(resources: Resources) -> list[FileSource]:
             [*formats, LazyFormat(partial(resources.make, "script_format", root=path))],
             rank=Rank.SCRIPTS,
             deep=True,
+            root=resources.settings.root,
         )
         for bundle, path in resources.get("script_trees").items()
     ]

@@ -26,6 +26,7 @@ from toolcrib.toolkit.cli import (
     log_on_stderr,
     mention_problems,
     read_arguments,
+    read_grants,
     read_line,
     refuse_url,
     say,
@@ -39,6 +40,7 @@ from toolcrib.toolkit.cli.group import (
     pass_opener,
     project_option,
 )
+from toolcrib.toolkit.cli.progress import working
 from toolcrib.toolkit.client_protocol import ProjectCrib
 
 if TYPE_CHECKING:
@@ -71,6 +73,9 @@ class ScriptsCrib(ProjectCrib, Protocol):
 
     def prepare(self, name: str, say: Callable[[str], None]) -> Path | None:
         """Install what a Python file asks for into an environment of its own; None if it asks for nothing."""
+
+    def missing_imports(self, name: str) -> list[str]:
+        """The modules that a Python file imports, does not declare, and that are not installed."""
 
     async def __aenter__(self) -> Self: ...
 
@@ -115,8 +120,13 @@ def prepare(opener: Opener[ScriptsCrib], name: str) -> int:
             steps.append(step)
             complain(step)
 
-    with opener.open_local() as crib:
+    with opener.open_local() as crib, working(f"installing what {name} asks for"):
         environment = crib.prepare(name, report)
+        missing = crib.missing_imports(name) if environment is None else []
+    if missing:
+        # A call would fail for it, so this does not end well either.
+        complain(f"{name} declares nothing to install, and it needs {'; and '.join(missing)}")
+        return ExitCode.FAILED
     if environment is None:
         say(f"{name} asks for nothing")
         return ExitCode.DONE
@@ -146,7 +156,7 @@ def sink_command(words: Sequence[str], opener: Opener[ScriptsCrib]) -> ExitCode:
 async def _pour(line: Line, opener: Opener[ScriptsCrib]) -> ExitCode:
     """Write every event to the sink."""
     name, *pairs = line.words
-    async with opener.open_local(grants=line.all(GRANT.name)) as crib:
+    async with opener.open_local(grants=read_grants(line.all(GRANT.name), name)) as crib:
         entry = crib.find(name)
         if entry is None:
             mention_problems(crib)

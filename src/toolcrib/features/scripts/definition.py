@@ -14,13 +14,16 @@ from toolcrib.features.scripts.optional_fields import read_options
 from toolcrib.features.scripts.program_interface import Use, decide_use, read_program
 from toolcrib.features.scripts.python_code import PROGRAM, choose_entry, demanded_names, does_nothing, missing_names
 from toolcrib.features.scripts.schemas import checked
+from toolcrib.features.scripts.sql_config import SQL_CLIENT, read_sql
+from toolcrib.features.sql_tools.description import capabilities_of, side_effects_of
+from toolcrib.features.sql_tools.rows import describe_output
 from toolcrib.lib.python_declarations import read_docstring
 from toolcrib.lib.python_hints import HintError, SyntaxHints, read_answer, read_parameters, writable
 from toolcrib.lib.python_source import top_imports
 from toolcrib.lib.schema import compile_schema
 from toolcrib.lib.schema_structure import object_schema
 from toolcrib.lib.system_tools import HTTP_CLIENT
-from toolcrib.model.tool import Chained, Convention, Origin, Script, Tool
+from toolcrib.model.tool import Chained, Convention, Origin, Script, Sql, Tool
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -47,7 +50,7 @@ CONSTRAINTS = frozenset(
 # The capabilities that each executor requires.
 IMPLIED = {"http_client": "net.http", "subprocess": "shell.execute", "bash": "shell.execute", "filesystem": "fs.read"}
 SHELL = "shell.execute"
-CALLED = frozenset({"script", "http", "subprocess", "docker", "filesystem"})
+CALLED = frozenset({"script", "http", "subprocess", "docker", "filesystem", "sql"})
 LIBRARY = "library"
 RUNTIME = "runtime"
 PRIMITIVE = "primitive"
@@ -57,7 +60,14 @@ PYTHON_RUNTIMES = frozenset({"python_runtime", "python"})
 # Idempotent HTTP methods.
 REPEATABLE = frozenset({"GET", "HEAD", "PUT", "DELETE"})
 HTTP = "http"
-KINDS = {"http_client": HTTP, "subprocess": "subprocess", "docker": "docker", "filesystem": "filesystem"}
+SQL = "sql"
+KINDS = {
+    "http_client": HTTP,
+    "subprocess": "subprocess",
+    "docker": "docker",
+    "filesystem": "filesystem",
+    SQL_CLIENT: SQL,
+}
 
 
 def build_tools(metadata: Metadata, root: Path) -> list[Tool]:
@@ -73,7 +83,7 @@ def build_tools(metadata: Metadata, root: Path) -> list[Tool]:
     report.raise_problems()
     _check_examples(report, options, calls)
     report.raise_problems()
-    tools = [_tool(report, identity, options, call) for call in calls]
+    tools = [_make_tool(report, identity, options, call) for call in calls]
     # Problems of the file are reported once, not once per action.
     return [replace(tools[0], warnings=tuple(report.warnings)), *tools[1:]]
 
@@ -177,6 +187,7 @@ class _Call:
     inputs: Schema
     outputs: Schema | None
     config: Mapping[str, object]
+    statement: Sql | None = None
 
 
 def _call(report: Report, identity: Identity, options: Options, form: Form) -> _Call:
@@ -196,8 +207,20 @@ def _call(report: Report, identity: Identity, options: Options, form: Form) -> _
     if kind == SCRIPT and identity.executor in PYTHON_RUNTIMES and entry is PROGRAM:
         _warn_of_nothing(report, form)
     return _Call(
-        form=form, kind=kind, entry=entry, inputs=inputs, outputs=outputs, config={**options.config, **use.config}
+        form=form,
+        kind=kind,
+        entry=entry,
+        inputs=inputs,
+        outputs=outputs,
+        config={**options.config, **use.config},
+        statement=_statement(report, options, form, inputs) if kind == SQL else None,
     )
+
+
+def _statement(report: Report, options: Options, form: Form, inputs: Schema) -> Sql:
+    if report.metadata.language or form.action:
+        report.refuse(("executor_id",), f"{SQL_CLIENT} runs one statement; describe it in a .yaml file of its own")
+    return read_sql(report, options.config, inputs, options.hosts)
 
 
 def _forms(report: Report, identity: Identity) -> list[Form]:
@@ -375,6 +398,26 @@ def _tool(report: Report, identity: Identity, options: Options, call: _Call) -> 
         metadata=_metadata(report, options, call),
         deprecated=options.metadata.get("deprecated") is True,
         origin=Origin(place=str(metadata.path), line=metadata.line_of(form.at)),
+    )
+
+
+def _make_tool(report: Report, identity: Identity, options: Options, call: _Call) -> Tool:
+    """The tool of one form; a statement needs no chain of executors."""
+    tool = _tool(report, identity, options, call)
+    return tool if call.statement is None else _with_statement(tool, call.statement)
+
+
+def _with_statement(tool: Tool, run: Sql) -> Tool:
+    timeout_ms = min(run.timeout_ms, tool.limits.timeout_ms or run.timeout_ms)
+    return replace(
+        tool,
+        run=run,
+        output_schema=tool.output_schema or describe_output(run),
+        side_effects=side_effects_of(run),
+        idempotent=not run.write,
+        requires_confirmation=run.write and run.confirm,
+        requires=tool.requires | capabilities_of(run),
+        limits=replace(tool.limits, timeout_ms=timeout_ms),
     )
 
 

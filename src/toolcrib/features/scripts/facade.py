@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
+import sys
 from importlib.util import find_spec
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from toolcrib.core.call_state import AccessSettings, missing_grants
 from toolcrib.features.scripts.chain import LIBRARY, SINK, resolve
 from toolcrib.features.scripts.program_files import SUFFIXES, why_ignored
 from toolcrib.features.scripts.sink import open_sink
 from toolcrib.infra.files import read_beginning
-from toolcrib.infra.sandbox.environments import find_interpreter, prepare
+from toolcrib.infra.sandbox.environments import prepare, read_requirements
 from toolcrib.infra.sandbox.jobs import CLEAN_ENVIRONMENT, PROXY_VARIABLES
 from toolcrib.infra.settings import GIVEN_TO_TOOLS
 from toolcrib.lib.environment_reads import needed_variables
@@ -28,11 +27,12 @@ if TYPE_CHECKING:
 
     from toolcrib.core.resources import Resources
     from toolcrib.features.scripts.sink import Sink
+    from toolcrib.infra.sandbox.jobs import Interpreter
     from toolcrib.model.tool import Entry, Tool
 
 PYTHON = "python"
-JAVASCRIPT = "javascript"
-NODE = "node"
+# Modules that the sandbox itself gives to files.
+GIVEN_MODULES = frozenset({"rye", "toolcrib"})
 # A variable of the host or a secret in a template, without a default.
 VARIABLE = re.compile(r"\$\{(?:(?:env|secret):)?([A-Z][A-Z0-9_]*)\}")
 # What every process of a tool has, or the system and the shell set themselves.
@@ -55,7 +55,7 @@ class Scripts:
         try:
             resolve(tool, self._resources.find_below)
         except ToolError as problem:
-            return f"{tool.origin}: {problem.message}"
+            return problem.message
         return ""
 
     def prepare(self, tool: Tool, say: Callable[[str], None] | None) -> Path | None:
@@ -65,41 +65,63 @@ class Scripts:
         if environments is None:
             message = "there is no folder outside of the project to install into; set HOME or XDG_CACHE_HOME"
             raise ToolError(Kind.VALIDATION, message)
-        search_path = self._resources.environment.get("PATH", "")
+        # As a call finds its Python: not where authors and tools can write.
+        search_path = self._resources.get("host_commands").trusted_path
         return prepare(path, code, envs=environments, search_path=search_path, progress=say, packages=packages)
 
     def missing(self, tool: Tool) -> list[str]:
         """What is not here yet that the file of a tool needs, each with the command or the setting that brings it."""
         run = tool.run.script if isinstance(tool.run, Chained) else tool.run
         found: list[str] = []
-        if isinstance(run, Script | Handler) and run.language == JAVASCRIPT:
-            is_there = shutil.which(NODE, path=self._resources.environment.get("PATH", ""))
-            found += [] if is_there else ["Node.js, which runs it; install it so that node is found on the PATH"]
-        if isinstance(run, Script | Handler) and run.language == PYTHON and not self._has_packages(tool):
-            found.append(f"packages that are not installed; run: crib prepare {tool.name}")
+        if isinstance(run, Script | Handler) and run.language == PYTHON:
+            if not self._has_packages(tool):
+                found.append(f"packages that are not installed; run: crib prepare {tool.name}")
+            found += self.missing_imports(tool)
         for name in sorted(_variables(tool, run)):
             if not self._resources.variable(tool, name):
-                cure = f'set it and add "{tool.name}:{name}" to access.variables in toolcrib.toml'
+                cure = f'set it, or run: crib secret set {name}; and add "{tool.name}:{name}" to access.variables in toolcrib.toml'
                 found.append(f"the variable or secret {name}; {cure}")
         return found
 
+    def missing_imports(self, tool: Tool) -> list[str]:
+        """The modules that a Python file imports and that neither our own Python nor its neighbourhood has.
+
+        Nothing is said of a file that runs with another Python: what is installed there is not looked at.
+        """
+        run = tool.run.script if isinstance(tool.run, Chained) else tool.run
+        if (
+            not isinstance(run, Script)
+            or run.language != PYTHON
+            or run.packages
+            or read_requirements(run.path, run.code)
+        ):
+            return []
+        if self._interpreter_of(tool) is not None:
+            return []
+        near = {run.path.parent, *run.path.parent.parents[:2], self._resources.settings.workspace}
+        missing = [
+            name for name in dict.fromkeys(each.partition(".")[0] for each in run.imports) if not _is_there(name, near)
+        ]
+        cure = f"declare its package in a block '# /// script' of the file, then run: crib prepare {tool.name}"
+        return [f"the Python module {name}, which is not installed for it; {cure}" for name in missing]
+
+    def _interpreter_of(self, tool: Tool) -> Interpreter | None:
+        """The Python that a call would run the file with, None for our own; raises ToolError as the call would."""
+        path, code, packages = _python_file(tool)
+        commands, environments = self._resources.get("host_commands"), self._resources.get("environments")
+        return commands.python_for(  # type: ignore[no-any-return]  # so it is registered
+            path, code, environments=environments, name=tool.name, packages=packages
+        )
+
     def _has_packages(self, tool: Tool) -> bool:
         """Whether what a Python file declares is installed, or, where it declares nothing, what its framework needs."""
-        path, code, packages = _python_file(tool)
-        environments = self._resources.get("environments")
-        if environments is None:
-            return True
-        search_path = self._resources.environment.get("PATH", "")
-        root = self._resources.settings.root or path.parent
         try:
-            interpreter = find_interpreter(
-                path, code, root=root, envs=environments, search_path=search_path, packages=packages
-            )
+            interpreter = self._interpreter_of(tool)
         except ToolError as problem:
             if problem.kind is Kind.EXECUTOR_NOT_FOUND:
                 return False
             raise
-        return interpreter is not None or all(map(_is_installed, packages))
+        return interpreter is not None or all(map(_is_installed, _python_file(tool)[2]))
 
     def ignored_files(self, places: Collection[str]) -> list[str]:
         """Files in the folders of tools that are no tools, each with the reason; `places` are those of tools and problems."""
@@ -128,7 +150,7 @@ class Scripts:
             workspace_policy=resources.get("workspace_policy"),
             jail=resources.get("jail"),
             egress=lambda: resources.get("egress"),
-            missing=lambda required: missing_grants(required, resources.settings.table(AccessSettings).grants),
+            grants=resources.grants,
         )
 
 
@@ -151,6 +173,13 @@ def _variables(tool: Tool, run: object) -> set[str]:
     own = config.get("env")
     given = {*GIVEN, *(own if isinstance(own, dict | list) else ())}
     return named | (set(needed_variables(run.code, run.language)) - given)
+
+
+def _is_there(module: str, folders: Collection[Path]) -> bool:
+    """Whether a module of this name can be imported: ours, of the standard library, installed, or beside the file."""
+    if module in GIVEN_MODULES or module in sys.stdlib_module_names or find_spec(module) is not None:
+        return True
+    return any((folder / f"{module}.py").exists() or (folder / module).is_dir() for folder in folders)
 
 
 def _is_installed(requirement: str) -> bool:

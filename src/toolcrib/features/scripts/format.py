@@ -102,9 +102,7 @@ class ScriptFile:
             found = TOOL_ID.search(code)
             if found is None:
                 raise
-            raise ToolError(
-                error.kind, error.message, details={**error.details, "tool_id": found[1].decode()}
-            ) from None
+            raise error.replace(details={**error.details, "tool_id": found[1].decode()}) from None
 
 
 def read_metadata(path: Path, code: bytes) -> Metadata | None:

@@ -174,7 +174,7 @@ def _request_of(order: Order, masking: VariableMasking) -> Mapping[str, object]:
         try:
             given[key] = template.render(lookup, masking.variable)
         except ToolError as error:
-            raise ToolError(error.kind, f"config.{key}: {error.message}", details=error.details) from None
+            raise error.replace(reason=f"config.{key}: {error.reason}") from None
         if key == "path":
             _refuse_climbing(template, str(given[key]))
     return given

@@ -6,10 +6,18 @@ import logging
 import re
 from typing import TYPE_CHECKING
 
-from toolcrib.infra.programs import describe_end, exit_details, failure, refuse_early_end, tail_of
+from toolcrib.infra.programs import (
+    describe_end,
+    exit_details,
+    failure,
+    has_crashed,
+    refuse_early_end,
+    see_stderr,
+    tail_of,
+)
 from toolcrib.lib.documents import read_json
 from toolcrib.lib.javascript_error import name_class, tell_all
-from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.errors import NO_CURE, Kind, ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,7 +40,8 @@ def node_value(tool: Tool, script: Script, ended: CompletedJob, seconds: float) 
     if ended.exit_code != 0:
         said = tail_of(ended.stderr).strip()
         message = f"{tool.name} {describe_end(ended)} before {script.entry} returned" + (f": {said}" if said else "")
-        raise failure(tool, message, Kind.PERMANENT, details=exit_details(ended))
+        cure = see_stderr(tool) if has_crashed(ended) else NO_CURE
+        raise failure(tool, message, Kind.PERMANENT, cure=cure, details=exit_details(ended))
     answer = _answer(tool, ended)
     if "value" in answer:
         return answer["value"], None

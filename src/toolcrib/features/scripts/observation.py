@@ -19,6 +19,7 @@ from toolcrib.toolkit.cli import (
     code_of_error,
     complain_about,
     on_one_line,
+    read_grants,
     say,
     say_json,
     say_table,
@@ -32,10 +33,11 @@ if TYPE_CHECKING:
     from toolcrib.model.errors import ToolError
     from toolcrib.model.result import Result
     from toolcrib.model.tool import Tool
+    from toolcrib.toolkit.cli import Granted
     from toolcrib.toolkit.cli.group import Opener
     from toolcrib.toolkit.client_protocol import CallingCrib, ProjectCrib
 
-    Perform = Callable[[Line, Sequence[str], Callable[[frozenset[str]], CallingCrib]], Result]
+    Perform = Callable[[Line, Sequence[str], Callable[[Granted], CallingCrib]], Result]
 
 COLUMNS = ("act", "on", "verdict", "capability")
 DOCKER = "docker"
@@ -96,19 +98,19 @@ def observe_tool(
     """
     if not words:
         raise WrongUseError("name a tool: crib check --observe NAME [key=value …]; list the tools with: crib list")
-    with opener.open_local(grants=grants, observe=True) as crib:
+    with opener.open_local(observe=True) as crib:
         entry, workspace = crib.find(words[0]), crib.settings.workspace
         if entry is None:
             return complain_unknown(crib, words[0])
     options = {GRANT.name: sorted(grants), **({"--yes": [""]} if agreed else {})}
 
-    def opened(granted: frozenset[str]) -> CallingCrib:
+    def opened(granted: Granted) -> CallingCrib:
         return opener.open_calling(None, grants=granted, observe=True)
 
     lines = _lines(entry.tool, words, options)
     results = tuple(perform(line, line.words, opened) for line in lines)
     deeds = [deed for result in results for deed in find_deeds(entry.tool, _effects(result), workspace)]
-    with opener.open_local(grants=grants, observe=True) as crib:
+    with opener.open_local(grants=read_grants(grants, words[0]), observe=True) as crib:
         observation = _look_at(crib, entry.tool, results, deeds)
     if as_json:
         say_json(observation.to_json())

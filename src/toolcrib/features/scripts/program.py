@@ -25,11 +25,11 @@ from toolcrib.infra.sandbox.jobs import (
 )
 from toolcrib.lib.command_arguments import SHELLS, as_text, check_words, spell
 from toolcrib.lib.command_line import COMMAND_LINE, Words, check_stdin, command_words
-from toolcrib.lib.json_values import joins_text
 from toolcrib.lib.system_tools import RUNTIME, is_ours
 from toolcrib.lib.templates import Name, Text, compile_template, look_up_in
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Convention
+from toolcrib.values.json_values import joins_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -338,7 +338,7 @@ class Slots:
         except ToolError as error:
             if error.kind is not Kind.VALIDATION or error.message.startswith("config."):
                 raise
-            raise ToolError(error.kind, f"config.{key}: {error.message}", details=error.details) from None
+            raise error.replace(reason=f"config.{key}: {error.reason}") from None
 
 
 def names_the_file(order: Order) -> bool:

@@ -85,6 +85,8 @@ def _called(report: Report, program: Program, form: Form) -> Use:
         return Use()
     for text in signature.warnings:
         report.warn_line(program.number, text)
+    for number, text in program.warnings if not form.function else ():
+        report.warn_line(number, text)
     entry = Entry(convention=Convention.KEYWORDS, name=program.entry)
     taken = signature.schema.get("properties")
     names = frozenset(taken) if isinstance(taken, dict) else frozenset()

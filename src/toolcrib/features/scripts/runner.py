@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import time
 from dataclasses import dataclass, replace
 from pathlib import PurePath
@@ -25,16 +26,20 @@ from toolcrib.features.scripts.program import (
 )
 from toolcrib.infra.programs import (
     MAX_RESULT_BYTES,
+    cure_of_output,
     describe_end,
     described_error,
     exit_details,
     failure,
+    has_crashed,
+    no_variable,
     open_envelope,
     package_files,
     package_folders,
     read_answer,
     refuse_changed_package,
     refuse_early_end,
+    see_stderr,
     tail_of,
     to_outcome,
 )
@@ -49,11 +54,12 @@ from toolcrib.infra.secrets.secret import Secret, VariableMasking
 from toolcrib.lib.command_arguments import check_words
 from toolcrib.lib.command_line import Words
 from toolcrib.lib.documents import read_json
-from toolcrib.lib.json_values import joins_text
+from toolcrib.lib.environment_reads import needed_variables
 from toolcrib.lib.schema import compile_schema
-from toolcrib.lib.system_tools import DOCKER, PYTHON, is_ours
+from toolcrib.lib.system_tools import BASH, DOCKER, PYTHON, is_ours
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Chained, Convention, Script
+from toolcrib.values.json_values import joins_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -77,6 +83,9 @@ if TYPE_CHECKING:
 
 
 logger = logging.getLogger("toolcrib.runners")
+
+# What Bash says of a variable that is not set.
+BASH_UNSET = re.compile(r": line [0-9]{1,9}: ([A-Za-z_]\w{0,127}): ([^\n]{0,80})")
 
 MAX_PRINTED_BYTES = 8 * 1024 * 1024
 # By convention: the container could not be created, the file is not executable, the command was not found. A retry fails
@@ -139,6 +148,7 @@ class ProcessDriver:
             work = replace(work, job=replace(work.job, channel=True))
         ended = await self._until_its_end(work, order, context)
         meta: dict[str, object] = {"sandbox": self._sandbox.report_on(work.job)}
+        ended = _without_folder(ended, order.run.script)
         outcome = to_outcome(ended, meta, lambda: _value(order, work.job, ended, context.seconds, masking))
         if outcome.error is None and (_answers_by_printing(work.job) or _is_called(order)):
             meta.pop("stdout", None)  # it is the value
@@ -344,11 +354,37 @@ def _failure(tool: Tool, ended: CompletedJob) -> ToolError:
     """The error of a program that failed."""
     # Many a script complains on its standard output.
     said = tail_of(ended.stderr).strip() or tail_of(ended.stdout).strip()
+    script = tool.run.script if isinstance(tool.run, Chained) else None
+    if script is not None and (name := _demanded(script, said)) is not None:
+        return no_variable(tool, name)
     message = f"{tool.name} {describe_end(ended)}" + (f": {said}" if said else "")
-    details = exit_details(ended)
+    details, cure = exit_details(ended), cure_of_output(tool, said)
     if ended.exit_code in NOTHING_RAN:
-        return ToolError(Kind.PERMANENT, message, partial_side_effects=True, details=details)
-    return failure(tool, message, Kind.PERMANENT, details=details)
+        return ToolError(Kind.PERMANENT, message, cure=cure, partial_side_effects=True, details=details)
+    cure = see_stderr(tool) if has_crashed(ended) else cure
+    return failure(tool, message, Kind.PERMANENT, cure=cure, details=details)
+
+
+def _without_folder(ended: CompletedJob, script: Script | None) -> CompletedJob:
+    """What a program wrote about itself, with the name of its file alone: where the project lies is no business of a caller.
+
+    Shells put the whole path before each complaint.
+    """
+    if script is None or not ended.stderr:
+        return ended
+    path = str(script.path.absolute()).encode("utf-8", "surrogateescape")
+    return replace(ended, stderr=ended.stderr.replace(path, script.path.name.encode("utf-8", "surrogateescape")))
+
+
+def _demanded(script: Script, said: str) -> str | None:
+    """The variable without which a Bash file does not go on (`${NAME:?}`, or `$NAME` after `set -u`), if that is why it ended."""
+    if script.language != BASH:
+        return None
+    complaint = BASH_UNSET.search(said)
+    if complaint is None:
+        return None
+    is_needed = complaint[2] == "unbound variable" or complaint[1] in needed_variables(script.code, BASH)
+    return complaint[1] if is_needed else None
 
 
 def _read(tool: Tool, text: str, promised: dict[str, object]) -> object:

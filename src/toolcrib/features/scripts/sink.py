@@ -18,13 +18,14 @@ from toolcrib.infra.programs.observed_effects import lead_out
 from toolcrib.infra.sandbox.jobs import WRITE, OneFile, PythonFile, build_policy, python_runtime
 from toolcrib.lib.schema import compile_schema, fill_defaults
 from toolcrib.lib.schema_problems import explain_problems
-from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.errors import Cure, Kind, ToolError
 from toolcrib.model.tool import Chained, Convention
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
+    from collections.abc import AsyncIterator, Callable, Iterator, Mapping
     from typing import Any
 
+    from toolcrib.core.grants import Grants
     from toolcrib.infra.egress.client import Egress
     from toolcrib.infra.files.jail import Jail
     from toolcrib.infra.files.safe_paths import Opened
@@ -50,20 +51,18 @@ async def open_sink(
     workspace_policy: WorkspacePolicy,
     jail: Jail,
     egress: Callable[[], Egress],
-    missing: Callable[[frozenset[str]], Collection[str]],
+    grants: Grants,
     seconds: float = EVENT_SECONDS,
 ) -> AsyncIterator[Sink]:
     """A sink to write events to; once the block is left, all of them are on disk.
 
     Its class is made from the tool's config and the arguments, of which the config wins. `path` lies in the workspace and
     is the one file there that the class may write: the config's by that alone, the caller's only where fs.write is granted.
-    `missing` tells which of some capabilities are not granted. `seconds` is how long one event may take.
+    `seconds` is how long one event may take.
     """
     run, script = _parts_of(tool)
     given = _merge(tool, run.config, arguments)
-    _refuse_missing(
-        tool, missing(tool.requires if PATH in run.config or PATH not in given else tool.requires | {WRITE})
-    )
+    _refuse_missing(tool, grants, tool.requires if PATH in run.config or PATH not in given else tool.requires | {WRITE})
     place = await asyncio.to_thread(_make_file, jail, given.get(PATH))
     with _hold(jail.root, place) as file:
         job = _job(tool, run, script, given, workspace_policy, file)
@@ -218,7 +217,8 @@ async def _sync(jail: Jail, place: Path | None) -> None:
 def _parts_of(tool: Tool) -> tuple[Chained, Script]:
     run = tool.run
     if not isinstance(run, Chained) or run.script is None or run.script.convention is not Convention.SINK:
-        raise ToolError(Kind.VALIDATION, f"{tool.name} is not a sink; call it with: crib call {tool.name}")
+        cure = Cure(f"call it with: crib call {tool.name}", "call it as any tool")
+        raise ToolError(Kind.VALIDATION, f"{tool.name} is not a sink", cure=cure)
     if run.script.language != PYTHON:
         raise ToolError(Kind.EXECUTOR_NOT_FOUND, f"{tool.name}: a sink is written in Python")
     return run, run.script
@@ -234,19 +234,21 @@ def _merge(tool: Tool, config: Mapping[str, object], arguments: Mapping[str, obj
     validator = compile_schema(tool.parameters)
     if not validator.is_valid(given):
         problems = explain_problems(validator, given, tool.parameters)
-        message = f"Invalid arguments for {tool.name}: {'; '.join(problems)}; see: crib show {tool.name}"
-        raise ToolError(Kind.VALIDATION, message, details={"problems": problems})
+        message = f"Invalid arguments for {tool.name}: {'; '.join(problems)}"
+        cure = Cure(f"see: crib show {tool.name}")
+        raise ToolError(Kind.VALIDATION, message, cure=cure, details={"problems": problems})
     return given
 
 
-def _refuse_missing(tool: Tool, missing: Collection[str]) -> None:
+def _refuse_missing(tool: Tool, grants: Grants, required: frozenset[str]) -> None:
+    missing = grants.missing(tool, required)
     if not missing:
         return
-    cure = f"grant it with --grant {min(missing)} or access.grants in toolcrib.toml"
+    refusal = grants.refusal(tool, missing)
     if missing == {WRITE} and WRITE not in tool.requires:
-        cure += f", or let the author write {PATH} into the config of {tool.name}"
-    message = f"{tool.name} requires {', '.join(sorted(missing))}, which is not granted; {cure}"
-    raise ToolError(Kind.CAPABILITY_MISSING, message, details={"missing": sorted(missing)})
+        written = f"{refusal.cure.operator}, or let the author write {PATH} into the config of {tool.name}"
+        refusal = refusal.replace(cure=replace(refusal.cure, operator=written))
+    raise refusal
 
 
 def _make_file(jail: Jail, path: object) -> Path | None:

@@ -9,15 +9,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from toolcrib.core.call_state import json_size
-from toolcrib.features.streams.events import Chunk, LogMessage, Progress
 from toolcrib.model.call import cannot_ask
 from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.events import Chunk, LogMessage, Progress
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Coroutine
 
-    from toolcrib.features.streams.events import StreamEvent
     from toolcrib.model.call import Call, Question
+    from toolcrib.model.events import StreamEvent
     from toolcrib.model.result import Result
 
     Perform = Callable[[Call], Coroutine[object, object, Result]]

@@ -23,7 +23,7 @@ from toolcrib.lib.positions import Lines
 from toolcrib.lib.schema import compile_schema, fill_defaults
 from toolcrib.lib.schema_problems import explain_problems
 from toolcrib.lib.yaml import read_yaml
-from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.errors import Cure, Kind, ToolError
 from toolcrib.model.tool import MODES, Handler
 
 if TYPE_CHECKING:
@@ -335,7 +335,9 @@ def record_case(tool: Tool, root: Path | None, case: Mapping[str, object]) -> st
     Raises ToolError for an invalid case, and for a name that is taken.
     """
     if root is None:
-        raise ToolError(Kind.CONFLICT, "there is no project to write a case into; make one with: crib init")
+        raise ToolError(
+            Kind.CONFLICT, "there is no project to write a case into", cure=Cure("make one with: crib init")
+        )
     file = root.joinpath(*IN_A_PROJECT, f"{tool.slug}{JSON_ENDING}")
     with _WRITING:
         before = read_small(file, MAX_DEFINITION_BYTES)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 from toolcrib.core.execution import run_alone
 from toolcrib.lib.comparison import SHOWN_LETTERS, differences, show
 from toolcrib.model.call import CALL, Call
-from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.errors import Kind, ToolError, cure_of
 from toolcrib.model.tool import Behaviour, SideEffects
 
 if TYPE_CHECKING:
@@ -292,7 +292,8 @@ def _why_skipped(verdict: Verdict | None, case: Case) -> str:
         return ""
     if verdict.kind is Kind.CAPABILITY_MISSING:
         missing = verdict.details.get("missing")
-        return f"needs {', '.join(missing) if isinstance(missing, list) else 'a capability'}; {verdict.cure}"
+        needs = ", ".join(missing) if isinstance(missing, list) else "a capability"
+        return f"needs {needs}; {cure_of(verdict.cure).operator}"
     if verdict.kind is Kind.DISABLED or (verdict.kind is Kind.MODE_RESTRICTED and case.context.mode is None):
         return verdict.reason
     return ""

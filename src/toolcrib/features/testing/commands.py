@@ -23,6 +23,7 @@ from toolcrib.toolkit.cli import (
     count,
     mention_problems,
     on_one_line,
+    read_grants,
     say,
     say_json,
 )
@@ -58,7 +59,9 @@ class TestingCrib(ProjectCrib, TriedCrib, Protocol):
 @click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=complete_tool)
 @click.option("--cases", metavar="FILE", help="Only the cases of this file, for the one tool that is named.")
 @click.option("--mode", type=click.Choice(sorted(MODES)), help="In this mode, where a case does not say one.")
-@click.option("--grant", "grants", multiple=True, metavar="CAPABILITY", help="Grant it for the test; repeatable.")
+@click.option(
+    "--grant", "grants", multiple=True, metavar="CAPABILITY", help="Grant it to the tools for the test; repeatable."
+)
 @click.option("--yes", "agreed", is_flag=True, help="Confirm what recorded cases call; they may not all be yours.")
 @project_option
 @json_option
@@ -79,7 +82,8 @@ def test(
     any of them does not come to what it says.
     """
     # Trial calls are not written to the journal.
-    with opener.open_local(grants=grants, journal=MemoryJournal()) as crib:
+    granted = read_grants(grants, *(names or ("*",)))
+    with opener.open_local(grants=granted, journal=MemoryJournal()) as crib:
         return try_tools(crib, names, cases=cases, mode=mode, agreed=agreed, as_json=as_json)
 
 

@@ -14,7 +14,7 @@ from toolcrib.infra.egress.dialler import AddressPolicy, Dialler, parse_private,
 from toolcrib.infra.egress.proxy import ProxyLimits, serve_proxy
 from toolcrib.infra.egress.transport import exchange, exchange_streamed, open_session
 from toolcrib.lib.http_syntax import STANDARD_PORTS, follow_reference, parse_hosts
-from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.errors import Cure, Kind, ToolError
 
 if TYPE_CHECKING:
     import socket
@@ -63,6 +63,29 @@ class Egress:
             self._policy.check(url.host, address, url.port)
         if not self._is_named(url, hosts):
             self._check_private(url, () if address is None else (address,))
+
+    def check_server(self, url: Url, hosts: HostList | None, port: int) -> None:
+        """As `check`, for a server that is no web server and usually listens on `port`."""
+        ports = self._ports | {port}
+        if hosts is not None:
+            hosts.check(url, ports - STANDARD_PORTS)
+        address = url.address
+        if address is not None:
+            self._policy.check(url.host, address, url.port)
+        if not self._names_server(url, hosts, port):
+            self._check_private(url, () if address is None else (address,), "[sql_tools]", {port})
+
+    async def locate(self, url: Url, hosts: HostList | None, port: int) -> list[Address]:
+        """The addresses of such a server, each of them checked; the caller connects to these and to no other."""
+        self.check_server(url, hosts, port)
+        address = url.address
+        addresses = [address] if address is not None else await self._dialler.look_up(url.host, url.port)
+        if not self._names_server(url, hosts, port):
+            self._check_private(url, addresses, "[sql_tools]", {port})
+        return addresses
+
+    def _names_server(self, url: Url, hosts: HostList | None, port: int) -> bool:
+        return url.port == port or (hosts is not None and hosts.names_port(url))
 
     async def fetch(
         self,
@@ -153,10 +176,12 @@ class Egress:
     def _is_named(self, url: Url, hosts: HostList | None) -> bool:
         return url.port in STANDARD_PORTS or (self._allowed if hosts is None else hosts).names_port(url)
 
-    def _check_private(self, url: Url, addresses: Iterable[Address]) -> None:
+    def _check_private(
+        self, url: Url, addresses: Iterable[Address], table: str = "[http_tools]", ports: Iterable[int] = STANDARD_PORTS
+    ) -> None:
         private = self._policy.private
         if url.port not in self._ports or any((address, url.port) not in private for address in addresses):
-            raise _unnamed_port(url)
+            raise _unnamed_port(url, table, ports)
 
     async def _open(self) -> tuple[ClientSession, AsyncGenerator[None, None]]:
         """Open a session for the running loop."""
@@ -185,22 +210,21 @@ def _next_request(request: Request, response: Response, location: str, hops: int
     return redirect(request, response.status, follow_reference(response.url, location))
 
 
-def _unnamed_port(url: Url) -> ToolError:
-    ports = " and ".join(map(str, sorted(STANDARD_PORTS)))
-    cure = f'list "{url.authority}" in the hosts of the tool, or as operator in hosts of [http_tools]'
+def _unnamed_port(url: Url, table: str, ports: Iterable[int]) -> ToolError:
+    usual = " and ".join(map(str, sorted(ports)))
     return ToolError(
         Kind.HOST_NOT_ALLOWED,
-        f"{url.authority}: a port other than {ports} has to be declared; {cure}",
-        details={"host": url.host, "port": url.port, "cure": cure},
+        f"{url.authority}: a port other than {usual} has to be declared",
+        cure=Cure(f'list "{url.authority}" in the hosts of the tool, or as operator in hosts of {table}'),
+        details={"host": url.host, "port": url.port},
     )
 
 
 def _redirected(error: ToolError, origin: str, *, has_effects: bool) -> ToolError:
     """The error after a redirect; an invalid URL in a redirect is not the caller's mistake."""
-    return ToolError(
-        Kind.PERMANENT if error.kind is Kind.VALIDATION else error.kind,
-        f"redirected by {origin}: {error.message}",
-        retryable=error.retryable,
+    return error.replace(
+        kind=Kind.PERMANENT if error.kind is Kind.VALIDATION else error.kind,
+        reason=f"redirected by {origin}: {error.reason}",
         partial_side_effects=error.partial_side_effects or has_effects,
         details={**error.details, "redirectedBy": origin},
     )

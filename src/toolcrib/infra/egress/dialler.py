@@ -17,7 +17,7 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 from typing import TYPE_CHECKING
 
 from toolcrib.lib.http_syntax import split_authority
-from toolcrib.model.errors import Kind, SettingsError, ToolError
+from toolcrib.model.errors import Cure, Kind, SettingsError, ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -146,12 +146,13 @@ class AddressPolicy:
         if block is None:
             return
         endpoint = f"[{address}]:{port}" if isinstance(address, IPv6Address) else f"{address}:{port}"
-        cure = f'an operator who trusts it writes egress.private = ["{endpoint}"]'
+        cure = Cure(f'an operator who trusts it writes egress.private = ["{endpoint}"]')
         subject = str(address) if host == str(address) else f"{host}: {address}"
         raise ToolError(
             Kind.HOST_NOT_ALLOWED,
-            f"{subject} lies in {block}; {cure}",
-            details={"host": host, "port": port, "address": str(address), "block": str(block), "cure": cure},
+            f"{subject} lies in {block}",
+            cure=cure,
+            details={"host": host, "port": port, "address": str(address), "block": str(block)},
         )
 
 

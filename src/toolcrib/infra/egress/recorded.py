@@ -106,6 +106,10 @@ class Recorded(Egress):
             f"{request.url.origin}: requests of the platform itself are not recorded; send it from a file of code",
         )
 
+    async def locate(self, url: Url, hosts: HostList | None, port: int) -> NoReturn:
+        """Refuse: databases are not recorded."""
+        raise ToolError(Kind.HOST_NOT_ALLOWED, f"{url.authority}: connections to databases are not recorded")
+
     def proxy(
         self, hosts: HostList | None, *, deadline: float, limits: ProxyLimits | None = None
     ) -> Callable[[socket.socket], AbstractAsyncContextManager[ProxyLog]]:

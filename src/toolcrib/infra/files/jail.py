@@ -6,11 +6,13 @@ import errno
 import os
 import posixpath
 import stat
+import threading
+from collections import Counter
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import islice
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from toolcrib.infra.files import read_at_most
 from toolcrib.infra.files.durable import UnsyncedError, explained, fault, replace_in, show
@@ -24,7 +26,7 @@ from toolcrib.infra.files.safe_paths import (
     split_link,
     split_path,
 )
-from toolcrib.model.errors import Kind, SettingsError, ToolError
+from toolcrib.model.errors import Cure, Kind, SettingsError, ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -34,12 +36,17 @@ WORKSPACE = "workspace"
 
 # Without O_NONBLOCK, opening a FIFO would block until another process writes.
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY
+# Without reading or writing: to close such a descriptor releases no lock.
+_LOOK = os.O_PATH
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY
 _APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _DELETED = " (deleted)"
 _NEW_FILE = 0o666
 _NEW_FOLDER = 0o777
 _ANY_WRITE = 0o222
+# The files that databases of this process have locks on, each with the number of its users.
+_LOCKED_FILES: Counter[tuple[int, int]] = Counter()
+_COUNTING = threading.Lock()
 
 
 class Jail:
@@ -97,6 +104,21 @@ class Jail:
             message = f"{show(path)} has {size} bytes, the limit is {limit} bytes; read a smaller file"
             raise ToolError(Kind.LIMIT_EXCEEDED, message, details={"path": path, "size": size, "limit": limit})
         return data
+
+    def find(self, path: str, *, to_write: bool = False) -> Found:
+        """A regular file by its real path and its identity, for a library that opens files itself; nothing is opened.
+
+        The library opens the path once more, so its caller compares the identity afterwards.
+        """
+        with self._open(path, _LOOK) as file:
+            status = os.fstat(file.descriptor)
+            _check_readable(path, status)
+            if to_write:
+                folder, _, name = file.real.rpartition("/")
+                with _closing(self._open_beneath(self._descriptor, split_link(folder), _FOLDER)) as opened:
+                    self._refuse_writing(path, opened, name)
+                _check_writable(path, status)
+        return Found(posixpath.join(self.root, file.real), (status.st_dev, status.st_ino))
 
     def list_folder(self, path: str, limit: int) -> Listing:
         """At most `limit` items of a folder; links are listed and not followed."""
@@ -172,14 +194,12 @@ class Jail:
         return parts
 
     def _lacks(self, name: str) -> bool:
-        try:
-            os.stat(name, dir_fd=self._descriptor, follow_symlinks=False)
-        except FileNotFoundError:
-            return True
-        return False
+        return not _has_name(self._descriptor, name)
 
     @contextmanager
     def _open(self, path: str, flags: int) -> Iterator[Opened]:
+        if _LOCKED_FILES and flags != _LOOK:
+            self._refuse_locked(path)
         with explained(path), _closing(self._open_beneath(self._descriptor, self._split(path), flags)) as opened:
             self._refuse_sensitive(path, opened.real)
             yield opened
@@ -233,6 +253,8 @@ class Jail:
 
     def _extend(self, path: str, folder: Opened, name: str, data: bytes) -> None:
         self._refuse_writing(path, folder, name)
+        if _LOCKED_FILES and _has_name(folder.descriptor, name):
+            self._refuse_locked(posixpath.join(folder.real, name))
         descriptor = os.open(name, _APPEND, _NEW_FILE, dir_fd=folder.descriptor)
         try:
             status = os.fstat(descriptor)
@@ -262,6 +284,14 @@ class Jail:
         if self._protection.bars_file(folder.descriptor, self._locate(folder, name)):
             raise _protected(path)
 
+    def _refuse_locked(self, path: str) -> None:
+        """Refuse to open a file that a library of this process has locked: to close it would release the lock."""
+        with self._open(path, _LOOK) as file:
+            status = os.fstat(file.descriptor)
+        if (status.st_dev, status.st_ino) in _LOCKED_FILES:
+            message = f"{show(path)} is a database that a tool uses right now; try again later"
+            raise ToolError(Kind.TRANSIENT, message, retryable=True, details={"path": path})
+
     def _locate(self, folder: Opened, name: str) -> str:
         return posixpath.normpath(posixpath.join(self.root, folder.real, name))
 
@@ -274,6 +304,38 @@ class Jail:
         if self._is_sensitive(absolute) or self._is_sensitive(absolute.removesuffix(_DELETED)):
             message = f"{show(path)} is a sensitive file; use another one, or ask the operator to take it off the list"
             raise ToolError(Kind.BLOCKED, message, details={"path": path, "real": real})
+
+
+class Found(NamedTuple):
+    """A file beneath a root: its absolute path without links, and its device and inode."""
+
+    path: str
+    identity: tuple[int, int]
+
+
+@contextmanager
+def locked(file: Found) -> Iterator[None]:
+    """Keep every jail of this process from opening the file meanwhile.
+
+    Locks of POSIX belong to the process: closing any descriptor of a file releases those that a database has on it.
+    """
+    with _COUNTING:
+        _LOCKED_FILES[file.identity] += 1
+    try:
+        yield
+    finally:
+        with _COUNTING:
+            _LOCKED_FILES[file.identity] -= 1
+            if not _LOCKED_FILES[file.identity]:
+                del _LOCKED_FILES[file.identity]
+
+
+def _has_name(folder: int, name: str) -> bool:
+    try:
+        os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,19 +413,17 @@ def _closing(opened: Opened) -> Iterator[Opened]:
 
 
 def _protected(path: str) -> ToolError:
-    message = (
-        f"{show(path)} is protected: settings and tools of the project are not for tools to change; "
-        "the operator may set `workspace` to another folder"
-    )
-    return ToolError(Kind.BLOCKED, message, details={"path": path})
+    message = f"{show(path)} is protected: settings and tools of the project are not for tools to change"
+    cure = Cure("the operator may set `workspace` to another folder", "name another file")
+    return ToolError(Kind.BLOCKED, message, cure=cure, details={"path": path})
 
 
 def _runs_by_itself(path: str) -> ToolError:
-    message = (
-        f"{show(path)} is protected: the host starts programs by it; write another file, "
-        "or ask the operator to open it with workspace.open in toolcrib.toml"
+    message = f"{show(path)} is protected: the host starts programs by it"
+    cure = Cure(
+        "write another file, or ask the operator to open it with workspace.open in toolcrib.toml", "write another file"
     )
-    return ToolError(Kind.BLOCKED, message, details={"path": path})
+    return ToolError(Kind.BLOCKED, message, cure=cure, details={"path": path})
 
 
 def _check_readable(path: str, status: os.stat_result) -> None:

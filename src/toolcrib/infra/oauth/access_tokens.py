@@ -229,8 +229,8 @@ class AccessTokens:
             token = grant.seed if tokens is None else tokens.refresh_token
             if not token:
                 origin = grant.client.token_url.origin
-                message = f"the token of {origin} has expired, and there is none to renew it with; {grant.client.cure}"
-                raise ToolError(Kind.AUTH, message, details={"origin": origin})
+                message = f"the token of {origin} has expired, and there is none to renew it with"
+                raise ToolError(Kind.AUTH, message, cure=grant.client.cure, details={"origin": origin})
             # Without a scope: the server renews what was granted.
             client = replace(grant.client, scopes=())
             renewed = await ask_for_tokens(egress, client, REFRESH_TOKEN, {REFRESH_TOKEN: token}, clock=self._clock)

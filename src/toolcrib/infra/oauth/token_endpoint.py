@@ -16,7 +16,7 @@ from toolcrib.infra.egress import Request, is_json, read_media_type
 from toolcrib.infra.oauth import Tokens
 from toolcrib.lib.documents import read_json
 from toolcrib.lib.http_auth.kinds import BASIC, REFRESH_TOKEN
-from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.errors import Cure, Kind, ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -53,7 +53,7 @@ class Client:
     scopes: tuple[str, ...] = ()
     parameters: Mapping[str, str] = field(default_factory=dict)
     hosts: HostList | None = None
-    cure: str
+    cure: Cure
 
 
 async def ask_for_tokens(
@@ -151,7 +151,7 @@ def check_scope(client: Client, wanted: tuple[str, ...], granted: str) -> None:
     missing = [scope for scope in wanted if scope not in granted.replace(",", " ").split()]
     if missing:
         message = f"{_name(client)} did not grant the scope {' '.join(missing)[:SHOWN]}"
-        raise ToolError(Kind.AUTH, f"{message}; {client.cure}", details={"origin": client.token_url.origin})
+        raise ToolError(Kind.AUTH, message, cure=client.cure, details={"origin": client.token_url.origin})
 
 
 def _token(client: Client, response: Response, document: Mapping[str, object], name: str) -> str:
@@ -171,12 +171,12 @@ def _refusal(client: Client, response: Response, document: Mapping[str, object])
     if isinstance(text, str) and text.isprintable():
         reason = f"{reason} ({text[:SHOWN]})"
     details = {**_details(client, response), "error": reason.partition(" ")[0]}
-    return ToolError(Kind.AUTH, f"{_name(client)} gave no token: {reason}; {client.cure}", details=details)
+    return ToolError(Kind.AUTH, f"{_name(client)} gave no token: {reason}", cure=client.cure, details=details)
 
 
 def _useless(client: Client, response: Response, reason: str) -> ToolError:
-    cure = "check token_url of auth"
-    return ToolError(Kind.AUTH, f"{_name(client)}: {reason}; {cure}", details=_details(client, response))
+    cure = Cure("check token_url of auth")
+    return ToolError(Kind.AUTH, f"{_name(client)}: {reason}", cure=cure, details=_details(client, response))
 
 
 def _name(client: Client) -> str:

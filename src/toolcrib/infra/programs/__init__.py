@@ -22,7 +22,7 @@ from toolcrib.infra.sandbox.jobs import PROGRAMS, READ, WRITE, has_network
 from toolcrib.lib.documents import read_json
 from toolcrib.lib.names import is_foreign
 from toolcrib.lib.protected_names import judge
-from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.errors import NO_CURE, READ_THE_LOG, Cure, Kind, ToolError, cure_of
 from toolcrib.model.result import Outcome
 from toolcrib.model.tool import MEGABYTE, Chained
 
@@ -139,8 +139,9 @@ def read_answer(tool: Tool, job: PythonFile, ended: CompletedJob, seconds: float
         raise ToolError(Kind.LIMIT_EXCEEDED, message, partial_side_effects=True)
     if ended.result is not None:
         return _read(tool.name, ended.result)
-    message = f"{tool.name} {describe_end(ended)} before it returned a result; return a value from {job.entry}"
-    raise failure(tool, message, details=exit_details(ended))
+    cure = see_stderr(tool) if has_crashed(ended) else cure_of(f"return a value from {job.entry}")
+    message = f"{tool.name} {describe_end(ended)} before it returned a result"
+    raise failure(tool, message, cure=cure, details=exit_details(ended))
 
 
 def described_error(
@@ -181,13 +182,16 @@ def to_error(tool: Tool, job: PythonFile, described: Described) -> ToolError:
         return ToolError(Kind.VALIDATION, f"{tool.name}: {described.get('message')}")
     logger.error("%s failed unexpectedly\n%s", tool.name, described.get("traceback"))
     known = _too_much(tool, job, described) or _no_module(tool, described) or _denied(tool, job, described)
-    known = known or _no_variable(tool, job, described) or _unloadable(tool, job, described)
+    known = (
+        known or _no_variable(tool, job, described) or _no_file(tool, described) or _unloadable(tool, job, described)
+    )
     if known is not None:
         return known
     if "in_result" in described:
         message = f"{tool.name} returned what has no JSON form: {described.get('message')}"
         return ToolError(Kind.OUTPUT_INVALID, message, partial_side_effects=True)
-    return failure(tool, f"{tool.name} {_describe_failure(job, described)}")
+    cure = NO_CURE if "exit" in described or described.get("said") else READ_THE_LOG
+    return failure(tool, f"{tool.name} {_describe_failure(job, described)}", cure=cure)
 
 
 def _describe_failure(job: PythonFile, described: Described) -> str:
@@ -199,18 +203,33 @@ def _describe_failure(job: PythonFile, described: Described) -> str:
         )
     if said:
         return f"failed ({described.get('type')}): {said}"
-    return f"failed unexpectedly ({described.get('type')}); the log has the details"
+    return f"failed unexpectedly ({described.get('type')})"
 
 
 def failure(
-    tool: Tool, message: str, kind: Kind = Kind.INTERNAL, *, details: Mapping[str, object] | None = None
+    tool: Tool,
+    reason: str,
+    kind: Kind = Kind.INTERNAL,
+    *,
+    cure: Cure = NO_CURE,
+    details: Mapping[str, object] | None = None,
 ) -> ToolError:
     """A failure of the tool; it is retryable only if its author declares that."""
     again = tool.limits.retry is not None
     return ToolError(
-        Kind.TRANSIENT if again else kind, message, retryable=again, partial_side_effects=True, details=details
+        Kind.TRANSIENT if again else kind,
+        reason,
+        cure=cure,
+        retryable=again,
+        partial_side_effects=True,
+        details=details,
     )
 
+
+# A fault of the program's own code; any other signal came from outside of it.
+CRASHES = frozenset(
+    {signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGTRAP, signal.SIGSYS}
+)
 
 # What every job mounts anew for itself; the child's own module has it too, and is not loaded here.
 SHARED_MEMORY = "/dev/shm"  # noqa: S108 - a system folder
@@ -252,9 +271,21 @@ def show_seconds(seconds: float) -> str:
 
 def describe_end(ended: CompletedJob) -> str:
     """How the process ended, as the rest of a sentence."""
+    if has_crashed(ended) and ended.signal is not None:
+        return f"crashed ({_name_signal(ended.signal)})"
     if ended.signal is not None:
         return f"was ended by {_name_signal(ended.signal)}"
     return "was killed" if ended.exit_code is None else f"ended with exit code {ended.exit_code}"
+
+
+def has_crashed(ended: CompletedJob) -> bool:
+    """Whether the program failed by a fault of its own code, and not because it was killed."""
+    return ended.signal in CRASHES
+
+
+def see_stderr(tool: Tool) -> Cure:
+    """Where to read what a program wrote before it failed."""
+    return Cure(f"see what it wrote to stderr with: crib call {tool.name} --verbose")
 
 
 def exit_details(ended: CompletedJob) -> dict[str, object]:
@@ -317,24 +348,29 @@ def _no_module(tool: Tool, described: Described) -> ToolError | None:
     package, _, inner = module.partition(".")
     if inner:
         pin = PINS.get(module, f"{package}==…")
-        message = (
-            f"{tool.name} needs {module}, which the installed version of {package} does not have; "
-            f"pin {pin} in a block '# /// script' of the file, then run: crib prepare {tool.name}"
-        )
-        return ToolError(Kind.EXECUTOR_NOT_FOUND, message, partial_side_effects=True, details={"module": module})
+        reason = f"{tool.name} needs {module}, which the installed version of {package} does not have"
+        cure = f"pin {pin} in a block '# /// script' of the file, then run: crib prepare {tool.name}"
+        return _not_installed(reason, cure, module)
+    reason = f"{tool.name} needs the Python module {module}, which is not installed for it"
     script = tool.run.script if isinstance(tool.run, Chained) else None
     if script is not None and script.packages:
-        message = (
-            f"{tool.name} needs the Python module {module}, which is not installed for it; "
+        cure = (
             f"run: crib prepare {tool.name} (it installs {', '.join(script.packages)}; "
             "everything else that the file imports has to be declared in a block '# /// script')"
         )
-        return ToolError(Kind.EXECUTOR_NOT_FOUND, message, partial_side_effects=True, details={"module": module})
-    message = (
-        f"{tool.name} needs the Python module {module}, which is not installed for it; "
-        f"declare its package in a block '# /// script' of the file, then run: crib prepare {tool.name}"
+        return _not_installed(reason, cure, module)
+    cure = f"declare its package in a block '# /// script' of the file, then run: crib prepare {tool.name}"
+    return _not_installed(reason, cure, module)
+
+
+def _not_installed(reason: str, cure: str, module: str) -> ToolError:
+    return ToolError(
+        Kind.EXECUTOR_NOT_FOUND,
+        reason,
+        cure=Cure(cure, "ask the operator to install it"),
+        partial_side_effects=True,
+        details={"module": module},
     )
-    return ToolError(Kind.EXECUTOR_NOT_FOUND, message, partial_side_effects=True, details={"module": module})
 
 
 def _no_variable(tool: Tool, job: PythonFile, described: Described) -> ToolError | None:
@@ -343,11 +379,56 @@ def _no_variable(tool: Tool, job: PythonFile, described: Described) -> ToolError
     # Only a name that stands in the file can be granted to it.
     if not isinstance(name, str) or re.search(rf"\b{re.escape(name)}\b".encode(), job.code) is None:
         return None
-    message = (
-        f"{tool.name} reads the variable {name}, which is not set or not granted to it; "
-        f"set it and add '{tool.name}:{name}' to access.variables in toolcrib.toml"
+    return no_variable(tool, name)
+
+
+def no_variable(tool: Tool, name: str) -> ToolError:
+    """The error of a tool that cannot do without an environment variable which it was not given."""
+    return ToolError(
+        Kind.CAPABILITY_MISSING,
+        f"{tool.name} reads the variable {name}, which is not set or not granted to it",
+        cure=Cure(
+            f"set it and add '{tool.name}:{name}' to access.variables in toolcrib.toml", "ask the operator to grant it"
+        ),
+        partial_side_effects=True,
+        details={"missing": [name]},
     )
-    return ToolError(Kind.CAPABILITY_MISSING, message, partial_side_effects=True, details={"missing": [name]})
+
+
+def _no_file(tool: Tool, described: Described) -> ToolError | None:
+    """The error of a file that looks for another one where it is not, or cannot be seen."""
+    path = described.get("path")
+    if _number(described) != errno.ENOENT or not isinstance(path, str) or not path:
+        return None
+    return failure(tool, f"{tool.name} did not find {path[:NAME_LETTERS]!r}", cure=_cure_of_missing_file(tool, path))
+
+
+def _cure_of_missing_file(tool: Tool, path: str) -> Cure:
+    words = []
+    if not path.startswith("/"):
+        words.append(
+            "a relative path starts at the folder of the tool; files of the project are below $TOOLCRIB_WORKSPACE"
+        )
+    if READ not in tool.requires:
+        words.append(f"list {READ} in its requires, without which it sees no file of the project")
+    return Cure("; ".join(words) or "see whether it is there")
+
+
+_MISSING_IN_TRACEBACK = re.compile(
+    r"^(?:ModuleNotFoundError: No module named '(?P<module>[\w.]{1,200})'"
+    r"|FileNotFoundError: \[Errno 2\] No such file or directory: '(?P<path>[^'\n]{1,4000})')$"
+)
+
+
+def cure_of_output(tool: Tool, printed: str) -> Cure:
+    """What helps a program that ended with a traceback of Python, where its last line says what was missing."""
+    found = _MISSING_IN_TRACEBACK.match(printed.rstrip().rpartition("\n")[2])
+    if found is None:
+        return NO_CURE
+    if found["path"]:
+        return _cure_of_missing_file(tool, found["path"])
+    known = _no_module(tool, {"missing": found["module"]})
+    return NO_CURE if known is None else known.cure
 
 
 def _unloadable(tool: Tool, job: PythonFile, described: Described) -> ToolError | None:
@@ -378,9 +459,9 @@ def _denied(tool: Tool, job: PythonFile, described: Described) -> ToolError | No
             cure = "no capability opens it; the operator may do so with workspace.open in toolcrib.toml"
     else:
         cure = f"a tool reaches what its requires opens and nothing else, {look}"
-        return failure(tool, f"{tool.name} was denied what it tried ({reason}); {cure}")
-    message = f"{tool.name} was denied {what} ({reason}); {cure}"
-    return ToolError(Kind.INTERNAL, message, partial_side_effects=True)
+        return failure(tool, f"{tool.name} was denied what it tried ({reason})", cure=Cure(cure))
+    message = f"{tool.name} was denied {what} ({reason})"
+    return ToolError(Kind.INTERNAL, message, cure=Cure(cure), partial_side_effects=True)
 
 
 def _number(described: Described) -> int:
@@ -472,8 +553,8 @@ async def refuse_changed_package(tool: Tool, script: Script, sandbox: Sandbox, j
     folder = script.path.absolute().parent
 
     def changed(path: Path) -> ToolError:
-        message = f"{folder.name}/{path.relative_to(folder)} changed since it was loaded; crib check says what to do"
-        return ToolError(Kind.CONFLICT, message)
+        message = f"{folder.name}/{path.relative_to(folder)} changed since it was loaded"
+        return ToolError(Kind.CONFLICT, message, cure=Cure("crib check says what to do"))
 
     await sandbox.learn()
     refuse_changed_files(tool, package_files(script), (), sandbox.report_on(job)["layers"], changed)
@@ -487,9 +568,9 @@ def _refuse_bytecode(folder: Path) -> None:
         # The file that imports the package is never run in a process of the tool.
         if path.parent.parent == folder and path.name.startswith(f"{IMPORTED}."):
             continue
-        cure = f"remove {path.parent.relative_to(folder.parent)}"
-        message = f"{path.relative_to(folder.parent)} would run in place of what was proved; {cure}"
-        raise ToolError(Kind.CONFLICT, message)
+        cure = Cure(f"remove {path.parent.relative_to(folder.parent)}")
+        message = f"{path.relative_to(folder.parent)} would run in place of what was proved"
+        raise ToolError(Kind.CONFLICT, message, cure=cure)
 
 
 def _added(folder: Path, files: Mapping[Path, bytes]) -> Path | None:

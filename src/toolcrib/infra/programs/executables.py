@@ -16,7 +16,7 @@ from toolcrib.infra.files import read_beginning
 from toolcrib.infra.sandbox.environments import find_interpreter
 from toolcrib.infra.sandbox.interpreters import is_environment, nearest_environment, nearest_modules, own_programs
 from toolcrib.infra.sandbox.jobs import CLEAN_ENVIRONMENT, PROXY_VARIABLES, READ, WRITE, has_network, python_runtime
-from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.errors import Cure, Kind, ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -86,8 +86,8 @@ class Commands:
         """Find the command for a tool in this folder; raises EXECUTOR_NOT_FOUND with what to install."""
         program = self._locate(command, folder)
         if program is None:
-            cure = CURES.get(command, "install it, or write its absolute path")
-            raise ToolError(Kind.EXECUTOR_NOT_FOUND, f"the command {command[:200]!r} was not found; {cure}")
+            cure = Cure(CURES.get(command, "install it, or write its absolute path"), "ask the operator to install it")
+            raise ToolError(Kind.EXECUTOR_NOT_FOUND, f"the command {command[:200]!r} was not found", cure=cure)
         return self._started(program, folder)
 
     def installed(self, command: str) -> Found | None:

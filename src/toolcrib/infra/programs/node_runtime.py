@@ -117,14 +117,7 @@ def explain(error: ToolError, program: str) -> ToolError:
     found = _without_proxy(program)
     if not found:
         return error
-    return ToolError(
-        error.kind,
-        f"{error.message} (Node {found} does not use the proxy by itself; {NEEDED} does)",
-        retryable=error.retryable,
-        partial_side_effects=error.partial_side_effects,
-        details=error.details,
-        value=error.value,
-    )
+    return error.replace(reason=f"{error.reason} (Node {found} does not use the proxy by itself; {NEEDED} does)")
 
 
 def version_of(program: str) -> tuple[int, int, int] | None:

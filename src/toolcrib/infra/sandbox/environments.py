@@ -33,7 +33,7 @@ from toolcrib.infra.sandbox.interpreters import (
     read_interpreter,
 )
 from toolcrib.lib.documents import read_toml
-from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.errors import Cure, Kind, ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -186,8 +186,11 @@ def find_interpreter(
         return None
     place, chosen = _prepared(requirements, envs)
     if place is None or not (place / _PYTHON).exists():
-        message = f"{path}: the packages that it declares are not installed yet; run: crib prepare {name or path.stem}"
-        raise ToolError(Kind.EXECUTOR_NOT_FOUND, message)
+        raise ToolError(
+            Kind.EXECUTOR_NOT_FOUND,
+            f"{path}: the packages that it declares are not installed yet",
+            cure=Cure(f"run: crib prepare {name or path.stem}", "ask the operator to install them"),
+        )
     return read_interpreter(place / _PYTHON, search_path=search_path, chosen=chosen)
 
 

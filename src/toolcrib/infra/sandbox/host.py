@@ -22,7 +22,7 @@ from toolcrib.infra.sandbox import GUARANTEES, JOBS, QUEUE, REQUIRE, Slots, Wait
 from toolcrib.infra.sandbox.attempt import Attempt
 from toolcrib.infra.sandbox.jobs import Program, PythonFile, encode
 from toolcrib.infra.sandbox.probe import findings_at, profile_of, shared_folder
-from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.errors import Cure, Kind, ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -30,6 +30,13 @@ if TYPE_CHECKING:
     from toolcrib.infra.sandbox.attempt import Hear, Proxy, Talk
     from toolcrib.infra.sandbox.jobs import CompletedJob, Job, SandboxPolicy
     from toolcrib.infra.sandbox.probe import Report
+
+NO_LANDLOCK = "Landlock is blocked here, or not in the kernel"
+ALLOW_LANDLOCK = (
+    "allow landlock_create_ruleset, landlock_add_rule and landlock_restrict_self in the seccomp profile of the container, "
+    "as deploy/seccomp.json does, or use Linux 5.13 or later"
+)
+LOWER = Cure("the operator may lower the setting sandbox.require")
 
 
 # The guarantees that hold even for an unconfined job.
@@ -107,11 +114,12 @@ class Sandbox:
         missing = [name for name in self._require if name not in guarantees]
         if not missing:
             return
-        message = (
-            f"the sandbox cannot guarantee {', '.join(missing)} on this system; "
-            "the operator may lower the setting sandbox.require"
-        )
-        raise ToolError(Kind.SANDBOX_UNAVAILABLE, message, details={"missing": missing})
+        message = f"the sandbox cannot guarantee {', '.join(missing)} on this system"
+        cure = LOWER
+        layers = () if reports is None else reports[profile].layers
+        if layers and not any(layer.startswith("landlock") for layer in layers):
+            message, cure = f"{message}: {NO_LANDLOCK}", Cure(f"{ALLOW_LANDLOCK}; {LOWER.operator}")
+        raise ToolError(Kind.SANDBOX_UNAVAILABLE, message, cure=cure, details={"missing": missing})
 
     def check_for(self, job: Job) -> None:
         """As `check`, for a job like this one; an unconfined job passes."""

@@ -227,14 +227,15 @@ def forget_signals() -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
-def descendants() -> list[int]:
-    """Every descendant of this process, including zombies."""
+def descendants(enough: int | None = None) -> list[int]:
+    """Every descendant of this process, including zombies; no further ones after `enough` were found."""
     try:
         found: list[int] = []
-        generation = [os.getpid()]
-        while generation:
-            generation = [child for parent in generation for child in _children_of(parent)]
-            found += generation
+        parents = [os.getpid()]
+        while parents and (enough is None or len(found) <= enough):
+            children = _children_of(parents.pop())
+            parents += children
+            found += children
         return found
     except FileNotFoundError:  # not every kernel lists the children of a process
         return descendants_of([os.getpid()], children_by_parent())

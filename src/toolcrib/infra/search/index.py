@@ -127,6 +127,10 @@ class Index:
         )
         return list(islice(merge(*found, key=lambda row: row.id), limit))
 
+    def tags(self) -> set[str]:
+        """Every tag of a row."""
+        return set().union(*self._both(lambda connection, _: queries.tags_of(connection)))
+
     def search(self, text: str, *, after: Hit | None = None, limit: int, include_disabled: bool = False) -> list[Hit]:
         """Hits for typed text, after the hit `after`: by tier, then distance, then newest, then id."""
         query = read_query(text)

@@ -141,6 +141,11 @@ def stamps_of(connection: sqlite3.Connection, bundle: str) -> dict[str, tuple[st
     return {key: (id_, stamp) for key, id_, stamp in found}
 
 
+def tags_of(connection: sqlite3.Connection) -> set[str]:
+    """Every tag of a row."""
+    return {tag for (tag,) in connection.execute("SELECT DISTINCT tag FROM tags")}
+
+
 def page_of(
     connection: sqlite3.Connection,
     *,

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NoReturn
 
 from toolcrib.infra.secrets.chunk_mask import Beginnings, ChunkMask
-from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.errors import Cure, Kind, Reader, ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -178,11 +178,9 @@ class Masking:
 
     def hide_error(self, error: ToolError) -> ToolError:
         """The same error, masked."""
-        return ToolError(
-            error.kind,
-            self.hide(error.message),
-            retryable=error.retryable,
-            partial_side_effects=error.partial_side_effects,
+        return error.replace(
+            reason=self.hide(error.reason),
+            cure=Cure(*(self.hide(error.cure.words_for(reader)) for reader in Reader)),
             details={name: self.hide_in(detail) for name, detail in error.details.items()},
             value=self.hide_in(error.value),
         )
@@ -208,7 +206,8 @@ class Masking:
 
     def spelled(self) -> tuple[str, ...]:
         """All spellings, after a look at what was stored meanwhile."""
-        self.add(*self._stored())
+        if fresh := tuple(self._stored()):
+            self.add(*fresh)
         return self._spelled
 
     def _finds(self, text: str, *, joined_lines: bool = False) -> bool:

@@ -37,6 +37,7 @@ from toolcrib.toolkit.cli import (
     mention_problems,
     on_one_line,
     read_arguments,
+    read_grants,
     read_line,
     require_project,
     say,
@@ -46,19 +47,17 @@ from toolcrib.toolkit.cli import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-    from types import TracebackType
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Self
 
     from toolcrib.client.remote_crib import RemoteCrib
     from toolcrib.core.plugins import Plugins
     from toolcrib.crib import Crib
-    from toolcrib.features.streams.events import StreamEvent
     from toolcrib.model.call import Question
     from toolcrib.model.protocols import Journal
-    from toolcrib.model.result import Explanation, Result, Verdict
+    from toolcrib.model.result import Result, Verdict
     from toolcrib.model.tool import Tool
-    from toolcrib.toolkit.cli import Line
+    from toolcrib.toolkit.cli import Granted, Line
     from toolcrib.toolkit.cli.group import Opener
     from toolcrib.toolkit.client_protocol import AnyCrib, CallingCrib, ProjectCrib
 
@@ -135,7 +134,7 @@ class CribOpener:
     def open_local(
         self,
         *,
-        grants: Iterable[str] = (),
+        grants: Granted | None = None,
         tools: Iterable[Tool] = (),
         observe: bool = False,
         journal: Journal | None = None,
@@ -151,7 +150,7 @@ class CribOpener:
             given_by=load("toolcrib.infra.settings:COMMAND_LINE"),
             observe=observe,
             journal=journal,
-            access={"grants": sorted(grants) or None},
+            grants=grants,
             # Outside every project there are still the tools of the user.
             scripts=None if exists else {"folders": [load("toolcrib.infra.settings:USER_SCRIPTS")]},
         )
@@ -163,16 +162,16 @@ class CribOpener:
         return crib
 
     def open_calling(
-        self, url: str | None, *, grants: Iterable[str] = (), tools: Iterable[Tool] = (), observe: bool = False
+        self, url: str | None, *, grants: Granted | None = None, tools: Iterable[Tool] = (), observe: bool = False
     ) -> CallingCrib:
         """The crib at the URL, else that of the project, to make calls."""
         if url is not None:
             return self._open_remote(url, grants)
-        return LocalCalls(self.open_local(grants=grants, tools=tools, observe=observe))
+        return self.open_local(grants=grants, tools=tools, observe=observe)
 
-    def open_any(self, url: str | None, *, grants: Iterable[str] = ()) -> AnyCrib:
+    def open_any(self, url: str | None, *, grants: Granted | None = None) -> AnyCrib:
         """The crib at the URL, else that of the project."""
-        return self._open_remote(url, grants) if url is not None else _as_any(self.open_local(grants=grants))
+        return self._open_remote(url, grants) if url is not None else self.open_local(grants=grants)
 
     def open_durable(self, url: str | None) -> AnyCrib:
         """The same; refuses a crib that stores nothing on disk."""
@@ -180,14 +179,14 @@ class CribOpener:
             return self._open_remote(url)
         crib = self.open_local()
         require_project(crib.settings)
-        return _as_any(crib)
+        return crib
 
-    def _open_remote(self, url: str, grants: Iterable[str] = ()) -> RemoteCrib:
+    def _open_remote(self, url: str, grants: Granted | None = None) -> RemoteCrib:
         if self.project is not None:
             raise WrongUseError("--url names a server, and --project a folder of this machine; leave one of them out")
-        if frozenset(grants):
+        if grants:
             raise WrongUseError(
-                "--grant: what tools may use is set on the server of --url, in grants; leave --grant out"
+                "--grant: what tools may use is set on the server of --url, in [grants]; leave --grant out"
             )
         token = os.environ.get(load("toolcrib.client.connection:TOKEN_VARIABLE"))
         try:
@@ -208,47 +207,6 @@ class CribOpener:
         return found
 
 
-class LocalCalls:
-    """A local crib behind the protocol of `crib call`."""
-
-    url = ""
-
-    def __init__(self, crib: Crib) -> None:
-        self._crib = crib
-        self.caller = crib.caller
-        self.suggest = crib.suggest
-        self.get_ready = crib.get_ready
-        self.explain: Callable[[Call], Explanation] = crib.explain
-        self.call_sync: Callable[[Call], Result] = crib.call_sync
-
-    @property
-    def problems(self) -> Sequence[ToolError]:
-        """What could not be loaded, and why."""
-        return self._crib.problems
-
-    def stream_sync(self, call: Call, /) -> Generator[StreamEvent, None, None]:
-        """Make a call and hear it while it runs."""
-        return self._crib.stream_sync(call)
-
-    def parameters_of(self, name: str) -> Mapping[str, object]:
-        """The schema of a tool's arguments; empty if there is no such tool."""
-        entry = self._crib.find(name)
-        return {} if entry is None else entry.tool.parameters
-
-    def output_of(self, name: str) -> Mapping[str, object] | None:
-        """The schema of a tool's value; None if it promises nothing, or there is no such tool."""
-        entry = self._crib.find(name)
-        return None if entry is None else entry.tool.output_schema
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._crib.__exit__(kind, problem, trace)
-
-
 def _dispatch(words: Sequence[str], opening: object) -> int:
     """Run `crib call` and `crib mcp` by themselves, and every other command through Click."""
     if words[:1] == ["call"] and not wants_help(words):
@@ -257,11 +215,6 @@ def _dispatch(words: Sequence[str], opening: object) -> int:
         opener = CribOpener(*words[2:])
         return int(load("toolcrib.interfaces.mcp.stdio_command:serve_project")(opener, opening))
     return int(load("toolcrib.interfaces.cli.program:run")(words, CribOpener()))
-
-
-def _as_any(crib: Crib) -> AnyCrib:
-    opened: AnyCrib = load("toolcrib.interfaces.cli.local_crib:LocalCrib")(crib)
-    return opened
 
 
 def _give_up_stdout() -> None:
@@ -295,7 +248,7 @@ def opener_of(line: Line, opener: Opener[LocalT]) -> Opener[LocalT]:
     return opener if folder is None else opener.in_folder(folder)
 
 
-def call_tool(line: Line, words: Sequence[str], opened: Callable[[frozenset[str]], CallingCrib]) -> ExitCode:
+def call_tool(line: Line, words: Sequence[str], opened: Callable[[Granted], CallingCrib]) -> ExitCode:
     """Call the tool that the words name, in a crib opened with the grants it needs, and print the result."""
     if not words:
         raise WrongUseError("name a tool: crib call NAME key=value …; list the tools with: crib list")
@@ -310,7 +263,7 @@ def make_call(crib: CallingCrib, line: Line, words: Sequence[str]) -> Call:
     name, *pairs = words
     return Call(
         name=name,
-        arguments=read_arguments(line, pairs, crib.parameters_of(name) if pairs else {}),
+        arguments=read_arguments(line, pairs, _parameters_of(crib, name) if pairs else {}),
         caller=crib.caller,
         mode=line.mode,
         confirmation=line.last(CONFIRM.name),
@@ -318,9 +271,15 @@ def make_call(crib: CallingCrib, line: Line, words: Sequence[str]) -> Call:
     )
 
 
-def perform(line: Line, words: Sequence[str], opened: Callable[[frozenset[str]], CallingCrib]) -> Result:
+def _parameters_of(crib: CallingCrib, name: str) -> Mapping[str, object]:
+    """The schema of a tool's arguments; empty if there is no such tool."""
+    entry = crib.find(name)
+    return {} if entry is None else entry.tool.parameters
+
+
+def perform(line: Line, words: Sequence[str], opened: Callable[[Granted], CallingCrib]) -> Result:
     """Call; if a capability is missing and a person grants it, call once more with it."""
-    grants = line.all(GRANT.name)
+    grants = read_grants(line.all(GRANT.name), words[0])
     with opened(grants) as crib:
         call = make_call(crib, line, words)
         crib.get_ready(call.name)
@@ -328,7 +287,7 @@ def perform(line: Line, words: Sequence[str], opened: Callable[[frozenset[str]],
         missing = _missing_capabilities(crib, call, result)
     if not missing or not agrees(f"{call.name} requires {', '.join(missing)}, which is not granted. Grant it once?"):
         return result
-    with opened(grants | frozenset(missing)) as crib:
+    with opened({**grants, call.name: [*grants.get(call.name, ()), *missing]}) as crib:
         return _attempt(crib, line, replace(call, deadline=_deadline(line)))
 
 

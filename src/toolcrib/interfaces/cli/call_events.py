@@ -8,16 +8,16 @@ from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from toolcrib.features.streams.events import Chunk, LogMessage
-from toolcrib.lib.json_values import joins_text
 from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.events import Chunk, LogMessage
 from toolcrib.model.result import Result
 from toolcrib.toolkit.cli import complain, is_terminal, on_one_line, say, say_text, visible
+from toolcrib.values.json_values import joins_text
 
 if TYPE_CHECKING:
-    from toolcrib.features.streams.events import StreamEvent
     from toolcrib.interfaces.cli import TerminalLink
     from toolcrib.model.call import Call
+    from toolcrib.model.events import StreamEvent
     from toolcrib.toolkit.client_protocol import CallingCrib
 
 
@@ -27,7 +27,9 @@ def stream_call(crib: CallingCrib, call: Call, link: TerminalLink | None, *, as_
     `link` shows progress on a terminal; without one it is printed in lines to standard error. `as_json` prints every event
     but the result as one line of JSON.
     """
-    printer = _Lines() if as_json else _Printer(link, raw=raw, joins=joins_text(crib.output_of(call.name)))
+    entry = None if as_json else crib.find(call.name)
+    output = None if entry is None else entry.tool.output_schema
+    printer = _Lines() if as_json else _Printer(link, raw=raw, joins=joins_text(output))
     with closing(crib.stream_sync(call)) as events:
         for event in events:
             if isinstance(event, Result):

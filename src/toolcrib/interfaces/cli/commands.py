@@ -26,6 +26,7 @@ from toolcrib.toolkit.cli import (
     complain,
     mention_problems,
     on_one_line,
+    read_grants,
     read_line,
     refuse_url,
     say,
@@ -45,6 +46,7 @@ from toolcrib.toolkit.cli.group import (
     project_option,
     url_option,
 )
+from toolcrib.toolkit.cli.progress import working
 from toolcrib.toolkit.cli.tool_tables import (
     complain_unknown,
     describe,
@@ -71,8 +73,9 @@ key:=json    any JSON value
 key=@file    the text of a file; @- is standard input
 """
 # The grounds of a verdict, in the order they are shown, and how wide they may be.
-GROUNDS = ("reason", "rule", "where", "cure", "note")
+GROUNDS = ("reason", "rule", "where", "cure", "granted", "note")
 PAGE_WIDTH = 80
+MAX_TAGS = 50
 BUILTIN = Owner.BUILTIN.value
 
 
@@ -105,7 +108,7 @@ class ExplainCommand(WordsCommand):
 @pass_opener
 def list_(opener: Opener[Crib], tags: tuple[str, ...], *, url: str | None, executors: bool, as_json: bool) -> int:
     """List the tools."""
-    with opener.open_any(url) as crib:
+    with opener.open_any(url) as crib, working("reading the tools"):
         return list_tools(crib, as_json=as_json, tags=tags, executors=executors)
 
 
@@ -201,8 +204,9 @@ def list_tools(crib: AnyCrib, *, as_json: bool, tags: Sequence[str] = (), execut
     if as_json:
         say_json(tools)
     elif tags and not tools:
-        known = sorted({tag for facts in crib.list_tools() for tag in facts["tags"]})
-        complain(f"no tool has the tag {' and '.join(tags)}; tags are {', '.join(known) or 'not used here'}")
+        known = sorted(crib.tags)
+        named = f"{', '.join(known[:MAX_TAGS])}{', …' if len(known) > MAX_TAGS else ''}"
+        complain(f"no tool has the tag {' and '.join(tags)}; tags are {named or 'not used here'}")
     else:
         say_tools(tools)
     mention_problems(crib)
@@ -234,7 +238,8 @@ def explain_command(words: Sequence[str], opener: Opener[Crib]) -> ExitCode:
     line = read_line(words, EXPLAIN_OPTIONS)
     if not line.words:
         raise WrongUseError("name a tool: crib explain NAME key=value …; list the tools with: crib list")
-    with opener_of(line, opener).open_any(line.last(URL.name), grants=line.all(GRANT.name)) as crib:
+    grants = read_grants(line.all(GRANT.name), line.words[0])
+    with opener_of(line, opener).open_any(line.last(URL.name), grants=grants) as crib:
         explanation = crib.explain(make_call(crib, line, line.words))
         standing = dict(_standing(crib, line.words[0]))
     if line.has("--json"):
@@ -244,7 +249,7 @@ def explain_command(words: Sequence[str], opener: Opener[Crib]) -> ExitCode:
         say(_on_a_page(f"{name}: {text}"))
     say("")
     for finding in explanation.findings:
-        if line.has("--all") or _objects(finding) or finding.note:
+        if line.has("--all") or _objects(finding) or finding.note or finding.granted:
             _say_finding(finding)
     refusal = explanation.refusal
     say("The call would run." if refusal is None else f"The call would be refused by the gate {refusal.gate}.")
@@ -307,7 +312,8 @@ def run_command(words: Sequence[str], opener: Opener[Crib]) -> ExitCode:
     opener = opener_of(line, opener)
     if call:
         return call_tool(line, call, lambda grants: opener.open_calling(None, grants=grants, tools=tools))
-    with opener.open_local(grants=line.all(GRANT.name), tools=tools) as crib:
+    grants = read_grants(line.all(GRANT.name), *(tool.name for tool in tools))
+    with opener.open_local(grants=grants, tools=tools) as crib:
         addresses = {tool.address for tool in tools}
         say_tools(facts_of() for address, facts_of in listed(crib) if address in addresses)
     return ExitCode.FAILED if problems else ExitCode.DONE

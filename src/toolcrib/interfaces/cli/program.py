@@ -26,12 +26,12 @@ COMPLETE_VARIABLE = "_CRIB_COMPLETE"
 # The sections of the help, and the order of their commands. A command of another package stands under a heading of its own.
 HEADINGS = {
     "Daily commands": ("init", "add", "list", "show", "search", "call", "explain", "check", "test", "serve", "mcp"),
-    "Write and prove tools": ("new", "build", "registry", "run", "prepare", "sink", "doc"),
+    "Write and prove tools": ("new", "build", "registry", "run", "prepare", "sink", "sql", "doc"),
     "Store and share tools": ("bundle", "enable", "disable", "publish", "pull", "depot"),
     "Missing tools": ("request", "builder", "experiments", "demo"),
     "Give tools to models": ("export", "prompt"),
     "Approve and allow": ("approvals", "token", "secret", "page"),
-    "Look closer": ("doctor", "stats", "result"),
+    "Look closer": ("doctor", "logs", "stats", "result"),
     "This program": ("help", "version", "completion"),
 }
 OTHERS = "Other commands"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import click
@@ -13,8 +15,18 @@ from toolcrib.features.scripts.observation import observe_tool
 from toolcrib.infra.settings import BY_DEFAULT, DATA_FOLDER, FILE_NAME
 from toolcrib.interfaces.cli import perform
 from toolcrib.lib.names import read_address
-from toolcrib.model.errors import ToolError
-from toolcrib.toolkit.cli import ExitCode, count, on_one_line, say, say_facts, say_json, say_table
+from toolcrib.toolkit.cli import (
+    ExitCode,
+    count,
+    excerpts_of,
+    indented,
+    on_one_line,
+    paint,
+    say,
+    say_facts,
+    say_json,
+    say_table,
+)
 from toolcrib.toolkit.cli.group import (
     complete_tool,
     example,
@@ -26,6 +38,7 @@ from toolcrib.toolkit.cli.group import (
     write_files,
     write_new,
 )
+from toolcrib.toolkit.cli.progress import working
 from toolcrib.toolkit.cli.tool_tables import complain_unknown
 from toolcrib.toolkit.tool_facts import NOT_BUILT, place_of, shadow_of, unbuilt_facts
 
@@ -34,16 +47,18 @@ if TYPE_CHECKING:
 
     from toolcrib.crib import Crib
     from toolcrib.features.project.health_report import SettingLine
-    from toolcrib.model.tool import Tool
+    from toolcrib.model.tool import Entry, Tool
     from toolcrib.toolkit.cli.group import Opener
 
 
 SETTINGS = """\
 # Settings of this project. `crib doctor` shows what differs from the default, and where it is set.
 
-# What tools may use; fs.* means the files of this project. The built-in fetch needs "net.http", shell needs "shell.execute".
-# [access]
-# grants = ["fs.*"]
+# What tools may use: every tool the files of this project, and one tool more. The built-in fetch needs "net.http",
+# shell needs "shell.execute". A tool without its grants is not offered to models.
+# [grants]
+# "*" = ["fs.*"]
+# "shell" = ["shell.execute"]
 
 # How long a call may take if its tool does not say.
 # [calls]
@@ -139,6 +154,8 @@ def _ignore(path: Path) -> bool:
     return True
 
 
+# How many tools are named that have the same problem.
+NAMED = 5
 JOBS = {"plain": "files of code", "network": "those with a network", "program": "programs"}
 
 
@@ -163,14 +180,15 @@ def check(
 ) -> int:
     """Report what is wrong with the tools.
 
-    Every tool is loaded and made ready, none is run. What is wrong is named with file, line and cure.
+    Every tool is loaded and made ready, none is run. What is wrong is named with file, line and cure, also what keeps a tool from
+    running on this machine: a missing program, package, variable or secret. The exit code is 1 if there is a problem.
 
     With --observe one tool runs, with its examples or the arguments given, and what it did is held against what it
     declares: an effect that it does not declare fails, a declaration without an effect is suggested for removal.
     """
     if observe:
         return observe_tool(names, opener, perform, grants=grants, agreed=agreed, as_json=as_json)
-    with opener.open_local() as crib:
+    with opener.open_local() as crib, working("checking the tools"):
         return check_tools(crib, names, strict=strict, as_json=as_json)
 
 
@@ -182,30 +200,33 @@ def check(
 def doctor(opener: Opener[Crib], *, everything: bool, as_json: bool) -> int:
     """Show versions, settings, sandbox and problems.
 
-    Also folders, the settings that differ from the defaults and where each is set, and what the sandbox guarantees.
+    Also folders, the settings that differ from the defaults and where each is set, and what the sandbox guarantees. The exit code is
+    1 if there is a problem, as that of crib check.
     """
-    with opener.open_local() as crib:
+    with opener.open_local() as crib, working("looking at the project and the sandbox"):
         return report_health(crib, everything=everything, as_json=as_json)
 
 
 def check_tools(crib: Crib, names: Sequence[str], *, strict: bool, as_json: bool = False) -> ExitCode:
     """`crib check [NAME…]`. A file that cannot be read has no name, so it is always reported."""
-    tools = list(crib.tools)
+    entries = list(crib.entries)
     if names:
         found = {name: crib.find(name) for name in names}
         if unknown := [name for name, entry in found.items() if entry is None]:
             _say_all("problem", _problems(crib, []))
             return complain_unknown(crib, unknown[0])
-        tools = [entry.tool for entry in found.values() if entry is not None]
+        entries = [entry for entry in found.values() if entry is not None]
+    tools = [entry.tool for entry in entries]
     folder_problems, folder_warnings = crib.registries.check()
-    problems = [*_problems(crib, tools), *folder_problems]
+    asyncio.run(crib.probe_sandbox())
+    problems = [*_problems(crib, entries), *folder_problems]
     warnings = [warning for tool in tools for warning in (*crib.warnings(tool), *_hidden_by(crib, tool))]
-    warnings += [] if names else crib.misleading_tools()
+    warnings += [] if names else [*crib.misleading_tools(), *crib.grants.wide()]
     warnings += [warning for warning in (*folder_warnings, *_unbuilt(crib, folder_problems)) if warning not in warnings]
     if as_json:
         say_json({"tools": len(tools), "problems": problems, "warnings": warnings})
     else:
-        _say_all("problem", problems)
+        _say_all("problem", problems, excerpts_of(crib.problems))
         _say_all("warning", warnings)
         _say_all("ignored", [] if names else crib.ignored_files())
         say(f"{count(len(tools), 'tool')}, {count(len(problems), 'problem')}, {count(len(warnings), 'warning')}")
@@ -215,8 +236,10 @@ def check_tools(crib: Crib, names: Sequence[str], *, strict: bool, as_json: bool
 def report_health(crib: Crib, *, everything: bool, as_json: bool) -> ExitCode:
     """`crib doctor`."""
     settings = [line for line in setting_lines(crib.settings) if everything or line.where != BY_DEFAULT]
-    problems = [problem.message for problem in crib.problems]
     sandbox = asyncio.run(crib.sandbox_report())
+    problems = _problems(crib, crib.entries)
+    warnings = list(crib.grants.wide())
+    code = ExitCode.FAILED if problems else ExitCode.DONE
     if as_json:
         places = {line.name: {"value": line.value, "where": line.where, "about": line.about} for line in settings}
         report = {
@@ -225,8 +248,8 @@ def report_health(crib: Crib, *, everything: bool, as_json: bool) -> ExitCode:
             "sandbox": sandbox,
             "protected": protected_names(crib.settings, sandbox),
         }
-        say_json({**report, "problems": problems})
-        return ExitCode.DONE
+        say_json({**report, "problems": problems, "warnings": warnings})
+        return code
     say_facts(about(crib))
     say("")
     _say_settings(settings, everything=everything)
@@ -239,31 +262,43 @@ def report_health(crib: Crib, *, everything: bool, as_json: bool) -> ExitCode:
     )
     say("")
     say_facts([("problem", text) for text in problems] or [("problems", "none")])
-    return ExitCode.DONE
+    say_facts([("warning", text) for text in warnings])
+    return code
 
 
 def _policy(profile: str, found: Mapping[str, object]) -> tuple[str, ...]:
     return (JOBS[profile], *(_show_setting(found[name]) for name in ("guarantees", "missing", "layers")))
 
 
-def _problems(crib: Crib, tools: Sequence[Tool]) -> list[str]:
-    """Every problem on a line of its own: one file may have several."""
+def _problems(crib: Crib, entries: Sequence[Entry]) -> list[str]:
+    """Every problem on a line of its own: one file may have several, and one problem may be that of several tools."""
     problems = [problem.message for problem in crib.problems]
-    problems += [message for tool in tools if (message := _problem_with(crib, tool))]
+    places: dict[str, list[str]] = {}
+    for entry in entries:
+        for message in _problems_with(crib, entry):
+            places.setdefault(message, []).append(place_of(crib, entry.tool) or entry.tool.address)
+    for message, found in places.items():
+        more = f" and {len(found) - NAMED} more" if len(found) > NAMED else ""
+        place = ", ".join(dict.fromkeys(found[:NAMED])) + more
+        problems.append(message if message.startswith(f"{place}:") else f"{place}: {message}")
     return [line for problem in problems for line in problem.splitlines()]
 
 
-def _say_all(what: str, texts: Sequence[str]) -> None:
+COLOURS = {"problem": "red", "warning": "yellow", "ignored": "grey"}
+
+
+def _say_all(what: str, texts: Sequence[str], excerpts: Mapping[str, str] = MappingProxyType({})) -> None:
     for text in texts:
-        say(f"{what}: {on_one_line(text)}")
+        say(f"{paint(f'{what}:', COLOURS[what], sys.stdout)} {on_one_line(text)}")
+        if text in excerpts:
+            say(indented(excerpts[text]))
 
 
-def _problem_with(crib: Crib, tool: Tool) -> str:
-    try:
-        crib.check(tool)
-    except ToolError as problem:
-        return f"{place_of(crib, tool) or tool.address}: {problem.message}"
-    return ""
+def _problems_with(crib: Crib, entry: Entry) -> list[str]:
+    """What keeps a tool from being called; a disabled one need not run."""
+    if not entry.enabled:
+        return []
+    return crib.problems_of(entry.tool) or crib.obstacles(entry.tool)
 
 
 def _unbuilt(crib: Crib, problems: Sequence[str]) -> Iterator[str]:

@@ -12,25 +12,29 @@ from typing import TYPE_CHECKING
 from toolcrib.core.sources import call_mode
 from toolcrib.features.bundles.format import read_tool
 from toolcrib.features.streams.call_stream import stream_call
-from toolcrib.features.streams.events import Chunk, LogMessage, Progress
 from toolcrib.interfaces.http.server_state import UNKNOWN
 from toolcrib.lib.names import stable_id
 from toolcrib.lib.presentation import to_platform
 from toolcrib.model.call import Call, Consent, Scope
-from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.errors import Kind, Reader, ToolError
+from toolcrib.model.events import Chunk, LogMessage, Progress
 from toolcrib.model.result import Decision, Result
-from toolcrib.model.tool import Http
+from toolcrib.model.tool import Http, Sql
 from toolcrib.toolkit.http import PROBLEM, Answer, answer_json, arguments_of, read_body, text_of, to_bytes, until_gone
 from toolcrib.toolkit.http.contract import (
     ANYTHING,
     OPTIONAL_TEXT,
+    SESSION_HEADER,
     SWITCH,
     TEXT,
     Body,
     Reply,
     closed,
+    in_header,
+    in_path,
     open_to_more,
     schema,
+    text,
 )
 from toolcrib.toolkit.http.endpoint import PROBLEM_KEYS, PROBLEM_REQUIRED, Endpoint, EndpointTable
 from toolcrib.toolkit.http.event_stream import (
@@ -48,12 +52,13 @@ if TYPE_CHECKING:
 
     from toolcrib.crib import Crib
     from toolcrib.features.streams.call_stream import Perform
-    from toolcrib.features.streams.events import StreamEvent
     from toolcrib.interfaces.http.server_state import HttpHost, Service, SessionStore
+    from toolcrib.model.events import StreamEvent
     from toolcrib.model.result import Finding
     from toolcrib.model.session import Session
     from toolcrib.model.tool import Tool
     from toolcrib.toolkit.http import Request
+    from toolcrib.toolkit.http.contract import Parameter
     from toolcrib.toolkit.http.places import ToolPlace
 
 MAX_NAME = 1_000
@@ -82,8 +87,20 @@ INVOKE_BODY = Body(
     example={"args": {"city": "Oslo"}},
     optional=True,
 )
-CALL_BODY = Body(
-    name="CallBody",
+ARGUMENTS = Body(
+    name="Arguments",
+    schema={
+        "type": "object",
+        "properties": {},
+        "additionalProperties": True,
+        "description": "The arguments, by their names.",
+    },
+    example={"city": "Oslo"},
+    open_keys=True,
+    optional=True,
+)
+EXPLAIN_BODY = Body(
+    name="ExplainBody",
     schema=closed(
         ("name",),
         name={**TEXT, "minLength": 1, "maxLength": MAX_NAME, "description": "A name, a slug, or bundle/name@version."},
@@ -92,6 +109,21 @@ CALL_BODY = Body(
         **CALL_KEYS,
     ),
     example={"name": "weather", "args": {"city": "Oslo"}},
+)
+NAME_PLACE = in_path(
+    "name",
+    "A name, a slug, or bundle/name@version with the slash written as %2F.",
+    {**TEXT, "minLength": 1, "maxLength": MAX_NAME},
+    key="toolName",
+    example="weather",
+)
+CALL_QUERY = (
+    text("bundle", "The slug or id of its bundle."),
+    text("version", "Its version.", key="toolVersion"),
+)
+MODE_HEADER = in_header("Toolcrib-Mode", "The mode of the call; by default that of its session.", key="mode")
+CONFIRMATION_HEADER = in_header(
+    "Toolcrib-Confirmation", "The token in `error.details.confirmation` of the same call.", key="confirmation"
 )
 TRIAL_BODY = Body(
     name="TrialBody",
@@ -114,12 +146,11 @@ SCHEMAS: dict[str, object] = {
         partialSideEffects={**SWITCH, "description": "Whether side effects may remain."},
         details={**ANYTHING, "description": "Further facts; `partialValue` is what the tool had achieved."},
     ),
-    "CallResult": {
-        "oneOf": [
-            closed(("ok", "value", "intents", "meta"), ok={"const": True}, value={}, **RESULT_KEYS),
-            closed(("ok", "error", "intents", "meta"), ok={"const": False}, error=schema("Error"), **RESULT_KEYS),
-        ]
-    },
+    "CallResult": {"oneOf": [schema("CallSuccess"), schema("CallFailure")]},
+    "CallSuccess": closed(("ok", "value", "intents", "meta"), ok={"const": True}, value={}, **RESULT_KEYS),
+    "CallFailure": closed(
+        ("ok", "error", "intents", "meta"), ok={"const": False}, error=schema("Error"), **RESULT_KEYS
+    ),
     "CallProblem": closed(
         (*PROBLEM_REQUIRED, "ok", "error", "intents", "meta"),
         ok={"const": False},
@@ -172,8 +203,18 @@ class CallEndpoints:
         return await self._reply(request, call, at=partial(_at_place, place=place))
 
     async def call(self, request: Request) -> Answer:
-        """POST /crib/call."""
-        return await self._reply(request, await self._named(request))
+        """POST /call/{name}."""
+        name, query = request.path_params["name"], request.query
+        if not name or len(name) > MAX_NAME:
+            raise ToolError(Kind.VALIDATION, "path: name: write the name of the tool")
+        given: dict[str, object] = {
+            "args": await read_body(request),
+            "session": _header(request, SESSION_HEADER),
+            "mode": _header(request, MODE_HEADER),
+            "confirmation": _header(request, CONFIRMATION_HEADER),
+        }
+        call = self._make(request, given, name, query.text("bundle") or None, query.text("version") or None)
+        return await self._reply(request, call)
 
     async def try_document(self, request: Request) -> Answer:
         """POST /crib/trial."""
@@ -191,24 +232,23 @@ class CallEndpoints:
             bundle=TRIAL_BUNDLE,
             secrets=self._crib.secrets.names(),
         ).tool
-        if not isinstance(tool.run, Http):
+        if not isinstance(tool.run, Http | Sql):
             raise ToolError(
-                Kind.VALIDATION, 'document: type: only "http" can be tried before it is stored; store this one'
+                Kind.VALIDATION,
+                'document: type: only "http" and "sql" can be tried before they are stored; store this one',
             )
         call = replace(self._make(request, body, tool.name, None, None), session=None, mode=None)
         return await self._reply(request, call, tool)
 
     async def explain(self, request: Request) -> Answer:
         """POST /crib/explain."""
-        explanation = self._crib.explain(await self._named(request))
-        return answer_json({**explanation.to_json(), "findings": [_show(found) for found in explanation.findings]})
-
-    async def _named(self, request: Request) -> Call:
         body = await read_body(request)
         name = text_of(body, "name")
         if not name or len(name) > MAX_NAME:
             raise ToolError(Kind.VALIDATION, "body: name: write the name of the tool")
-        return self._make(request, body, name, text_of(body, "bundle"), text_of(body, "version"))
+        call = self._make(request, body, name, text_of(body, "bundle"), text_of(body, "version"))
+        explanation = self._crib.explain(call)
+        return answer_json({**explanation.to_json(), "findings": [_show(found) for found in explanation.findings]})
 
     def _make(
         self, request: Request, body: dict[str, object], name: str, bundle: str | None, version: str | None
@@ -242,7 +282,7 @@ class CallEndpoints:
         at: Callable[[Result], Result] = lambda result: result,
     ) -> Answer:
         """Make the call, and answer with its result, or with events where the client asks for them; `at` adapts the result."""
-        perform = self._crib.call if unstored is None else partial(self._crib.call_unstored, unstored)
+        perform = self._crib.perform if unstored is None else partial(self._crib.call_unstored, unstored)
         if _wants_events(request):
             return await self._stream(request, call, perform, at)
         async with self._service.admission:
@@ -297,12 +337,18 @@ class CallEndpoints:
         self._service.metrics.note_call(tool, "ok" if error is None else str(error))
 
     def _answer(self, request: Request, result: Result) -> Answer:
+        result = result.told_to(Reader.CLIENT)
         error = result.error
         if error is None or not result.refused:
             return answer_json(to_platform(result))
         # A refusal is sent as problem details, which are a failed result as well.
         document = {**problem_of(error, request.id), **to_platform(result)}
         return Answer(status=status_of(error), body=to_bytes(document), content_type=PROBLEM, headers=headers_of(error))
+
+
+def _header(request: Request, parameter: Parameter) -> str | None:
+    """What a header says; None if it is absent or empty."""
+    return request.header(parameter.name.lower().encode()) or None
 
 
 def _wants_events(request: Request) -> bool:
@@ -323,7 +369,7 @@ def _weights(accept: str) -> Iterator[tuple[str, float]]:
 
 def _encode(event: StreamEvent) -> bytes:
     if isinstance(event, Result):
-        return encode_event("result", to_platform(event))
+        return encode_event("result", to_platform(event.told_to(Reader.CLIENT)))
     return encode_event(EVENT_NAMES[type(event)], event.to_json())
 
 
@@ -350,7 +396,7 @@ def _at_place(result: Result, place: ToolPlace) -> Result:
 
 def _show(finding: Finding) -> dict[str, object]:
     """The finding of a guard; a refusal also has its kind and details."""
-    shown = finding.to_json()
+    shown = finding.to_json(Reader.CLIENT)
     verdict = finding.verdict
     if verdict is None or verdict.decision is Decision.ALLOW:
         return shown
@@ -365,7 +411,7 @@ CALL_ENDPOINTS = EndpointTable(
     tag="calls",
     summary="Calls of tools, by path or by name, and sessions.",
     make=_call_endpoints,
-    places=TOOL_PLACE,
+    places=(*TOOL_PLACE, NAME_PLACE),
     schemas=SCHEMAS,
     endpoints=(
         Endpoint(
@@ -386,13 +432,15 @@ CALL_ENDPOINTS = EndpointTable(
         Endpoint(
             name="callTool",
             method="POST",
-            path="/crib/call",
+            path="/call/{name}",
             handler=CallEndpoints.call,
             scope=Scope.INVOKE,
             is_call=True,
-            summary="Call a tool by its name.",
-            description=STREAMS,
-            body=CALL_BODY,
+            summary="Call a tool by its name; the body is its arguments.",
+            description=f"No body means no arguments. {STREAMS}",
+            query=CALL_QUERY,
+            headers=(SESSION_HEADER, MODE_HEADER, CONFIRMATION_HEADER),
+            body=ARGUMENTS,
             refusals=(404, 409, 413),
             replies={200: CALLED},
         ),
@@ -416,7 +464,7 @@ CALL_ENDPOINTS = EndpointTable(
             handler=CallEndpoints.explain,
             scope=Scope.INVOKE,
             summary="Explain how every guard would judge a call, without making it.",
-            body=CALL_BODY,
+            body=EXPLAIN_BODY,
             refusals=(409,),
             replies={
                 200: Reply(description="The verdict of every guard, in the order of the call.", schema="Explanation")

@@ -12,7 +12,7 @@ from urllib.parse import quote
 import click
 
 from toolcrib.client.connection import TOKEN_VARIABLE
-from toolcrib.client.remote_crib import place_of
+from toolcrib.client.remote_bundles import place_of
 from toolcrib.features.access.sign_in import sign_in_link
 from toolcrib.features.bundles.endpoints import INDEX_SECONDS
 from toolcrib.interfaces.http.exchange import log_to
@@ -24,6 +24,7 @@ from toolcrib.lib import __version__
 from toolcrib.model.errors import ToolError
 from toolcrib.toolkit.cli import ExitCode, count, say, visible
 from toolcrib.toolkit.cli.group import example, pass_opener, project_option
+from toolcrib.toolkit.cli.progress import working
 from toolcrib.toolkit.tool_facts import shadow_of
 
 if TYPE_CHECKING:
@@ -53,7 +54,9 @@ def serve(opener: Opener[Crib], host: str | None, port: int | None) -> int:
 
     On loopback no token is needed; on any other address every client needs one: crib token create.
     """
-    return serve_crib(opener.open_local(), host, port)
+    with working("reading the tools"):
+        crib = opener.open_local()
+    return serve_crib(crib, host, port)
 
 
 def serve_crib(crib: Crib, host: str | None, port: int | None) -> ExitCode:

@@ -7,6 +7,7 @@ import logging
 import threading
 import time
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import lru_cache
 from typing import TYPE_CHECKING, TextIO
 
@@ -37,6 +38,9 @@ MAX_LINES = 20_000
 # The time of day in a timestamp.
 _CLOCK = slice(11, 19)
 
+
+# The scope of the request that is being answered, for the lines that are logged meanwhile.
+ANSWERED: ContextVar[Mapping[str, object] | None] = ContextVar("answered", default=None)
 
 # The attributes that all request records share.
 USUAL = vars(logging.LogRecord(logger.name, logging.INFO, __file__, 0, "request", (), None))
@@ -134,12 +138,14 @@ class Guarded:
         exchange = Exchange(receive, send, self._body_seconds, self._total_seconds)
         exchanges = self._service.exchanges
         exchanges.add(exchange)
+        answered = ANSWERED.set(scope)
         try:
             await self._app(scope, exchange.receive, exchange.send)
         except asyncio.CancelledError:
             if not await exchange.cut_short(is_ending=not self._service.ready):
                 raise
         finally:
+            ANSWERED.reset(answered)
             exchanges.discard(exchange)
             self._note(scope, exchange)
 
@@ -162,17 +168,19 @@ def log_request(scope: Mapping[str, object], route: str, status: int, seconds: f
     """Log a request in one line; its query and body may contain secrets and are never logged."""
     if not logger.isEnabledFor(logging.INFO):
         return
-    fields = {
+    fields = {**_request_of(scope), "route": route, "status": status, "ms": round(seconds * 1000, 2), "bytes": sent}
+    logger.handle(RequestRecord(time.time(), fields))
+
+
+def _request_of(scope: Mapping[str, object]) -> dict[str, object]:
+    """Which request it is, whose, and over which route, as far as that is known yet."""
+    return {
         "requestId": scope.get(ID, ""),
         "caller": scope.get(CALLER, ""),
         **({"token": holder} if (holder := scope.get(HOLDER)) else {}),
         "method": scope["method"],
-        "route": route,
-        "status": status,
-        "ms": round(seconds * 1000, 2),
-        "bytes": sent,
+        "route": str(scope.get(ROUTE, NO_ROUTE)),
     }
-    logger.handle(RequestRecord(time.time(), fields))
 
 
 @contextmanager
@@ -249,6 +257,9 @@ def _document(record: logging.LogRecord) -> dict[str, object]:
         "event": record.getMessage(),
         "logger": record.name,
     }
+    if (scope := ANSWERED.get()) is not None:
+        # A failure can be followed to its request, and to its sender.
+        document |= _request_of(scope)
     if record.exc_info and record.exc_info[1] is not None:
         document["traceback"] = logging.Formatter().formatException(record.exc_info)
     return document

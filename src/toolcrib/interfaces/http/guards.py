@@ -17,9 +17,10 @@ from toolcrib.core.sources import VIEW
 from toolcrib.features.access.oauth import UnreachableIssuerError
 from toolcrib.features.access.sign_in import CSRF_HEADER, csrf_of, session_in
 from toolcrib.infra.usage_ledger import UsageLedger
+from toolcrib.lib.http_syntax import SAFE_METHODS
 from toolcrib.lib.signed_tokens import TokenError, looks_signed
 from toolcrib.model.call import Scope
-from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.errors import NO_CURE, Cure, Kind, ToolError
 from toolcrib.model.limits import MINUTE, Claim, Shortage, Taken
 from toolcrib.toolkit.http import CALLER, HOLDER, REQUEST
 from toolcrib.toolkit.http.problems import Refusal, challenge
@@ -46,7 +47,8 @@ _ORIGIN = re.compile(r"https?://([^/?#@\s]+)")
 
 ALLOWED_HEADERS = (
     b"authorization, content-type, if-match, if-none-match, last-event-id, x-request-id, "
-    b"mcp-method, mcp-name, mcp-protocol-version, mcp-session-id"
+    b"mcp-method, mcp-name, mcp-protocol-version, mcp-session-id, "
+    b"toolcrib-session, toolcrib-mode, toolcrib-confirmation"
 )
 SHOWN_HEADERS = b"etag, location, retry-after, x-request-id, mcp-session-id"
 PREFLIGHT_SECONDS = b"600"
@@ -114,8 +116,9 @@ class HostRules:
                 400, Kind.VALIDATION, "the header Host is missing or malformed; send the host name of the server"
             )
         if not {host, parts[1]} & self._hosts and parts[1] != _own_address(request):
-            message = f"{host[:200]!r} is not a host name of this server; list it as server.hosts in toolcrib.toml"
-            raise Refusal(421, Kind.HOST_NOT_ALLOWED, message)
+            message = f"{host[:200]!r} is not a host name of this server"
+            cure = Cure("list it as server.hosts in toolcrib.toml", "use another one, or ask the operator to add it")
+            raise Refusal(421, Kind.HOST_NOT_ALLOWED, message, cure=cure)
 
     def _is_allowed(self, request: Request) -> bool:
         origin = request.header(b"origin").lower()
@@ -150,13 +153,13 @@ def _spell_host(address: str) -> str:
 
 
 LOCAL = "local"
-SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 # Approving takes a token: any program on this machine, an agent too, can connect to the loopback address.
 LOCAL_SCOPES = frozenset(Scope) - {Scope.APPROVE}
 CALLERS_KEPT = 10_000
 # A server takes this share of a minute's requests at once, for a second.
 BLOCKS, BLOCK_SECONDS = 600, 1
 MAX_TOKEN = 512
+TOKEN_CURE = Cure("make one with: crib token create", "ask the operator for one")
 # Headers that proxies add: such a request does not come from the peer of the connection.
 PASSED_ON = frozenset(
     {
@@ -225,8 +228,16 @@ class Callers:
         if needed in caller.scopes:
             return
         who = "the token" if b"authorization" in request.fields else "a client without a token"
-        message = f"{who} may not {needed}; make a token that may: crib token create NAME --scope {needed}"
-        raise Refusal(403, Kind.AUTH, message, headers=(missing_scope(request, caller.scopes, needed),))
+        cure = Cure(
+            f"make a token that may: crib token create NAME --scope {needed}", "ask the operator for a token that may"
+        )
+        raise Refusal(
+            403,
+            Kind.AUTH,
+            f"{who} may not {needed}",
+            cure=cure,
+            headers=(missing_scope(request, caller.scopes, needed),),
+        )
 
     def find(self, request: Request) -> Caller:
         """The caller; raises if there is none."""
@@ -235,17 +246,17 @@ class Callers:
                 return _caller_of(token)
             if self._local is not None and _is_from_here(request):
                 return self._local
-            raise self._unknown(request, "send a token as Authorization: Bearer …; make one with: crib token create")
+            raise self._unknown(request, "send a token as Authorization: Bearer …", cure=TOKEN_CURE)
         text = _bearer(request)
         token = self._tokens.check(text) if 0 < len(text) <= MAX_TOKEN and text.isascii() else None
         if token is None:
             raise self._unknown(request, "the token is unknown, revoked or expired", "invalid_token")
         return _caller_of(token)
 
-    def _unknown(self, request: Request, message: str, error: str = "") -> Refusal:
+    def _unknown(self, request: Request, message: str, error: str = "", *, cure: Cure = NO_CURE) -> Refusal:
         scope = " ".join(sorted({Scope.READ, Scope.INVOKE})) if self._metadata_url else ""
         header = challenge(error=error, scope=scope, metadata_url=self._metadata_url)
-        return Refusal(401, Kind.AUTH, message, headers=(header,))
+        return Refusal(401, Kind.AUTH, message, cure=cure, headers=(header,))
 
     def _signed_in(self, request: Request) -> Token | None:
         """The token of a person who is signed in to the web page; raises if a change does not come from the page itself."""

@@ -15,7 +15,8 @@ from toolcrib.features.requests.settings import QueueSettings
 from toolcrib.lib import __version__
 from toolcrib.lib.document_format import SCHEMA_VERSION
 from toolcrib.model.call import Scope
-from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.errors import LIST_THE_TOOLS, Kind, Reader, ToolError
+from toolcrib.model.tool import MODES, Entry
 from toolcrib.toolkit.http import answer_json
 from toolcrib.toolkit.http.contract import (
     INCLUDE_DISABLED,
@@ -24,12 +25,14 @@ from toolcrib.toolkit.http.contract import (
     PAGE_SIZE,
     PAGE_TOKEN,
     QUESTION,
+    SESSION_HEADER,
     SWITCH,
     TAGS,
     TEXT,
     TYPED,
     WHOLE,
     Reply,
+    choice,
     closed,
     in_path,
     open_to_more,
@@ -37,13 +40,15 @@ from toolcrib.toolkit.http.contract import (
     switch,
     text,
     whole,
+    words,
 )
 from toolcrib.toolkit.http.endpoint import Endpoint, EndpointTable
 from toolcrib.toolkit.tool_facts import all_facts_of, facts_of, found_facts, listed
 
 if TYPE_CHECKING:
     from toolcrib.crib import Crib
-    from toolcrib.interfaces.http.server_state import HttpHost, ProblemFinder, Service
+    from toolcrib.interfaces.http.server_state import HttpHost, ProblemFinder, Service, SessionStore
+    from toolcrib.model.session import Session
     from toolcrib.toolkit.http import Answer, Request
     from toolcrib.toolkit.http.concurrency import Threads
     from toolcrib.toolkit.http.contract import Query
@@ -80,8 +85,11 @@ class _Place(NamedTuple):
 class OverviewEndpoints:
     """What a remote command line needs besides bundles and calls."""
 
-    def __init__(self, crib: Crib, threads: Threads, service: Service, problems: ProblemFinder) -> None:
+    def __init__(
+        self, crib: Crib, threads: Threads, service: Service, problems: ProblemFinder, sessions: SessionStore
+    ) -> None:
         self._crib = crib
+        self._sessions = sessions
         self._problems = problems
         self._threads = threads
         self._queue = QueueThreads(threads)
@@ -90,8 +98,10 @@ class OverviewEndpoints:
         self._cursors = crib.bundles.cursors
 
     async def tools(self, request: Request) -> Answer:
-        """GET /crib/tools: every tool, the one that a name means, or those that match a search."""
-        return answer_json(await self._threads.read(self._list, request.query))
+        """GET /crib/tools: every tool, the one that a name means, those that match a search, or those that models are offered."""
+        session_id = request.header(SESSION_HEADER.name.lower().encode())
+        session = self._sessions.find(session_id, request.caller).session if session_id else None
+        return answer_json(await self._threads.read(self._list, request.query, session))
 
     async def result(self, request: Request) -> Answer:
         """GET /crib/results/{handle}: a piece of a stored result."""
@@ -140,13 +150,17 @@ class OverviewEndpoints:
             return "the queue of requests could not be reached; the log has the reason"
         return ""
 
-    def _list(self, query: Query) -> dict[str, object]:
+    def _list(self, query: Query, session: Session | None) -> dict[str, object]:
         token, size = query.text("pageToken"), query.number("pageSize") or PAGE
         tags, executors = query.words("tags"), query.switch("executors")
         if query.has("name"):
             if token:
                 raise ToolError(Kind.VALIDATION, "query: pageToken: a name finds one tool; leave the token out")
-            return {"tools": [self._find(query.text("name"))], "nextPageToken": None}
+            return {"tools": [self._find(query.text("name"), session)], "nextPageToken": None}
+        if query.switch("offered"):
+            return self._offered(query, session)
+        if query.has("mode") or query.has("names"):
+            raise ToolError(Kind.VALIDATION, "query: mode and names are for offered tools; write offered=true too")
         if query.has("q") or query.has("question"):
             return self._search(query)
         asked = ["facts", sorted(set(tags)), executors]
@@ -168,7 +182,7 @@ class OverviewEndpoints:
         """
         tools: list[Facts] = []
         if not place.stored:
-            known = listed(self._crib, tags=tags, executors=executors, stored=False)
+            known = listed(self._crib, tags=tags, executors=executors, stored=False, reader=Reader.CLIENT)
             rest = sorted(
                 (address, order, facts) for order, (address, facts) in enumerate(known) if address > place.after
             )
@@ -184,7 +198,7 @@ class OverviewEndpoints:
         room = size - len(tools)
         found = [*islice(stored, room + 1)]
         tools += [
-            {**facts_of(self._crib, entry), "order": place.position + number}
+            {**facts_of(self._crib, entry, Reader.CLIENT), "order": place.position + number}
             for number, (_, entry) in enumerate(found[:room])
         ]
         if len(found) <= room:
@@ -192,15 +206,32 @@ class OverviewEndpoints:
         after = found[room - 1][0] if room else place.after
         return tools, _Place(stored=True, after=after, position=place.position + room), is_complete
 
-    def _find(self, name: str) -> Facts:
+    def _offered(self, query: Query, session: Session | None) -> dict[str, object]:
+        """A page of the tools that models are offered, by their addresses; `order` is their position in the list."""
+        mode, names = query.text("mode") or None, query.words("names") if query.has("names") else None
+        asked = ["offered", mode, names and [*names], session.id if session else ""]
+        token, size = query.text("pageToken"), query.number("pageSize") or PAGE
+        after = str(self._cursors.read(asked, token)) if token else ""
+        tools = enumerate(self._crib.offered(mode, session, names))
+        rest = sorted((tool.address, order, tool) for order, tool in tools if tool.address > after)
+        shown = [
+            {**facts_of(self._crib, Entry(tool=tool), Reader.CLIENT), "order": order} for _, order, tool in rest[:size]
+        ]
+        is_last = len(rest) <= size
+        return {"tools": shown, "nextPageToken": None if is_last else self._cursors.write(asked, rest[size - 1][0])}
+
+    def _find(self, name: str, session: Session | None) -> Facts:
         if not name:
             raise ToolError(Kind.VALIDATION, "query: name: is empty; write the name of a tool, or leave it out")
-        entry = self._crib.find(name)
-        if entry is None:
-            hint = self._crib.suggest(name)
-            message = f"Tool {name[:200]!r} not found; {hint or 'list the tools with GET /crib/tools'}"
-            raise ToolError(Kind.NOT_FOUND, message, details={"suggestion": hint})
-        return {**all_facts_of(self._crib, entry), "bundleID": self._crib.bundles.bundle_id_of(entry.tool)}
+        try:
+            entry = self._crib.require(name, session)
+        except ToolError as problem:
+            hint = "" if problem.cure == LIST_THE_TOOLS else problem.cure.client
+            raise problem.replace(details={**problem.details, "suggestion": hint}) from None
+        return {
+            **all_facts_of(self._crib, entry, Reader.CLIENT),
+            "bundleID": self._crib.bundles.bundle_id_of(entry.tool),
+        }
 
     def _search(self, query: Query) -> dict[str, object]:
         if query.has("q") and query.has("question"):
@@ -224,7 +255,7 @@ class OverviewEndpoints:
 
 
 def _overview_endpoints(host: HttpHost) -> OverviewEndpoints:
-    return OverviewEndpoints(host.crib, host.threads, host.service, host.problems)
+    return OverviewEndpoints(host.crib, host.threads, host.service, host.problems, host.sessions)
 
 
 OVERVIEW_ENDPOINTS = EndpointTable(
@@ -277,9 +308,13 @@ OVERVIEW_ENDPOINTS = EndpointTable(
                 INCLUDE_DISABLED,
                 TAGS,
                 switch("executors", "List what executes tools instead of the tools."),
+                switch("offered", "Only the tools that a model may be told of, without examples that fail."),
+                choice("mode", "Of the offered tools those of this mode.", tuple(sorted(MODES)), key="offeredMode"),
+                words("names", "Of the offered tools only these, by name or address.", {**TEXT, "pattern": "^[^,]+$"}),
                 PAGE_SIZE,
                 PAGE_TOKEN,
             ),
+            headers=(SESSION_HEADER,),
             refusals=(404,),
             replies={200: Reply(description="A page of tools.", schema="FactsPage")},
         ),

@@ -96,4 +96,4 @@ def without_token(result: Result) -> Result:
     if error is None or not TOKENS & error.details.keys():
         return result
     details = {key: fact for key, fact in error.details.items() if key not in TOKENS}
-    return replace(result, error=ToolError(error.kind, error.message, details=details))
+    return replace(result, error=error.replace(details=details))

@@ -35,7 +35,7 @@ from toolcrib.interfaces.mcp.versions import (
     is_stateless_request,
 )
 from toolcrib.model.call import Scope
-from toolcrib.model.errors import Kind
+from toolcrib.model.errors import Cure, Kind
 from toolcrib.toolkit.http import JSON, Answer, until_gone
 from toolcrib.toolkit.http.problems import Refusal, challenge
 
@@ -479,10 +479,10 @@ def _check_type(http: HttpRequest) -> None:
 
 def _require_invoke(http: HttpRequest) -> None:
     if Scope.INVOKE not in http.scopes:
-        message = "the token may not invoke; make one that may: crib token create NAME --scope invoke"
+        cure = Cure("make one that may: crib token create NAME --scope invoke", "ask the operator for one that may")
         wanted = {Scope.INVOKE, *http.scopes} if http.metadata_url else {Scope.INVOKE}
         header = challenge(error="insufficient_scope", scope=" ".join(sorted(wanted)), metadata_url=http.metadata_url)
-        raise Refusal(403, Kind.AUTH, message, headers=(header,))
+        raise Refusal(403, Kind.AUTH, "the token may not invoke", cure=cure, headers=(header,))
 
 
 def _drop(message: bytes) -> None:

@@ -79,8 +79,9 @@ class ServedPublications:
             resource, words = published
             return _contents(await _call(resource.read, context, words), uri, resource.mime_type)
         entry = self._crib.find(name) if (name := _document_of(uri)) else None
-        # The texts of a disabled tool are not published.
-        text = entry.tool.documentation if entry is not None and entry.enabled else ""
+        # The texts of a tool that is disabled, or lacks a grant, are not published.
+        is_offered = entry is not None and entry.enabled and not self._crib.grants.missing(entry.tool)
+        text = entry.tool.documentation if entry is not None and is_offered else ""
         if not text:
             raise ProtocolError(
                 peer.wire.resource_not_found, f"there is no resource {uri[:200]!r}", data={"uri": uri[:2_000]}

@@ -127,14 +127,13 @@ class SearchTools:
 
     async def _describe(self, arguments: Params) -> Params:
         name = text_of(arguments, "name")
-        entry = await asyncio.to_thread(self._crib.find, name)
-        if entry is None:
-            hint = self._crib.suggest(name) or "find tools with search_tools"
-            raise ToolError(Kind.NOT_FOUND, f"Tool {name[:200]!r} not found; {hint}")
+        entry = await asyncio.to_thread(self._crib.require, name)
         tool = entry.tool
         if not entry.enabled:
             # It is disabled, so no model reads its texts.
             raise ToolError(Kind.DISABLED, f"{tool.name} is disabled; find another with search_tools")
+        if missing := self._crib.grants.missing(tool):
+            raise self._crib.grants.refusal(tool, missing).replace(cure="find another with search_tools")
         described: Params = {
             "name": function_name(tool.name),
             "description": tool.description,

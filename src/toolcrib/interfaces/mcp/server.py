@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections import Counter, OrderedDict
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from toolcrib.core.sources import call_mode
@@ -19,7 +19,6 @@ from toolcrib.interfaces.mcp.client_link import (
 )
 from toolcrib.interfaces.mcp.confirmation import ask_for_approval, is_unconfirmed, wait_for_approval
 from toolcrib.interfaces.mcp.conversations import Conversations
-from toolcrib.interfaces.mcp.cures import address, for_client
 from toolcrib.interfaces.mcp.messages import Code, ProtocolError
 from toolcrib.interfaces.mcp.parked import ParkedRequests
 from toolcrib.interfaces.mcp.publications import ServedPublications
@@ -32,7 +31,7 @@ from toolcrib.interfaces.mcp.tool_results import to_wire
 from toolcrib.interfaces.mcp.versions import FRESH_MS, LOG_LEVEL_KEY, SUBSCRIPTION_KEY, complete, discover
 from toolcrib.lib.seal import Seal
 from toolcrib.model.call import LOG_LEVELS, Call, Consent, plain_call
-from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.errors import Kind, Reader, ToolError
 from toolcrib.model.result import Result
 
 if TYPE_CHECKING:
@@ -189,8 +188,8 @@ class McpServer:
             else:
                 result = await handler(request, peer, outlet)
         except ToolError as problem:
-            message = address(problem.message, is_searched=await self.tools.is_large())
-            raise ProtocolError(Code.INTERNAL, message, data={"type": str(problem.kind)}) from problem
+            told = problem.told_to(await self._reader())
+            raise ProtocolError(Code.INTERNAL, told.message, data={"type": str(problem.kind)}) from problem
         except (ProtocolError, asyncio.CancelledError):
             raise
         except Exception as problem:
@@ -256,14 +255,14 @@ class McpServer:
             if "requestState" in request.params:
                 raise ProtocolError(Code.INVALID_PARAMS, "requestState: this tool asked nothing")
             result = await self._perform(self._make(name, arguments, peer, served), served)
-            return to_wire(result if result.error is None else await self._for_client(result), served, peer.wire)
+            return to_wire(result if result.error is None else result.told_to(await self._reader()), served, peer.wire)
 
         async def work(link: ClientLink) -> Params:
             # A tool that reaches no client takes the quick way, also where its client may be asked for approval.
             client = link if served.may_ask else None
             result = await self._perform(self._make(name, arguments, peer, served, client), served, link)
             _refuse_undeclared(result, link, peer)
-            return to_wire(await self._for_client(result), served, peer.wire)
+            return to_wire(result.told_to(await self._reader()), served, peer.wire)
 
         return await self._converse(request, peer, outlet, work)
 
@@ -298,14 +297,12 @@ class McpServer:
             if not isinstance(given, dict):
                 raise ToolError(Kind.VALIDATION, "arguments: must be an object")
         except ToolError as problem:
-            return to_wire(await self._for_client(Result(error=problem, refused=True)), None, peer.wire)
+            return to_wire(Result(error=problem.told_to(await self._reader()), refused=True), None, peer.wire)
         return await self._call(self.tools.find(inner), inner, given, request, peer, outlet)
 
-    async def _for_client(self, result: Result) -> Result:
-        """The result, with an error that says what a client can do about it."""
-        if result.error is None:
-            return result
-        return replace(result, error=for_client(result.error, is_searched=await self.tools.is_large()))
+    async def _reader(self) -> Reader:
+        """Who reads an error here: a model, which has the tools of a large catalogue to search with, or a list."""
+        return Reader.SEARCHER if await self.tools.is_large() else Reader.MODEL
 
     async def _perform(self, call: Call, served: ServedTool | None, link: ClientLink | None = None) -> Result:
         result = await self._admitted(call)
@@ -320,7 +317,7 @@ class McpServer:
         """Make the call when its turn has come."""
         try:
             async with self._admission():
-                return await self._crib.call(call)
+                return await self._crib.perform(call)
         except ToolError as problem:
             return Result(error=problem, refused=True)
 

@@ -10,7 +10,7 @@ from toolcrib.lib.export_schemas import Provider
 from toolcrib.lib.export_schemas.definitions import export_tool
 from toolcrib.lib.export_schemas.phrases import copy
 from toolcrib.lib.icons import ICONS, read_icons
-from toolcrib.model.tool import Function, Http
+from toolcrib.model.tool import Function, Http, Sql
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -171,4 +171,4 @@ def _takes_context(tool: Tool) -> bool:
     run = tool.run
     if isinstance(run, Function):
         return run.takes_whole or run.context_parameter is not None or run.yields
-    return not isinstance(run, Http)
+    return not isinstance(run, Http | Sql)

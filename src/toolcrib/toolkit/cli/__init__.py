@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import logging
 import math
+import os
 import sys
 import traceback
 from contextlib import contextmanager, suppress
@@ -23,15 +24,20 @@ from toolcrib.model.errors import Kind, SettingsError, ToolError
 from toolcrib.model.tool import MODES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from typing import TextIO
 
     from toolcrib.infra.settings import Settings
     from toolcrib.model.result import Explanation
     from toolcrib.toolkit.client_protocol import Suggesting
 
+    # Capabilities by the tools that they are granted to.
+    Granted = Mapping[str, Collection[str]]
+
 
 _GAP = "  "
+# What takes a line of progress off the terminal before another is written.
+BUSY: list[Callable[[], None]] = []
 YES = frozenset({"y", "yes"})
 
 
@@ -104,14 +110,52 @@ def say(text: str) -> None:
 
 def complain(text: str) -> None:
     """Write to standard error."""
-    _write(sys.stderr, visible(f"crib: {text}"))
+    _write(sys.stderr, f"{paint('crib:', 'red', sys.stderr)} {visible(text)}")
 
 
 def complain_about(error: ToolError) -> None:
     """Print an error with its cure, its kind, and the gate and setting that decided it."""
     complain(error.message)
+    excerpt = error.details.get(EXCERPT)
+    if isinstance(excerpt, str) and excerpt:
+        _write(sys.stderr, indented(excerpt))
     grounds = [str(error.details[name]) for name in ("gate", "where") if error.details.get(name)]
     _write(sys.stderr, visible(f"      {error.kind}" + (f" ({', '.join(grounds)})" if grounds else "")))
+
+
+EXCERPT = "excerpt"
+
+
+def excerpts_of(problems: Iterable[ToolError]) -> dict[str, str]:
+    """The line of a file, with a caret below it, that each of the messages is about."""
+    found = {problem.message: problem.details.get(EXCERPT) for problem in problems}
+    return {message: excerpt for message, excerpt in found.items() if isinstance(excerpt, str) and excerpt}
+
+
+def indented(text: str) -> str:
+    """Lines of a file below the message about them."""
+    return "\n".join(f"      {visible(line)}" for line in text.splitlines())
+
+
+COLOURS = {"red": 31, "green": 32, "yellow": 33, "cyan": 36, "grey": 90}
+
+
+def has_colour(stream: TextIO | None) -> bool:
+    """Whether to colour what is written there: on a terminal, unless NO_COLOR, CLICOLOR=0 or TERM=dumb say otherwise.
+
+    FORCE_COLOR and CLICOLOR_FORCE ask for colour also where there is no terminal, as their conventions say.
+    """
+    known = os.environ
+    if known.get("NO_COLOR"):
+        return False
+    if any(known.get(name, "0") not in {"", "0"} for name in ("FORCE_COLOR", "CLICOLOR_FORCE")):
+        return True
+    return is_terminal(stream) and known.get("CLICOLOR") != "0" and known.get("TERM") != "dumb"
+
+
+def paint(text: str, colour: str, stream: TextIO | None) -> str:
+    """The text in a colour, where the stream has any."""
+    return f"\x1b[{COLOURS[colour]}m{text}\x1b[0m" if has_colour(stream) else text
 
 
 def say_json(value: object) -> None:
@@ -213,6 +257,8 @@ def _write(stream: TextIO | None, text: str) -> None:
     # A stream that was closed before we started is None.
     if stream is None:
         return
+    for clear in BUSY:
+        clear()
     if stream is sys.stderr and sys.stdout is not None:
         # Keeps the order of both streams in a shared pipe; errors of the output are reported when the command ends.
         with suppress(OSError):
@@ -288,7 +334,9 @@ class Option:
 
 PROJECT = Option(("--project", "-C"), "DIR", "The project folder; by default the nearest one with a toolcrib.toml.")
 URL = Option(("--url",), "URL", "The URL of a server; its token is read from the variable CRIB_TOKEN.")
-GRANT = Option(("--grant",), "CAPABILITY", "Grant a capability for this call; repeatable.")
+GRANT = Option(
+    ("--grant",), "CAPABILITY", "Grant it to the tool for this call, NAME:CAPABILITY to another; repeatable."
+)
 MODE = Option(("--mode",), "MODE", "The mode of the call: text or voice.")
 CONFIRM = Option(("--confirm",), "TOKEN", "Confirm the call with the token of an earlier result.")
 ARGUMENTS = Option(("--args",), "JSON", "Arguments as a JSON object, @FILE that holds one, or - for standard input.")
@@ -399,6 +447,16 @@ def refuse_url(words: Sequence[str], command: str) -> None:
 def is_local(command: str) -> WrongUseError:
     """The error of a local command that was given a URL."""
     return WrongUseError(f"{command} works on files of this machine; leave {URL.name} out")
+
+
+def read_grants(words: Iterable[str], *tools: str) -> dict[str, list[str]]:
+    """What `--grant` grants: `CAPABILITY` to these tools, which are called, and `NAME:CAPABILITY` to another one."""
+    granted: dict[str, list[str]] = {}
+    for word in sorted(words):
+        name, _, capability = word.rpartition(":")
+        for tool in (name,) if name else tools:
+            granted.setdefault(tool, []).append(capability)
+    return granted
 
 
 def read_arguments(line: Line, pairs: Iterable[str], parameters: Mapping[str, object]) -> dict[str, object]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from toolcrib.model.protocols import Journal
     from toolcrib.model.tool import Tool
-    from toolcrib.toolkit.cli import Option
+    from toolcrib.toolkit.cli import Granted, Option
     from toolcrib.toolkit.client_protocol import AnyCrib, CallingCrib, ProjectCrib
 
 
@@ -37,7 +37,7 @@ class Opener(Protocol[LocalT_co]):
     def open_local(
         self,
         *,
-        grants: Iterable[str] = (),
+        grants: Granted | None = None,
         tools: Iterable[Tool] = (),
         observe: bool = False,
         journal: Journal | None = None,
@@ -48,11 +48,11 @@ class Opener(Protocol[LocalT_co]):
         """The crib of exactly this folder, even if another project was named."""
 
     def open_calling(
-        self, url: str | None, *, grants: Iterable[str] = (), tools: Iterable[Tool] = (), observe: bool = False
+        self, url: str | None, *, grants: Granted | None = None, tools: Iterable[Tool] = (), observe: bool = False
     ) -> CallingCrib:
         """The crib at the URL, else that of the project, to make calls."""
 
-    def open_any(self, url: str | None, *, grants: Iterable[str] = ()) -> AnyCrib:
+    def open_any(self, url: str | None, *, grants: Granted | None = None) -> AnyCrib:
         """The crib at the URL, else that of the project."""
 
     def open_durable(self, url: str | None) -> AnyCrib:

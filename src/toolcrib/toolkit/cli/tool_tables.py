@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from toolcrib.lib.schema_structure import properties_of, types_of
-from toolcrib.toolkit.cli import ExitCode, complain, mention_problems, say_table
+from toolcrib.toolkit.cli import ExitCode, complain, mention_problems, say, say_facts, say_table
 from toolcrib.toolkit.tool_facts import NOT_BUILT
 
 if TYPE_CHECKING:
@@ -19,15 +19,24 @@ COLUMNS = ("name", "state", "bundle", "kind", "requires", "description")
 FOUND_COLUMNS = ("name", "found by", "bundle", "description")
 NOTHING = "-"
 SHORT_LINES = 5
+MAX_REFUSED = 10
+NO_GRANT = "no grant"
 
 
 def say_tools(tools: Iterable[Facts]) -> None:
-    """The table of tools."""
-    rows = [row_of(facts) for facts in tools]
-    if rows:
-        say_table(COLUMNS, rows)
-    else:
+    """The table of tools, and below it those that lack a grant, each with the line that grants it."""
+    shown = list(tools)
+    if not shown:
         complain("there are no tools here; make the first one with: crib init")
+        return
+    say_table(COLUMNS, [row_of(facts) for facts in shown])
+    refused = [facts for facts in shown if facts["enabled"] and facts["missingGrants"] and not facts["shadowedBy"]]
+    if refused:
+        say("")
+        say("not offered to models:")
+        say_facts([(facts["name"], facts["models"]["reason"]) for facts in refused[:MAX_REFUSED]])
+    if len(refused) > MAX_REFUSED:
+        say(f"and {len(refused) - MAX_REFUSED} more; crib show NAME says why")
 
 
 def complain_unknown(crib: Suggesting, name: str) -> ExitCode:
@@ -44,7 +53,8 @@ def row_of(facts: Facts) -> tuple[str, ...]:
         reason = facts["reason"].removeprefix(f"{NOT_BUILT}: ")
         about = f"{facts['origin']}: {reason}; {facts['cure']}"
         return (facts["name"], NOT_BUILT, facts["bundle"], facts["kind"], NOTHING, about)
-    state = ["on" if facts["enabled"] else "off", *facts["marks"], _shadow(facts)]
+    grant = NO_GRANT if facts["missingGrants"] else ""
+    state = ["on" if facts["enabled"] else "off", *facts["marks"], _shadow(facts), grant]
     return (
         # The name of a shadowed tool would call another one.
         facts["address"] if facts["shadowedBy"] else facts["name"],
@@ -92,11 +102,13 @@ def describe(facts: Facts) -> Iterator[tuple[str, str]]:
     """Facts besides name, description, state and parameters; an unknown fact is empty."""
     output = facts["output"]
     yield "returns", "anything" if output is None else _describe_type(output, output)
-    yield "requires", _list(facts["requires"]) or "nothing"
+    missing = facts["missingGrants"]
+    yield "requires", (_list(facts["requires"]) or "nothing") + (f" (not granted: {_list(missing)})" if missing else "")
     yield "behaviour", facts["behaviour"] or ""
     yield "side effects", facts["sideEffects"] or "not declared"
     yield "confirmation", "needed" if facts["requiresConfirmation"] else "not needed"
     yield "limits", facts["limits"]
+    yield "tried", facts["tried"]
     yield "costs", "" if facts["cost"] is None else _price(facts["cost"])
     yield "offered to models", offer_of(facts)
     yield "address", facts["address"]
@@ -116,6 +128,9 @@ def _describe_run(facts: Facts) -> Iterator[tuple[str, str]]:
         yield "handler", f"{facts['handler']} ({facts['language']})"
         yield "reaches", _reach(facts["hosts"])
         yield "registry", facts["registry"]
+    if "statement" in facts:
+        yield "database", facts["database"]
+        yield "statement", " ".join(facts["statement"].split())
     if "toolType" in facts:
         yield "type", facts["toolType"]
         yield "executor", facts["executor"] or "none"

@@ -20,7 +20,7 @@ from starlette.requests import Request as StarletteRequest
 
 from toolcrib.core.execution import go_on
 from toolcrib.lib.documents import MAX_KEYS, has_too_many_keys, read_json, read_jsonc, read_plain
-from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.errors import Cure, Kind, ToolError
 from toolcrib.toolkit.http.contract import Body, QueryReader
 from toolcrib.toolkit.http.problems import Refusal
 
@@ -59,6 +59,9 @@ SINGLE = (
     b"mcp-session-id",
     b"mcp-method",
     b"mcp-name",
+    b"toolcrib-session",
+    b"toolcrib-mode",
+    b"toolcrib-confirmation",
 )
 REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 
@@ -160,8 +163,10 @@ class Request(StarletteRequest):
 
     def _too_large(self) -> Refusal:
         limit = self.max_body
-        message = f"the body is larger than {limit} bytes; send less, or raise {self.body_setting} in toolcrib.toml"
-        return Refusal(413, Kind.LIMIT_EXCEEDED, message, details={"limit": limit})
+        cure = Cure(f"send less, or raise {self.body_setting} in toolcrib.toml", "send less")
+        return Refusal(
+            413, Kind.LIMIT_EXCEEDED, f"the body is larger than {limit} bytes", cure=cure, details={"limit": limit}
+        )
 
 
 class Answer(NamedTuple):

@@ -116,9 +116,12 @@ def schema(name: str) -> dict[str, object]:
     return ref("schemas", name)
 
 
+# `const` of an optional boolean is what a generator of clients writes broken code for.
+ONLY_TRUE: dict[str, object] = {**SWITCH, "not": {"const": False}}
+ONLY_FALSE: dict[str, object] = {**SWITCH, "not": {"const": True}}
 # A key that is there only while it is true.
 INDEXING: dict[str, object] = {
-    "const": True,
+    **ONLY_TRUE,
     "description": "Stored tools are still being indexed, and more of them may be there; absent otherwise.",
 }
 
@@ -143,7 +146,14 @@ def in_header(name: str, description: str, *, key: str, **more: object) -> Param
 
 
 def text(
-    name: str, description: str, *, most: int = MAX_TEXT, too_long: str = "", example: object = None, **more: object
+    name: str,
+    description: str,
+    *,
+    most: int = MAX_TEXT,
+    too_long: str = "",
+    example: object = None,
+    key: str = "",
+    **more: object,
 ) -> Parameter:
     """A string in the query."""
     return Parameter(
@@ -151,7 +161,7 @@ def text(
         place=Place.QUERY,
         description=description,
         schema={**TEXT, **more, "maxLength": most},
-        key=name,
+        key=key or name,
         example=example,
         too_long=too_long or f"longer than {most} characters; shorten it",
     )
@@ -213,6 +223,7 @@ REQUEST_ID = in_header(
     "Any other value is replaced by a generated id.",
     key="requestID",
 )
+SESSION_HEADER = in_header("Toolcrib-Session", "The id of a session that the caller opened.", key="session")
 NOTHING = Body(name="Nothing", schema=closed(()), example={})
 NOTHING_AT_ALL = Body(name="Nothing", schema=closed(()), example={}, optional=True)
 

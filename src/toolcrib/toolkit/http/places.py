@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
 from toolcrib.lib.names import is_uuid7, slug_of
-from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.errors import Cure, Kind, ToolError
 from toolcrib.model.tool import MAX_NAME, check_slug, check_version
 from toolcrib.toolkit.http.contract import TEXT, in_path
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 BUNDLES = "/tools/bundles"
 BUNDLE = f"{BUNDLES}/{{bundleID}}"
 TOOL = f"{BUNDLE}/tools/{{toolSlug}}/version/{{version}}"
-CURE = "make one with: crib bundle new SLUG"
+CURE = Cure("make one with: crib bundle new SLUG", "list the bundles with: GET /tools/bundles")
 # Parsed paths are cached, because the same tools are called again and again.
 PLACES_KEPT = 4_096
 
@@ -95,4 +95,4 @@ def _tool_place(bundle_id: str, slug: str, version: str, as_name: bool) -> ToolP
 def _bundle_id(text: str) -> str:
     if is_uuid7(text):
         return text.lower()
-    raise ToolError(Kind.VALIDATION, f"path: bundleID {text[:80]!r} is not a UUID of version 7; {CURE}")
+    raise ToolError(Kind.VALIDATION, f"path: bundleID {text[:80]!r} is not a UUID of version 7", cure=CURE)

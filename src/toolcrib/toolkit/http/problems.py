@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.errors import NO_CURE, Cure, Kind, Reader, ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -93,12 +93,13 @@ class Refusal(ToolError):  # noqa: N818 - a refusal of the client's request, not
         self,
         status: int,
         kind: Kind,
-        message: str,
+        reason: str,
         *,
+        cure: Cure | str = NO_CURE,
         headers: tuple[Header, ...] = (),
         details: Mapping[str, object] | None = None,
     ) -> None:
-        super().__init__(kind, message, details=details)
+        super().__init__(kind, reason, cure=cure, details=details)
         self.status = status
         self.headers = headers
 
@@ -132,8 +133,8 @@ def headers_of(error: ToolError) -> tuple[Header, ...]:
 
 
 def problem_of(error: ToolError, request_id: str) -> dict[str, object]:
-    """The problem details of an error; its list of problems is a key of its own."""
-    status = status_of(error)
+    """The problem details of an error, in words for a client; its list of problems is a key of its own."""
+    status, error = status_of(error), error.told_to(Reader.CLIENT)
     details = dict(error.details)
     problems = details.pop(PROBLEMS, None)
     document: dict[str, object] = {

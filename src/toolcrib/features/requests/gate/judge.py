@@ -7,7 +7,7 @@ from itertools import cycle, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolcrib.core.call_state import missing_grants
+from toolcrib.core.grants import missing_grants
 from toolcrib.features.requests.candidate import tool_of_candidate
 from toolcrib.features.requests.gate import (
     Check,
@@ -41,7 +41,7 @@ from toolcrib.features.requests.gate.effects import (
 )
 from toolcrib.features.requests.gate.interface import check_import, check_interface, line_of_function
 from toolcrib.infra.sandbox.jobs import has_network
-from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.errors import Cure, Kind, ToolError
 from toolcrib.model.tool import Chained
 
 if TYPE_CHECKING:
@@ -105,9 +105,12 @@ def refuse_beyond(request: ToolRequest, allowance: Allowance, cap: frozenset[str
     if not beyond:
         return
     names = ", ".join(beyond)
-    cure = "add it to the setting builder.capabilities, or allow it for this request alone: crib request allow"
-    message = f"{request.name} asks for {names}, which no request may have here; {cure}"
-    raise ToolError(Kind.CAPABILITY_MISSING, message, details={"missing": beyond, "cure": cure})
+    cure = Cure(
+        "add it to the setting builder.capabilities, or allow it for this request alone: crib request allow",
+        "ask the operator to allow it",
+    )
+    message = f"{request.name} asks for {names}, which no request may have here"
+    raise ToolError(Kind.CAPABILITY_MISSING, message, cure=cure, details={"missing": beyond})
 
 
 def find_unprovable(request: ToolRequest, allowance: Allowance) -> Complaint | None:

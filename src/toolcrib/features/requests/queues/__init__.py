@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.errors import Cure, Kind, ToolError, cure_of
 from toolcrib.model.toolrequest import Allowance, Filed, RecordedAnswer, Status
 
 if TYPE_CHECKING:
@@ -198,8 +198,10 @@ def read_allowance(text: str) -> Allowance:
 
 def unknown(request_id: str) -> ToolError:
     """The error for an id that no request has."""
-    message = f"there is no request {request_id!r:.200}; list them with: crib request list"
-    return ToolError(Kind.NOT_FOUND, message)
+    cure = Cure(
+        "list them with: crib request list", "list them with: GET /requests", model="file one with request_tool"
+    )
+    return ToolError(Kind.NOT_FOUND, f"there is no request {request_id!r:.200}", cure=cure)
 
 
 def other_text(request_id: str) -> ToolError:
@@ -210,11 +212,14 @@ def other_text(request_id: str) -> ToolError:
 
 def is_over(request_id: str, status: Status) -> ToolError:
     """The error for a decision about a request that has ended."""
-    cure = (
-        "nothing is left to do" if status == "ready" else f"have it built again with: crib request retry {request_id}"
+    again = Cure(
+        f"have it built again with: crib request retry {request_id}",
+        f"have it built again with: POST /requests/{request_id}/retry",
     )
-    message = f"{request_id} is {status} already; {cure}"
-    return ToolError(Kind.CONFLICT, message, details={"id": request_id, "status": str(status)})
+    cure = cure_of("nothing is left to do") if status == "ready" else again
+    return ToolError(
+        Kind.CONFLICT, f"{request_id} is {status} already", cure=cure, details={"id": request_id, "status": str(status)}
+    )
 
 
 def cannot_be_retried(request_id: str, status: Status) -> ToolError:

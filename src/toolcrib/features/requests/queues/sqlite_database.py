@@ -282,8 +282,8 @@ def _nothing_stored() -> Iterator[None]:
     try:
         yield
     except ToolError as problem:
-        message = f"the queue cannot be used, and nothing was stored: {problem.message}"
-        raise ToolError(problem.kind, message, retryable=problem.retryable, details=problem.details) from problem
+        reason = f"the queue cannot be used, and nothing was stored: {problem.reason}"
+        raise problem.replace(reason=reason) from problem
 
 
 def _make_file(path: Path) -> None:

@@ -119,7 +119,7 @@ class Confinement:
         system.prctl(system.PDEATHSIG, signal.SIGKILL)
         if broker.is_needed(self._policy) and not isolation.version():
             raise ConfinementError(
-                f"{self._policy['write'][0]} cannot be opened for writing: this kernel has no Landlock"
+                f"{self._policy['write'][0]} cannot be opened for writing: Landlock is blocked here, or not in the kernel"
             )
         if isolation.version():
             self.layers.append(f"landlock {isolation.version()}")

@@ -159,7 +159,7 @@ def install_filter(program: list[bytes], notify_socket: int, words: bytes) -> No
 class NotificationListener:
     """The supervisor's side; call `connect` or `adopt` before the worker starts.
 
-    `handshake` receives the worker's message and returns the function that answers every pending call.
+    `meet` receives the worker's message and returns the function that answers every pending call.
     """
 
     def __init__(self, meet: Callable[[bytes], Answer]) -> None:
@@ -199,9 +199,10 @@ class NotificationListener:
         if self._answer is None:
             self._answer = self._receive_listener()
             return
-        for count in range(_MAX_AT_ONCE):
-            if not _has_notice(self._listener):
-                if count == 0:
+        for _ in range(_MAX_AT_ONCE):
+            happened = _poll(self._listener)
+            if not happened & select.POLLIN:  # a call that a signal interrupted does not wait any more
+                if happened & select.POLLHUP:
                     self.close()
                 return
             notice = _receive(self._listener)
@@ -258,11 +259,11 @@ class Starts:
         return GO_ON
 
 
-def _has_notice(listener: int) -> bool:
-    """Whether a call is pending; receiving would block otherwise."""
+def _poll(listener: int) -> int:
+    """Whether a call is pending, without which receiving would block, and whether any process is left."""
     poll = select.poll()
     poll.register(listener, select.POLLIN)
-    return any(happened & select.POLLIN for _, happened in poll.poll(0))
+    return next((happened for _, happened in poll.poll(0)), 0)
 
 
 def _receive(listener: int) -> Notice | None:

@@ -172,8 +172,10 @@ class Meter:
         """The limit that the process tree exceeds, if any."""
         self._pause = min(2 * self._pause, _LONGEST_SECONDS)
         self._next = time.monotonic() + self._pause
-        tree = system.descendants()
-        if len(tree) > self._policy["processes"]:
+        processes: int = self._policy["processes"]
+        # A bomb of processes grows as quickly as it is counted.
+        tree = system.descendants(enough=processes)
+        if len(tree) > processes:
             return PROCESSES
         if _is_larger(tree, self._policy["memory_bytes"]):
             return MEMORY

@@ -140,17 +140,21 @@ def _start(descriptors: Descriptors, launcher: int, host: int | None, spare_work
     task = Task(job, content, descriptors, folder=resource_limits.name(), call_handler=_find_call_handler(job))
     mounts = Mounts(job)
     tell(descriptors.socket, {"started": os.getpid()})
+    nice = os.getpriority(os.PRIO_PROCESS, 0)
+    if spare_worker is not None:  # before it starts: among the processes of a bomb this one would wait for seconds
+        system.raise_priority()
     if spare_worker is not None and spare_worker.give(task):
         worker = spare_worker.process
     else:
         if task.call_handler is not None:
             task.call_handler.notifications.connect()
+        os.setpriority(os.PRIO_PROCESS, 0, nice)  # a fork inherits it
         worker = system.fork()
     if worker != 0:
         descriptors.leave()
         if task.call_handler is not None:
             task.call_handler.notifications.begin()
-            system.raise_priority()
+        system.raise_priority()
         watched = [descriptors.socket] if host is None else [descriptors.socket, host]
         mounts.watch(worker)
         _watch(worker, events, watched, task, placeholders, mounts)

@@ -1,0 +1,221 @@
+"""What tools may use: the lines of `[grants]`, each for one tool, one bundle or every tool."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from toolcrib.core.sources import HOST, spellings
+from toolcrib.infra.settings import FILE_NAME, MapTable, read_word_set, setting
+from toolcrib.lib.names import did_you_mean, function_name, is_capability, near_misses, read_address, slug_of
+from toolcrib.model.errors import Cure, Kind, SettingsError, ToolError
+from toolcrib.model.tool import Http, Spelling, Sql, slug_problem, version_problem
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+
+    from toolcrib.model.tool import Entry, Tool
+
+EVERY = "*"
+MAX_WORD = 400
+# Those that the sandbox enforces, or that tools which come with Toolcrib require; any other is a name of its author's own.
+KNOWN = ("fs.read", "fs.write", "net.http", "net.postgresql", "rye.execute", "shell.execute")
+# What a grant to every tool should not cover: it opens the machine or the network also to tools that are added later.
+WIDE = ("net.http", "shell.execute")
+# What the list of allowed hosts bounds, for stored tools that reach servers.
+BOUNDED = frozenset({"net.http", "net.postgresql"})
+_NAMES = "write a name, bundle/name, bundle/* for every tool of a bundle, or * for every tool"
+
+
+def read_grant(name: str, value: object) -> frozenset[str]:
+    """Capabilities, each by name, as everything below a dot (`net.*`), or all of them (`*`)."""
+    found = read_word_set(name, value)
+    for word in sorted(found):
+        spelled = f"{word[:-1]}all" if word.endswith(".*") else word
+        if word != EVERY and not is_capability(spelled):
+            raise ValueError(f"{name}: {word!r:.80} is no capability; {_how_to_write(word)}")
+    if not found and name != GrantsSettings.name_of(EVERY):
+        raise ValueError(f'{name} = [] takes nothing away; remove it, and narrow "*", which counts for every tool')
+    return found
+
+
+def _how_to_write(word: str) -> str:
+    below = [known for known in KNOWN if known.startswith(f"{word.rstrip('.*')}.")]
+    if below:
+        return f"write {word.rstrip('.*')}.* for all of them, or {' or '.join(below)}"
+    return did_you_mean(word, KNOWN) or "write dotted names such as fs.read, or net.* for everything below net"
+
+
+class GrantsSettings(MapTable, name="grants"):
+    """What tools may use. A tool has what every line says that means it: `*`, its bundle, and the tool itself."""
+
+    example = '"NAME" = ["shell.execute"]'
+
+    lines: Mapping[str, frozenset[str]] = setting(
+        default={EVERY: frozenset({"fs.*"})},
+        read=read_grant,  # type: ignore[arg-type]  # it reads the value of one line
+        adds=True,
+        summary="capabilities, each by name, as everything below a dot (`net.*`), or all of them (`*`); the key says for which tools: "
+        "`name`, `bundle/name`, either with `@version`, `bundle/*`, or `*` for every tool",
+    )
+
+    @classmethod
+    def check_word(cls, word: str) -> None:
+        """Raise ValueError for what no tool can be called."""
+        if len(word) > MAX_WORD:
+            raise ValueError(f"this is no name of a tool; {_NAMES}")
+        if word == EVERY:
+            return
+        bundle, name, version = read_address(word)
+        if is_capability(word) and word in KNOWN:
+            raise ValueError(f'this is a capability; the name of the tool comes first: "NAME" = ["{word}"]')
+        if (bundle is None and "/" in word) or (version is None and "@" in word) or "*" in (bundle or ""):
+            raise ValueError(f"no tool is called so; {_NAMES}")
+        if name == EVERY and bundle is not None and version is None:
+            return
+        if "*" in word:
+            raise ValueError(f"a name is not matched by parts of it; {_NAMES}")
+        whole, dot, action = name.partition(".")
+        problem = slug_problem(slug_of(whole)) or (dot and slug_problem(slug_of(action)))
+        problem = problem or ("" if version is None else version_problem(version))
+        if problem:
+            raise ValueError(f"no tool is called so: {problem}; {_NAMES}")
+
+
+class Grants:
+    """What the operator granted, line by line; `where` says in which place a line was written."""
+
+    def __init__(
+        self, lines: Mapping[str, frozenset[str]] | None = None, where: Callable[[str], str] | None = None
+    ) -> None:
+        self.lines = GrantsSettings().lines if lines is None else lines
+        self.where = where or (lambda name: f"the default of {name}")
+        self._words: dict[str, list[str]] = {}
+        for word in self.lines:
+            self._words.setdefault(slug_of(word), []).append(word)
+
+    def missing(self, tool: Tool, required: frozenset[str] | None = None) -> frozenset[str]:
+        """What the tool requires, or would for one call, and no line grants it."""
+        required = needed_grants(tool) if required is None else required
+        if not required:
+            return required
+        granted = frozenset(capability for word in self.words_for(tool) for capability in self.lines[word])
+        return missing_grants(required, granted)
+
+    def words_for(self, tool: Tool) -> list[str]:
+        """The words of the lines that mean the tool, the widest first."""
+        return [word for spelling in _spellings(tool) for word in self._words.get(spelling, ())]
+
+    def describe(self, tool: Tool) -> str:
+        """Which line allows each capability that the tool requires."""
+        found = [f"{capability} by {self._line_for(tool, capability)}" for capability in sorted(needed_grants(tool))]
+        found += [
+            f"{capability} to the hosts that are listed for it, which needs no grant"
+            for capability in sorted(tool.requires - needed_grants(tool))
+        ]
+        return "; ".join(found)
+
+    def place(self, tool: Tool) -> str:
+        """Where the narrowest line that means the tool was written."""
+        return self.where(GrantsSettings.name_of(self.words_for(tool)[-1]))
+
+    def cure(self, tool: Tool, missing: Collection[str]) -> Cure:
+        """The line to write, and how to grant it for one call alone."""
+        listed = ", ".join(_quote(capability) for capability in sorted(missing))
+        own = next((word for word in reversed(self.words_for(tool)) if not word.endswith(EVERY)), "")
+        line = f"add {listed} to {_quote(own)}" if own else f"write {_quote(tool.name)} = [{listed}]"
+        cure = " ".join(f"--grant {capability}" for capability in sorted(missing))
+        return Cure(f"{line} under [grants] in {FILE_NAME}, or for one call: {cure}", "ask the operator to grant it")
+
+    def refusal(self, tool: Tool, missing: Collection[str]) -> ToolError:
+        """The error of what cannot be done with a tool that lacks grants."""
+        reason = f"{tool.name} requires {', '.join(sorted(missing))}, which is not granted"
+        cure, details = self.cure(tool, missing), {"missing": sorted(missing)}
+        return ToolError(Kind.CAPABILITY_MISSING, reason, cure=cure, details=details)
+
+    def check(self, entries: Callable[[], Iterable[Entry]]) -> None:
+        """Raise SettingsError for a capability that is a slip of the pen: near one of ours, and required by no tool."""
+        near = dict(near_misses(self._named() - set(KNOWN), KNOWN))
+        required = {name for entry in entries() for name in entry.tool.requires} if near else ()
+        for word, meant in sorted(near.items()):
+            if word not in required:
+                line = next(line for line, granted in self.lines.items() if word in granted)
+                place = self.where(GrantsSettings.name_of(line))
+                raise SettingsError(f"{place}: no tool requires {word!r:.80}; did you mean {meant}?")
+
+    def problems(self, tools: Collection[Tool], is_there: Callable[[str], bool]) -> Iterator[ToolError]:
+        """The lines that mean no tool or several, and the capabilities that none requires.
+
+        `is_there` says whether there is a tool, or a bundle, of a name that is not among the tools.
+        """
+        meant: dict[str, set[str]] = {word: set() for word in self.lines}
+        for tool in tools:
+            for word in self.words_for(tool):
+                meant[word].add(tool.bundle)
+        required = {name for tool in tools for name in tool.requires}.union(KNOWN)
+        for word, granted in self.lines.items():
+            place = self.where(GrantsSettings.name_of(word))
+            if word != EVERY and not meant[word] and not is_there(word):
+                cure = did_you_mean(word, {tool.name for tool in tools}) or Cure("see the names with: crib list")
+                yield ToolError(Kind.VALIDATION, f"{place}: there is no such tool", cure=cure)
+            if "/" not in word and word != EVERY and len(meant[word]) > 1:
+                exact = " or ".join(sorted(_quote(f"{bundle or HOST}/{word}") for bundle in meant[word]))
+                yield ToolError(Kind.VALIDATION, f"{place}: several tools are called so; write {exact}")
+            for capability in sorted(granted - {EVERY}):
+                if not any(is_granted(name, frozenset({capability})) for name in required):
+                    cure = did_you_mean(capability, required) or Cure("see what tools require with: crib list")
+                    yield ToolError(Kind.VALIDATION, f"{place}: no tool requires {capability!r:.80}", cure=cure)
+
+    def wide(self) -> Iterator[str]:
+        """The lines that open the machine or the network to every tool, each with the narrower way."""
+        granted = self.lines.get(EVERY, frozenset())
+        opened = [name for name in WIDE if is_granted(name, granted)]
+        if opened:
+            place = self.where(GrantsSettings.name_of(EVERY))
+            tools = "also built-in ones and every file that is added later"
+            yield f"{place}: every tool may use {' and '.join(opened)}, {tools}; grant it to tools by name instead"
+
+    def _line_for(self, tool: Tool, capability: str) -> str:
+        words = [word for word in self.words_for(tool) if is_granted(capability, self.lines[word])]
+        if not words:
+            return "no line"
+        word = words[-1]
+        listed = ", ".join(map(_quote, sorted(self.lines[word])))
+        return f"{_quote(word)} = [{listed}], {self.where(GrantsSettings.name_of(word))}"
+
+    def _named(self) -> set[str]:
+        return {word for granted in self.lines.values() for word in granted if "*" not in word}
+
+
+def needed_grants(tool: Tool) -> frozenset[str]:
+    """What must be granted to the tool; a stored one may reach servers, because the list of allowed hosts bounds it."""
+    is_bounded = isinstance(tool.run, Http | Sql) and tool.run.spelling is Spelling.DOLLARS
+    return tool.requires - BOUNDED if is_bounded else tool.requires
+
+
+def missing_grants(required: frozenset[str], granted: frozenset[str]) -> frozenset[str]:
+    """What is required and not granted; a grant may end in `*`."""
+    return frozenset(capability for capability in required if not is_granted(capability, granted))
+
+
+def is_granted(capability: str, granted: frozenset[str]) -> bool:
+    """Whether one of the grants covers the capability: its exact name, or everything below a dot."""
+    if capability in granted or EVERY in granted:
+        return True
+    return any(grant.endswith(".*") and capability.startswith(grant[:-1]) for grant in granted)
+
+
+def _quote(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _spellings(tool: Tool) -> Iterator[str]:
+    """Every way in which a line may mean the tool: all tools, its bundle, then the tool itself."""
+    names = spellings(tool if tool.bundle else tool.in_bundle(HOST))
+    yield EVERY
+    yield names[-1]
+    yield from names[:-1]
+    # The name that models are shown calls the tool too.
+    visible = slug_of(function_name(tool.name))
+    if visible != tool.slug:
+        yield visible
