@@ -223,7 +223,7 @@ def project(tmp_path, echo, monkeypatch):
     monkeypatch.setenv("CANARY_PIN", SECRETS["CANARY_PIN"])
     place = f"127.0.0.1:{echo.server_port}"
     (root / "toolcrib.toml").write_text(
-        f'access.grants = ["net.http"]\nhttp_tools.hosts = ["{place}"]\ncalls.result_bytes = 2000\nhttp_tools.max_retries = 1\n'
+        f'grants."*" = ["net.http"]\nhttp_tools.hosts = ["{place}"]\ncalls.result_bytes = 2000\nhttp_tools.max_retries = 1\n'
         f'[egress]\nprivate = ["{place}"]\n'
         f'[secrets]\nenvironment = ["CANARY_PIN"]\nfile = "{operator / "more.env"}"\n'
     )
@@ -417,7 +417,7 @@ def test_no_answer_of_the_server_tells_a_secret_nor_does_its_log_or_its_command_
         ):
             told[path] = ask(port, "GET", path)
         told["explain"] = ask(port, "POST", "/crib/explain", {"name": "canary/json", "arguments": ARGUMENTS})
-        told["call"] = ask(port, "POST", "/crib/call", {"name": "canary/json", "arguments": ARGUMENTS})
+        told["call"] = ask(port, "POST", "/call/canary%2Fjson", ARGUMENTS)
         told["command line"] = Path(f"/proc/{process.pid}/cmdline").read_bytes()
         process.send_signal(signal.SIGTERM)
         told["output"], told["log"] = process.communicate(timeout=30)

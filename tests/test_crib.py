@@ -57,7 +57,7 @@ def launchers() -> set[int]:
 def test_closing_ends_the_launcher_whichever_tool_started_it(project):
     (project / "tools" / "double.py").write_text('def double(n: int) -> int:\n    """Double."""\n    return 2 * n\n')
     before = launchers()
-    with Crib(project, access={"grants": ["shell.execute"]}) as crib:
+    with Crib(project, grants={"*": ["shell.execute"]}) as crib:
         assert crib.call_sync("shell", command="echo hi").value["stdout"] == "hi\n"
         assert launchers() > before
     assert launchers() == before
@@ -175,7 +175,7 @@ async def test_a_tool_cannot_write_what_would_run_or_be_obeyed_later(crib_of, pr
     (project / "link").symlink_to("tools")
     before = {file: file.read_bytes() for file in project.rglob("*") if file.is_file()}
     crib = crib_of(project=project)
-    result = await crib.call("write_file", path=path, content="access.grants = ['*']")
+    result = await crib.call("write_file", path=path, content="grants.'*' = ['*']")
     assert result.error.kind is Kind.BLOCKED, result
     assert "not for tools to change" in result.error.message
     assert {file: file.read_bytes() for file in before} == before
@@ -197,7 +197,7 @@ async def test_a_file_in_the_project_hides_no_module_of_others(crib_of, project)
 
 
 async def test_an_address_that_fetch_would_refuse_is_refused_before_it_runs(crib_of):
-    crib = crib_of(access={"grants": ["net.http"]})
+    crib = crib_of(grants={"*": ["net.http"]})
     for url in ("http://127.0.0.1:1/", "http://[::1]/", "ftp://example.com/"):
         refusal = crib.explain("fetch", url=url).refusal
         result = await crib.call("fetch", url=url)

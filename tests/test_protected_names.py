@@ -118,7 +118,7 @@ def root(tmp_path):
 
 @pytest.fixture
 async def crib(root):
-    async with Crib(root, environment={"PATH": os.environ["PATH"]}, access={"grants": GRANTS}) as crib:
+    async with Crib(root, environment={"PATH": os.environ["PATH"]}, grants={"*": GRANTS}) as crib:
         for name, language, file, code in (
             ("python_handler", "python", "handler.py", PYTHON_HANDLER),
             ("node_handler", "javascript", "handler.js", NODE_HANDLER),
@@ -304,7 +304,7 @@ async def test_git_status_works_in_the_shell(root):
     shutil.rmtree(root / ".git")
     shutil.rmtree(root / "sub")
     subprocess.run(["git", "init", "-q", str(root)], check=True, timeout=30)  # noqa: ASYNC221 - the user's own
-    async with Crib(root, environment={"PATH": os.environ["PATH"]}, access={"grants": GRANTS}) as crib:
+    async with Crib(root, environment={"PATH": os.environ["PATH"]}, grants={"*": GRANTS}) as crib:
         result = await confirmed(crib, "git add docs && git status --short docs && git diff --cached --stat")
     assert result.ok, result.error
     assert result.value["stdout"].startswith("A  docs/note.txt\n")
@@ -313,7 +313,7 @@ async def test_git_status_works_in_the_shell(root):
 async def test_what_the_operator_opens_is_open(root):
     opened = [".env", ".git/hooks", "conftest.py"]
     async with Crib(
-        root, environment={"PATH": os.environ["PATH"]}, access={"grants": GRANTS}, workspace={"open": opened}
+        root, environment={"PATH": os.environ["PATH"]}, grants={"*": GRANTS}, workspace={"open": opened}
     ) as crib:
         for name in ("from-python", "from-bash"):
             assert (await by_tool(crib, name, "sub/.env", "read")).value in {"canary-4711", "canary-4711\n"}
@@ -327,7 +327,7 @@ async def test_what_the_operator_opens_is_open(root):
 
 
 async def test_the_built_in_tool_asks_before_it_writes_what_the_host_runs_by_itself(root):
-    async with Crib(root, environment={}, access={"grants": GRANTS}) as crib:
+    async with Crib(root, environment={}, grants={"*": GRANTS}) as crib:
         for path in ("conftest.py", "sub/conftest.py", ".vscode/tasks.json", "docs/../.envrc"):
             refused = await crib.call("write_file", path=path, content="x")
             assert refused.error.kind is Kind.CONFIRMATION_REQUIRED, refused

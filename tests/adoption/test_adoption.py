@@ -14,7 +14,6 @@ import os
 import shutil
 import sys
 import tomllib
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -123,18 +122,6 @@ class Played:
         ]
 
 
-@pytest.fixture(autouse=True)
-def _modules_as_they_were(tmp_path: Path) -> Iterator[None]:
-    """Projects bring packages of the same names; none of them stays loaded."""
-    for name in [name for name in sys.modules if name.partition(".")[0] in {"tool", "core"}]:
-        del sys.modules[name]
-    yield
-    for name, module in list(sys.modules.items()):
-        if str(getattr(module, "__file__", None) or "").startswith(str(tmp_path)):
-            del sys.modules[name]
-    sys.path[:] = [place for place in sys.path if not place.startswith(str(tmp_path))]
-
-
 @pytest.mark.parametrize("case", [pytest.param(case, id=case.name) for case in all_cases()])
 def test_a_file_of_a_user_is_right_or_refused_with_the_reason(
     case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -212,7 +199,7 @@ def play(case: Case, project: Path) -> Played:
     if document := case.expected.get("request"):
         played.said += command("request", "submit", "-C", str(project), str(project / document))
     # Programs of a shell run only where the operator grants it, as the owner of such a file does.
-    with Crib(project, access={"grants": GRANTS}) as crib:
+    with Crib(project, grants={"*": GRANTS}) as crib:
         played.tools = [entry.tool for entry in crib.entries if entry.tool.bundle != "builtin"]
         played.said += [problem.message for problem in crib.problems]
         played.said += [line for tool in played.tools for line in crib.warnings(tool)]

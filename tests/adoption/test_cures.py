@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import io
 import re
 import shutil
 import tomllib
-from collections.abc import Iterator
 from pathlib import Path
 
 import click
 import pytest
+from source_texts import messages_of
 
 import toolcrib
 from toolcrib import Crib
@@ -50,19 +49,6 @@ def what_is_wrong(line: str) -> str:
         known |= {spelling for option in command.options for spelling in option.spellings}
     unknown = [option for option in OPTION.findall(" ".join(words)) if option not in {*known, "--help"}]
     return f"there is no option {unknown[0]}: crib {line}" if unknown else ""
-
-
-def messages_of(path: Path) -> Iterator[tuple[int, str]]:
-    """The texts of a module that are no docstrings, with X for what is filled in."""
-    tree = ast.parse(path.read_bytes())
-    inside = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
-    texts = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.JoinedStr):
-            parts = (str(part.value) if isinstance(part, ast.Constant) else "X" for part in node.values)
-            yield node.lineno, "".join(parts)
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in inside | texts:
-            yield node.lineno, node.value
 
 
 def test_every_message_of_ours_names_commands_and_options_that_exist() -> None:

@@ -8,6 +8,7 @@ from toolcrib import ALLOW, AuthRule, Call, Kind, Rule, RuleEngine, SafetyRule, 
 from toolcrib.core.rules import TooMuchToReadError, default_rules
 from toolcrib.features.safety_rules.dangerous_commands import DangerousCommands
 from toolcrib.features.safety_rules.sensitive_files import SensitiveFiles
+from toolcrib.model.errors import Cure
 from toolcrib.model.result import Decision
 from toolcrib.model.tool import Function
 
@@ -221,7 +222,7 @@ def test_only_allowed_tools_may_be_called_in_either_spelling():
     assert rule.concerns(sample("shell", **NUMBERS))
     verdict = rule(sample("shell"), Call(name="shell"))
     assert verdict.reason == "rule 'auth' does not allow the tool 'shell'"
-    assert verdict.cure == "add its name to allowed_tools"
+    assert verdict.cure == Cure("add its name to allowed_tools", "ask the operator to allow it")
     assert AuthRule([], name="mine")(None, Call(name="read_file")).rule == "mine"
 
 
@@ -256,7 +257,7 @@ class TooMuch:
 
 
 UNDECIDED = "so the call is refused"
-CURE = "see the log, and fix or remove the rule"
+CURE = Cure("see the log, and fix or remove the rule")
 
 
 @pytest.mark.parametrize(
@@ -280,7 +281,7 @@ CURE = "see the log, and fix or remove the rule"
                 "rule 'auth' does not allow the tool 'sample'",
                 rule="auth",
                 where="a rule of the host program",
-                cure="add its name to allowed_tools",
+                cure=Cure("add its name to allowed_tools", "ask the operator to allow it"),
             ),
         ),
     ],

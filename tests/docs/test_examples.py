@@ -2,7 +2,6 @@
 
 import os
 import re
-import shlex
 import shutil
 import subprocess
 import sys
@@ -12,6 +11,7 @@ from pathlib import Path
 import click
 import pytest
 
+from consoles import Shell, matches, steps_of
 from toolcrib.core.plugins import Plugins
 from toolcrib.infra.settings import load_settings
 from toolcrib.interfaces.cli.program import cli
@@ -28,6 +28,8 @@ NOT_SHOWN = {
     "examples/auth/toolcrib.toml",
     "examples/http/bundle.json",
     "examples/http/toolcrib.toml",
+    "examples/sql/bundle.json",
+    "examples/sql/toolcrib.toml",
     "examples/folders/tools/refund-order/doc.md",
     "examples/folders/tools/refund-order/doc_summary.md",
     "examples/folders/tools/refund-order/schema.json",
@@ -41,37 +43,36 @@ NOT_SHOWN = {
     "examples/scripts/.ai/tools/numbers/fibonacci.awk",
     "examples/scripts/.ai/tools/text/peek.py",
 }
-# Programs that something else runs: the settings of an example load it, or it is delivered.
-MODULES = {"examples/server/dice.py", "examples/requests/made/slug_maker.py"}
-PROMPT = "$ "
-ANYTHING = "…"
+# Programs that something else runs: the settings of an example load it, another one imports it, or it is added or delivered.
+MODULES = {
+    "examples/server/dice.py",
+    "examples/requests/made/slug_maker.py",
+    "examples/tutorial/refund.py",
+    "examples/tutorial/first_try/slug_maker.py",
+    "examples/tutorial/scripted_model.py",
+}
 
 
-class Shell:
-    """Runs the few commands that a console block may use, in a copy of the examples."""
+class Programs:
+    """Runs the programs of console blocks with the Python of the tests."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self) -> None:
         self.environment = {name: text for name, text in os.environ.items() if not name.startswith("TOOLCRIB_")}
-        self.code = 0
+        # Nobody decides while a command of a page waits for it.
+        self.environment["TOOLCRIB_APPROVALS_WAIT_SECONDS"] = "1"
 
-    def run(self, line: str) -> str:
-        command, *words = shlex.split(line.replace("$?", str(self.code)))
-        if command == "cd":
-            self.folder = (self.folder / words[0]).resolve()
-            return ""
-        if command == "echo":
-            return " ".join(words) + "\n"
-        if command == "python":
-            # What a program logs depends on how busy the machine is; what it prints does not.
-            return self._run(words, stderr=subprocess.DEVNULL)
-        assert command == "crib", f"nobody runs {command!r} here"
-        return self._run(["-m", "toolcrib", *words], stderr=subprocess.STDOUT)
+    def __call__(self, command: str, words: list[str], folder: Path) -> tuple[int, str]:
+        if command == "pip":
+            return 0, ""  # it is installed here; tests/walk_readme.py installs it for real
+        # What a program logs depends on how busy the machine is; what it prints does not.
+        stderr = subprocess.DEVNULL if command == "python" else subprocess.STDOUT
+        assert command in {"python", "crib"}, f"nobody runs {command!r} here"
+        return self.run(words if command == "python" else ["-m", "toolcrib", *words], folder, stderr=stderr)
 
-    def _run(self, words: list[str], *, stderr: int) -> str:
+    def run(self, words: list[str], folder: Path, *, stderr: int) -> tuple[int, str]:
         done = run_python(
             [sys.executable, *words],
-            cwd=self.folder,
+            cwd=folder,
             env=self.environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -80,15 +81,19 @@ class Shell:
             timeout=30,
             check=False,
         )
-        self.code = done.returncode
-        return done.stdout
+        return done.returncode, done.stdout
 
 
 @pytest.fixture
-def shell(root, tmp_path) -> Shell:
+def programs() -> Programs:
+    return Programs()
+
+
+@pytest.fixture
+def shell(root, tmp_path, programs) -> Shell:
     ignored = shutil.ignore_patterns("__pycache__", ".toolcrib", "_core", "tool_registry.json", ".gitignore")
     shutil.copytree(root / "examples", tmp_path / "examples", ignore=ignored)
-    return Shell(tmp_path)
+    return Shell(tmp_path, programs)
 
 
 def install_plugin(root: Path, folder: Path) -> None:
@@ -103,22 +108,6 @@ def install_plugin(root: Path, folder: Path) -> None:
     groups = project["entry-points"].items()
     lines = [f"[{group}]\n" + "".join(f"{name} = {to}\n" for name, to in points.items()) for group, points in groups]
     (info / "entry_points.txt").write_text("\n".join(lines), encoding="utf-8")
-
-
-def steps_of(text: str):
-    """Each command of a console block with the output below it."""
-    for part in re.split(rf"^{re.escape(PROMPT)}", text, flags=re.MULTILINE)[1:]:
-        command, _, output = part.partition("\n")
-        yield command, output
-
-
-def matches(expected: str, output: str) -> bool:
-    """Whether the output is the expected one; `…` stands for anything in a line, alone for any lines."""
-    patterns = [
-        r"(?:[^\n]*\n)*?" if line == ANYTHING else r"[^\n]*".join(map(re.escape, line.split(ANYTHING))) + "\n"
-        for line in expected.splitlines()
-    ]
-    return re.fullmatch("".join(patterns), output) is not None
 
 
 def test_every_block_can_be_held_to_something(blocks):
@@ -152,12 +141,12 @@ def test_a_shell_block_installs_or_names_a_target_of_the_makefile_or_a_command(b
     assert [line for line in lines if line not in allowed] == []
 
 
-def test_every_console_block_of_a_page_prints_what_it_shows(console, root, shell, tmp_path_factory):
+def test_every_console_block_of_a_page_prints_what_it_shows(console, root, shell, programs, tmp_path_factory):
     for block in console:
         if "plugin" in block.words:
             site = tmp_path_factory.mktemp("site")
             install_plugin(root, site)
-            shell.environment["PYTHONPATH"] = os.pathsep.join([str(site), os.environ.get("PYTHONPATH", "")])
+            programs.environment["PYTHONPATH"] = os.pathsep.join([str(site), os.environ.get("PYTHONPATH", "")])
         for command, expected in steps_of(block.text):
             output = shell.run(command)
             assert matches(expected, output), f"{block}: {command}\n--- shown\n{expected}--- printed\n{output}"
@@ -181,10 +170,10 @@ def test_every_program_that_is_shown_is_run(blocks):
     assert {file for file in programs if file not in consoles} == set()
 
 
-def test_the_tests_that_are_shown_pass(shell):
+def test_the_tests_that_are_shown_pass(shell, programs):
     words = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", "tests"]
-    shell.folder = shell.folder / "examples" / "folders"
-    assert "2 passed" in shell._run(words, stderr=subprocess.STDOUT)
+    _, printed = programs.run(words, shell.folder / "examples" / "folders", stderr=subprocess.STDOUT)
+    assert "2 passed" in printed
 
 
 def test_what_is_shown_and_what_is_printed_must_agree():

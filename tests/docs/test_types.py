@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from toolcrib.features.functions.hints import HintReader
-from toolcrib.lib.json_values import ConversionError, to_json
 from toolcrib.lib.python_hints import SyntaxHints
 from toolcrib.lib.schema import compile_schema
+from toolcrib.values.json_values import ConversionError, to_json
 
 PAGE = Path(__file__).parents[2] / "docs" / "types.md"
 CODE = re.compile(r"`([^`]*)`")

@@ -9,7 +9,8 @@ from typing import cast
 import pytest
 
 from toolcrib import Crib, SettingsError
-from toolcrib.core.call_state import AccessSettings, CallsSettings
+from toolcrib.core.call_state import CallsSettings
+from toolcrib.core.grants import GrantsSettings
 from toolcrib.core.plugins import Plugins
 from toolcrib.features.safety_rules.settings import CustomRule, RulesSettings
 from toolcrib.infra.sandbox import SandboxSettings
@@ -68,7 +69,8 @@ def written(name: str) -> tuple[str, str, object, object]:
 
 def value_of(settings: Settings, name: str) -> object:
     table, _, key = name.partition(".")
-    return settings[table].values[key or table]
+    found = settings[table]
+    return found.values if found.is_map else found.values[key or table]
 
 
 def load(root: Path | None, environment=None, given_by=HOST_PROGRAM, /, **given) -> Settings:
@@ -96,21 +98,35 @@ def refusal(root: Path | None, environment=None, given_by=HOST_PROGRAM, /, **giv
 def test_every_setting_has_a_line_of_help_and_a_default_that_its_reader_takes_for_itself():
     for name, each in DECLARED.items():
         assert each.summary.strip(), name
+        if TABLES[each.table].is_map:
+            assert all(each.read('grants."*"', value) == value for value in each.default.values()), name
         # Nothing at all stands for a text, a path or a list that is not there.
-        if each.default not in ("", None, ()):
+        elif each.default not in ("", None, ()):
             assert each.read(name, each.default) == each.default, name
 
 
 @pytest.mark.parametrize("source", ["file", "environment", "mapping", "table"])
 def test_every_setting_can_be_set_everywhere_and_says_where_it_was(root, source):
     for name, declared in DECLARED.items():
-        if name != "rules" and (declared.by_variable or source != "environment"):
+        if name not in ("rules", "grants") and (declared.by_variable or source != "environment"):
             check_setting(root, name, source)
 
 
 def test_a_map_is_set_in_the_file_and_by_no_variable(root):
     message = refusal(root, {"TOOLCRIB_ECOSYSTEMS_VALVES": "bill"})
     assert message.endswith("TOOLCRIB_ECOSYSTEMS_VALVES cannot be set there; write ecosystems.valves in toolcrib.toml")
+    for variable in ("TOOLCRIB_GRANTS", "TOOLCRIB_GRANTS_SHELL"):
+        told = f"the environment: {variable} cannot be set there; write [grants] in toolcrib.toml"
+        assert refusal(root, {variable: "shell.execute"}) == told
+
+
+def test_a_former_name_is_told_the_present_one(root):
+    message = refusal(root, {"TOOLCRIB_ACCESS_GRANTS": "shell.execute"})
+    assert message.startswith(
+        "the environment: TOOLCRIB_ACCESS_GRANTS is no longer a setting; write [grants] and below"
+    )
+    write(root, "[access]\ngrants = ['shell.execute']")
+    assert refusal(root).startswith("toolcrib.toml: access.grants is no longer a setting; write [grants] and below it")
 
 
 def check_setting(root, name, source):
@@ -228,18 +244,20 @@ def test_the_argument_wins_over_the_environment_and_that_over_the_file(root):
 
 
 def test_grants_replace_earlier_ones_and_may_close_everything_but_those_of_the_command_line_are_added(root):
-    write(root, 'access.grants = ["net.http"]')
+    write(root, 'grants."*" = ["net.http"]')
 
-    def grants(environment, given_by=HOST_PROGRAM, /, **given):
-        return load(root, environment, given_by, access=given).table(AccessSettings).grants
+    def lines(given, given_by=HOST_PROGRAM):
+        return load(root, {}, given_by, grants=given).table(GrantsSettings).lines
 
-    assert grants({"TOOLCRIB_ACCESS_GRANTS": ""}) == frozenset()
-    assert grants({"TOOLCRIB_ACCESS_GRANTS": "a.b"}, grants=["c.d"]) == {"c.d"}
-    assert grants({}, grants=[]) == frozenset()
-    assert grants({}, COMMAND_LINE, grants=["c.d"]) == {"net.http", "c.d"}
-    assert load(None, {}, COMMAND_LINE, access={"grants": ["c.d"]}).table(AccessSettings).grants == {"fs.*", "c.d"}
-    settings = load(root, {}, COMMAND_LINE, access={"grants": ["c.d"]})
-    assert settings.where("access.grants") == "access.grants in the command line"
+    assert lines({"*": ["c.d"]}) == {"*": {"c.d"}}
+    assert lines({"*": []}) == {"*": frozenset()}
+    assert lines({"mail": ["c.d"]}) == {"*": {"net.http"}, "mail": {"c.d"}}
+    assert lines({"*": ["c.d"], "mail": ["e.f"]}, COMMAND_LINE) == {"*": {"net.http", "c.d"}, "mail": {"e.f"}}
+    assert lines(GrantsSettings(lines={"mail": ["c.d"]})) == {"*": {"net.http"}, "mail": {"c.d"}}
+    assert load(None, {}, COMMAND_LINE, grants={"*": ["c.d"]}).table(GrantsSettings).lines == {"*": {"fs.*", "c.d"}}
+    settings = load(root, {}, COMMAND_LINE, grants={"*": ["c.d"]})
+    assert settings.where('grants."*"') == 'grants."*" in the command line'
+    assert settings.where('grants."mail"') == 'the default of grants."mail"'
 
 
 @pytest.mark.spec("S4-34")
@@ -279,11 +297,44 @@ def test_a_crib_does_not_start_with_a_time_limit_for_the_shell_that_is_none(root
         ('calls.timeout_ms = "5"', "calls.timeout_ms must be a whole number"),
         ("builtins.enabled = 1", "builtins.enabled must be true or false, not 1"),
         ('builtins.enabled = "false"', "builtins.enabled must be true or false, not 'false'"),
-        ('access.grants = "net.http"', 'access.grants must be a list of texts, such as access.grants = ["…"]'),
-        ("access.grants = [1]", "access.grants must hold texts only"),
-        ('access.grants = [""]', "access.grants must hold texts only"),
+        ('grants."*" = "net.http"', 'grants."*" must be a list of texts, such as grants."*" = ["…"]'),
+        ('grants."*" = [1]', 'grants."*" must hold texts only'),
+        ('grants."*" = [""]', 'grants."*" must hold texts only'),
+        (
+            'grants = ["net.http"]',
+            'grants must be a table: write [grants] and below it "NAME" = ["shell.execute"], not',
+        ),
+        ("grants.mail.send = true", 'grants."mail" must be a list of texts'),
+        (
+            "grants.mail = ['fs']",
+            "grants.\"mail\": 'fs' is no capability; write fs.* for all of them, or fs.read or fs.write",
+        ),
+        (
+            "grants.mail = ['shell.']",
+            "grants.\"mail\": 'shell.' is no capability; write shell.* for all of them, or shell.execute",
+        ),
+        ("grants.mail = ['fs.r*']", "grants.\"mail\": 'fs.r*' is no capability; did you mean fs.read"),
+        (
+            "grants.mail = ['**']",
+            "grants.\"mail\": '**' is no capability; write dotted names such as fs.read, or net.*",
+        ),
+        (
+            "grants.mail = []",
+            'grants."mail" = [] takes nothing away; remove it, and narrow "*", which counts for every',
+        ),
+        ("grants.'' = ['a.b']", 'grants."": no tool is called so: '),
+        ("grants.'a b' = ['a.b']", 'grants."a b": no tool is called so: '),
+        (
+            "grants.'mail-*' = ['a.b']",
+            'grants."mail-*": a name is not matched by parts of it; write a name, bundle/name',
+        ),
+        ("grants.'*/mail' = ['a.b']", 'grants."*/mail": no tool is called so; write a name, bundle/name'),
+        ("grants.'/mail' = ['a.b']", 'grants."/mail": no tool is called so; write a name, bundle/name'),
+        ("grants.'mail@' = ['a.b']", 'grants."mail@": no tool is called so; write a name, bundle/name'),
+        ("grants.'mail@1.*' = ['a.b']", 'grants."mail@1.*": a name is not matched by parts of it'),
+        ("grants.'fs.read' = ['a.b']", 'grants."fs.read": this is a capability; the name of the tool comes first'),
+        ("access.grants = ['a.b']", 'access.grants is no longer a setting; write [grants] and below it "*" = ["fs.*"]'),
         ('catalog.folders = ["a\\u0000b"]', "catalog.folders must hold texts only"),
-        ("[access.grants]\nnet = true", "access.grants must be a list of texts"),
         ("workspace.folder = 5", "workspace.folder must be a path, not 5"),
         ('workspace.folder = ""', "workspace.folder must be a path, not ''"),
         ('workspace = "work"', "workspace must be a table: write [workspace], not 'work'"),
@@ -335,7 +386,7 @@ def test_an_unknown_argument_is_refused(root, name):
 @pytest.mark.parametrize(
     ("variable", "hint"),
     [
-        ("TOOLCRIB_ACCESS_GRANT", "did you mean TOOLCRIB_ACCESS_GRANTS?"),
+        ("TOOLCRIB_ACCESS_VARIABLE", "did you mean TOOLCRIB_ACCESS_VARIABLES?"),
         ("TOOLCRIB_CATALOG_DISABLE", "did you mean TOOLCRIB_CATALOG_DISABLED?"),
         ("TOOLCRIB_calls_timeout_ms", "did you mean TOOLCRIB_CALLS_TIMEOUT_MS?"),
         ("TOOLCRIB_", "remove it, or install the package that declares it"),

@@ -14,7 +14,7 @@ PATHS: Mapping[str, tuple[str, ...]] = {
     "/healthz": ("GET", "HEAD", "OPTIONS", "POST", *STRANGE),
     "/tools/bundles": ("GET", "HEAD", "OPTIONS", "DELETE"),
     f"/tools/bundles/{BUNDLE}": ("GET", "DELETE", "POST"),
-    "/crib/call": ("POST", "GET", "OPTIONS"),
+    "/call/none": ("POST", "GET", "OPTIONS"),
     f"{TOOL}/invoke": ("POST", "GET"),
     "/nonsense": ("GET", "DELETE", "OPTIONS", *STRANGE),
     "/tools%2Fbundles": ("GET", "DELETE", "OPTIONS"),

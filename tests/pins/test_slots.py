@@ -32,6 +32,6 @@ def test_a_tool_that_a_script_calls_runs_in_the_slot_of_the_script(project, inne
     (folder / "script_double.py").write_text(SCRIPT)
     (project / "tools" / "double.py").write_text(PLAIN)
     # There is one slot, and the script has it: a tool that needed another one would wait until its time is over.
-    with Crib(project, sandbox={"jobs": 1}, access={"grants": ["rye.execute"]}, calls={"timeout_ms": 10_000}) as crib:
+    with Crib(project, sandbox={"jobs": 1}, grants={"*": ["rye.execute"]}, calls={"timeout_ms": 10_000}) as crib:
         result = crib.call_sync("outer", number=21)
     assert result.value == 42, result.error

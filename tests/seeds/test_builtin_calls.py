@@ -79,7 +79,7 @@ async def test_the_example_of_shell_runs_once_it_is_granted(project, example):
     (project / "README.md").write_text("Hello")
     async with Crib(project) as crib:
         assert (await crib.call(*example("shell"))).error.kind is Kind.CAPABILITY_MISSING
-    async with Crib(project, access={"grants": GRANTS}) as crib:
+    async with Crib(project, grants={"*": GRANTS}) as crib:
         result = await crib.call(*example("shell"))
     assert "README.md" in json.dumps(result.value), result.error
 
@@ -89,12 +89,12 @@ async def test_the_example_of_fetch_runs_once_it_is_granted(project, example):
     name, arguments = example("fetch")
     async with Crib(project) as crib:
         assert (await crib.call(name, arguments)).error.kind is Kind.CAPABILITY_MISSING
-    async with Crib(project, access={"grants": GRANTS}) as crib:
+    async with Crib(project, grants={"*": GRANTS}) as crib:
         assert crib.explain(name, arguments).allowed
     # The same call, sent to a server on this machine.
     async with (
         loopback(b'{"stars": 1}') as (endpoint, seen),
-        Crib(project, access={"grants": GRANTS}, egress={"private": [endpoint]}) as crib,
+        Crib(project, grants={"*": GRANTS}, egress={"private": [endpoint]}) as crib,
     ):
         path = urlsplit(arguments["url"]).path
         result = await crib.call(name, url=f"http://{endpoint}{path}")
@@ -107,7 +107,7 @@ async def test_a_built_in_tool_calls_no_other_tool_and_reaches_only_the_server_i
     (project / "README.md").write_text("Hello")
     async with (
         loopback(b"{}") as (endpoint, seen),
-        Crib(project, access={"grants": GRANTS}, egress={"private": [endpoint]}) as crib,
+        Crib(project, grants={"*": GRANTS}, egress={"private": [endpoint]}) as crib,
     ):
         calls = {
             "list_files": {"path": "."},
@@ -128,7 +128,7 @@ async def test_a_built_in_tool_calls_no_other_tool_and_reaches_only_the_server_i
 @pytest.mark.spec("S4-02")
 async def test_built_in_tools_keep_nothing_from_one_run_to_the_next(project):
     (project / "a.txt").write_text("first")
-    async with Crib(project, access={"grants": GRANTS}) as crib:
+    async with Crib(project, grants={"*": GRANTS}) as crib:
 
         async def look():
             tools = {tool.name: [repr(getattr(tool, part.name)) for part in fields(tool)] for tool in crib.tools}

@@ -268,7 +268,7 @@ async def test_a_handler_that_finds_a_conflict_has_modified_nothing(project):
     workspace.mkdir()
     stock = workspace / "stock.json"
     stock.write_text('{"places":3}')
-    granted = {"access": {"grants": ["fs.read", "fs.write"]}, "workspace": {"folder": workspace}}
+    granted = {"grants": {"*": ["fs.read", "fs.write"]}, "workspace": {"folder": workspace}}
     async with Crib(project, builtins={"enabled": False}, **granted) as crib:
         refused = await crib.call("seat_reserve", places=4)
         assert (refused.error.kind, refused.error.message) == (Kind.CONFLICT, "3 places are left")

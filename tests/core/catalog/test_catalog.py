@@ -11,6 +11,7 @@ from toolcrib import Kind, Tool, ToolError
 from toolcrib.core.catalog import Catalog
 from toolcrib.core.sources import LateSource, Rank, ToolList
 from toolcrib.lib.names import function_name
+from toolcrib.model.errors import cure_of
 from toolcrib.model.tool import Function
 
 
@@ -120,7 +121,7 @@ def test_a_tool_is_switched_off_by_any_spelling(make_tool, word):
     entry = catalog.find("my_tool")
     assert not entry.enabled
     assert entry.reason == f"{word!r} stands in disabled in toolcrib.toml"
-    assert entry.cure == f"take {word!r} out of disabled in toolcrib.toml"
+    assert cure_of(entry.cure).operator == f"take {word!r} out of disabled in toolcrib.toml"
     assert catalog.find("other").enabled
     assert catalog.problems() == []
 

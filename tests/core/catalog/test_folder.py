@@ -1,5 +1,6 @@
 """Files of tools: every edit is seen on the next call, and nothing that lies in the folder can stop the others."""
 
+import gc
 import os
 import shutil
 import socket
@@ -325,3 +326,50 @@ def test_threads_see_whole_tools_while_files_are_replaced(catalog, files):
     for looker in lookers:
         looker.join(20)
     assert wrong == []
+
+
+class Watching:
+    """A format that notes whether the garbage collector runs while it reads."""
+
+    name = "watching"
+
+    def __init__(self) -> None:
+        self.collecting: list[bool] = []
+
+    def reads(self, path) -> bool:
+        return True
+
+    def read(self, path, code) -> list:
+        self.collecting.append(gc.isenabled())
+        if path.name == "inner.py":
+            return []
+        # Another source is read meanwhile, as a second thread would.
+        inner = path.parent.parent / "other"
+        inner.mkdir()
+        (inner / "inner.py").touch()
+        FileSource(inner, "other", [self]).entries()
+        self.collecting.append(gc.isenabled())
+        raise RuntimeError
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_the_collector_pauses_while_files_are_read_and_is_then_as_the_program_set_it(files, enabled):
+    files.write("x.py")
+    watching = Watching()
+    try:
+        if not enabled:
+            gc.disable()
+        FileSource(files.path, "tools", [watching]).entries()
+        assert gc.isenabled() is enabled
+    finally:
+        gc.enable()
+    assert watching.collecting == [False, False, False]
+
+
+def test_a_function_that_is_no_tool_leaves_the_collector_running():
+    def wrong(*items: int) -> int:
+        return sum(items)
+
+    with pytest.raises(ToolError):
+        Crib(tools=[wrong])
+    assert gc.isenabled()

@@ -40,7 +40,7 @@ def test_every_gate_has_its_say_in_the_order_of_the_call():
 
 
 def test_a_refusal_names_the_rule_where_it_is_set_and_what_would_allow_it(project):
-    (project / "toolcrib.toml").write_text('access.grants = ["fs.read"]\ncatalog.disabled = ["read_file"]\n')
+    (project / "toolcrib.toml").write_text('grants."*" = ["fs.read"]\ncatalog.disabled = ["read_file"]\n')
     with Crib(project) as crib:
         shell = crib.explain("shell", command="ls").to_json()["findings"][4]
         assert shell == {
@@ -48,8 +48,8 @@ def test_a_refusal_names_the_rule_where_it_is_set_and_what_would_allow_it(projec
             "decision": "deny",
             "reason": "shell requires shell.execute, which is not granted",
             "rule": "requires",
-            "where": "access.grants in toolcrib.toml",
-            "cure": "grant it with --grant shell.execute or access.grants in toolcrib.toml",
+            "where": 'grants."*" in toolcrib.toml',
+            "cure": 'write "shell" = ["shell.execute"] under [grants] in toolcrib.toml, or for one call: --grant shell.execute',
         }
         off = crib.explain("read_file", path="x").to_json()["findings"][2]
         assert "disabled in toolcrib.toml" in off["reason"]
@@ -160,7 +160,7 @@ def test_what_explain_says_is_what_the_call_does(wishes, disabled, grant):
         crib = Crib(
             tools=[entry.tool for entry in crib._catalog.host.entries()],
             rules=[Moody()],
-            access={"grants": ["net.http"]},
+            grants={"*": ["net.http"]},
             catalog={"disabled": disabled},
             environment={},
             builtins={"enabled": False},

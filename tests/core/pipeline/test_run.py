@@ -673,7 +673,7 @@ async def test_a_tool_may_call_another_within_what_it_declares_itself(crib_of):
         result = await context.call("inner", {"n": n})
         return result.error.kind
 
-    crib = crib_of(inner, outer, sneaky, access={"grants": ["net.http"]})
+    crib = crib_of(inner, outer, sneaky, grants={"*": ["net.http"]})
     assert (await crib.call(Call(name="outer", arguments={"n": 2}, caller="ann"))).value == {
         "value": 4,
         "caller": "ann",

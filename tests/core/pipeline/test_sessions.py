@@ -13,6 +13,7 @@ from toolcrib.core.pipeline import Pipeline
 from toolcrib.features.functions.runner import FunctionRunner
 from toolcrib.infra.storage import MemoryStore
 from toolcrib.infra.storage.expiring import KeptResults
+from toolcrib.model.errors import NO_CURE
 from toolcrib.model.session import Step
 from toolcrib.model.tool import Behaviour, Entry, Function
 
@@ -337,7 +338,7 @@ def pipeline_over(find):
     store = MemoryStore()
     return Pipeline(
         find=find,
-        suggest=lambda name: "",
+        cure_for=lambda name: NO_CURE,
         rules=RuleEngine(),
         runners={Function.kind: FunctionRunner()},
         journal=MemoryJournal(),

@@ -61,7 +61,7 @@ def test_what_would_run_is_listed_and_shown(run, approval_id):
 def test_an_approved_call_runs(run, approval_id, crib):
     code, out, _ = run("approve", approval_id, "--note", "seen")
     assert (code, out) == (0, f"approved {crib.find('pay').tool.address} for mcp:local\n")
-    assert crib.approvals.show(approval_id).decided_by.startswith("cli:")
+    assert crib.approvals.show(approval_id).decided_by.startswith("user:")
     assert crib.call_sync(call()).value == "paid 5"
     assert json.loads(run("list", "--all", "--json")[1])[0]["state"] == "used"
 

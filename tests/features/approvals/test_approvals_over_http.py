@@ -9,7 +9,7 @@ from unittest.mock import ANY
 import pytest
 
 from toolcrib import Crib, tool
-from toolcrib.client import RemoteCrib
+from toolcrib.client.remote_crib import RemoteCrib
 from toolcrib.interfaces.http.app import make_app
 from toolcrib.interfaces.http.server import serve
 from toolcrib.model.approval import State
@@ -27,10 +27,11 @@ class Client:
     def __init__(self, app) -> None:
         self.app = app
 
-    async def ask(self, method, path, body=None, *, token=None, query=b""):
+    async def ask(self, method, path, body=None, *, token=None, query=b"", confirmation=None):
         headers = [(b"host", b"127.0.0.1:8765")]
         headers += [] if body is None else [(b"content-type", b"application/json")]
         headers += [] if token is None else [(b"authorization", f"Bearer {token}".encode())]
+        headers += [] if confirmation is None else [(b"toolcrib-confirmation", confirmation.encode())]
         scope = {
             "type": "http",
             "method": method,
@@ -74,7 +75,7 @@ def token_of(crib, *scopes):
 
 
 async def call(client, token=None):
-    return await client.ask("POST", "/crib/call", {"name": "pay", "args": {"amount": 5}}, token=token)
+    return await client.ask("POST", "/call/pay", {"amount": 5}, token=token)
 
 
 async def file(client, token=None) -> str:
@@ -102,7 +103,7 @@ async def test_neither_loopback_nor_another_scope_may_approve(crib, client, meth
     body = {"decision": "approve"} if method == "POST" else None
     status, problem = await client.ask(method, path, body)
     assert (status, problem["kind"]) == (403, "AUTH")
-    assert "crib token create NAME --scope approve" in problem["detail"]
+    assert "may not approve; ask the operator for a token that may" in problem["detail"]
     _, manager = token_of(crib, "read", "invoke", "manage")
     assert (await client.ask(method, path, body, token=manager))[0] == 403
 
@@ -172,9 +173,7 @@ async def url(crib):
 
 async def test_a_remote_client_lists_shows_and_decides(crib, client, url):
     approval_id = await file(client)
-    other_id = (await client.ask("POST", "/crib/call", {"name": "pay", "args": {"amount": 6}}))[1]["error"]["details"][
-        "approval"
-    ]
+    other_id = (await client.ask("POST", "/call/pay", {"amount": 6}))[1]["error"]["details"]["approval"]
     _, approver = token_of(crib, "approve", "read")
 
     def decide():
@@ -220,13 +219,13 @@ async def test_a_token_that_is_not_a_persons_cannot_confirm_its_own_call(tmp_pat
         client = Client(make_app(crib, open_to_loopback=True))
         _, agent = crib.tokens.create("agent", ("invoke",))
         _, person = crib.tokens.create("ann", ("invoke", "confirm"))
-        body = {"name": "pay", "args": {"amount": 5}}
+        body = {"amount": 5}
         for token in (None, person):
-            _, refused = await client.ask("POST", "/crib/call", body, token=token)
-            again = {**body, "confirmation": refused["error"]["details"]["confirmation"]}
-            assert (await client.ask("POST", "/crib/call", again, token=agent))[0] == 409
-            assert (await client.ask("POST", "/crib/call", again, token=token))[1]["ok"] is True
-        status, refused = await client.ask("POST", "/crib/call", body, token=agent)
+            _, refused = await client.ask("POST", "/call/pay", body, token=token)
+            again = refused["error"]["details"]["confirmation"]
+            assert (await client.ask("POST", "/call/pay", body, token=agent, confirmation=again))[0] == 409
+            assert (await client.ask("POST", "/call/pay", body, token=token, confirmation=again))[1]["ok"] is True
+        status, refused = await client.ask("POST", "/call/pay", body, token=agent)
         assert status == 409
         assert set(refused["error"]["details"]) & {"confirmation", "approval"} == {"approval"}
-        assert "have another person approve it" in refused["error"]["message"]
+        assert "ask the operator to approve it" in refused["error"]["message"]

@@ -140,7 +140,7 @@ def test_the_limit_is_30_seconds_unless_set(sandbox, workspace):
 
 @pytest.mark.spec("S4-34")
 async def test_the_setting_limits_a_command_and_is_named_by_the_error(crib_of):
-    crib = crib_of(access={"grants": ["shell.execute"]}, builtins={"shell_timeout_ms": 700})
+    crib = crib_of(grants={"*": ["shell.execute"]}, builtins={"shell_timeout_ms": 700})
     refused = (await crib.call("shell", command="sleep 60")).error
     assert refused.kind is Kind.TIMEOUT
     assert refused.message == "the command ran longer than 0.7 s; it and everything it started was killed"
@@ -148,7 +148,7 @@ async def test_the_setting_limits_a_command_and_is_named_by_the_error(crib_of):
 
 @pytest.mark.spec("S4-34")
 def test_a_crib_without_the_setting_gives_a_command_30_seconds(crib_of):
-    (shell,) = [tool for tool in crib_of(access={"grants": ["shell.execute"]}).tools if tool.name == "shell"]
+    (shell,) = [tool for tool in crib_of(grants={"*": ["shell.execute"]}).tools if tool.name == "shell"]
     assert shell.limits.timeout_ms == 31_000
     (shell,) = [tool for tool in crib_of(builtins={"shell_timeout_ms": 700}).tools if tool.name == "shell"]
     assert shell.limits.timeout_ms == 1_700

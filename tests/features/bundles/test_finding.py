@@ -4,6 +4,7 @@ import pytest
 
 from toolcrib import Kind, ToolError
 from toolcrib.lib.names import function_name
+from toolcrib.model.errors import cure_of
 from toolcrib.model.tool import Function, Registered
 
 KEY = "github.com/acme/agent/tools.Weather"
@@ -91,7 +92,7 @@ def test_a_tool_waits_for_its_function_and_its_document_stays_as_it_is(shop, put
     assert (kept.enabled, kept.reason, kept.tool.run) == (True, reason, Registered(key=KEY))
     entry = bundles.find("weather", None, None)
     assert (entry.enabled, entry.reason) == (False, reason)
-    assert KEY in entry.cure
+    assert KEY in cure_of(entry.cure).operator
     assert bundles.list_tools().items == ()
     assert bundles.list_tools(include_disabled=True).items[0].reason == reason
 

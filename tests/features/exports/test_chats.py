@@ -5,6 +5,7 @@ import runpy
 from pathlib import Path
 
 import pytest
+from loopback_server import served
 
 from toolcrib import Crib
 
@@ -58,6 +59,21 @@ def test_the_loops_of_the_pages_talk_to_the_real_clients(program, shapes, client
     assert RAIN not in first
     assert RAIN in second
     assert '"c1"' in second
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_server_is_a_crib_for_the_real_clients_too(program, shapes, clients, server, environment):
+    shape, shown = shapes[PROGRAMS[program]], runpy.run_path(str(EXAMPLES / program))
+    server.script += [shape.wire(CALL), shape.silent()]
+    with (
+        clients[program]() as client,
+        served(lambda: Crib(tools=[shown["forecast"]])) as serving,
+        Crib.connect(serving.url) as crib,
+    ):
+        assert shown["chat"](client, "scripted", crib, "Do I need an umbrella in Oslo tomorrow?") == "It is 3."
+    first, second = map(json.dumps, server.asked)
+    assert "The weather of tomorrow in a city." in first
+    assert RAIN in second
 
 
 def test_responses_hold_a_chat(shapes, vendors, server, environment, bench):

@@ -33,11 +33,11 @@ from hypothesis import strategies as st
 from soaks import examples
 from toolcrib.features.functions.hints import HintError, HintReader
 from toolcrib.features.functions.values import NotJSON, as_default, write_answer
-from toolcrib.lib.json_values import to_json
 from toolcrib.lib.python_declarations import CLASSES
 from toolcrib.lib.schema import check_schema, compile_schema
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.result import Outcome
+from toolcrib.values.json_values import to_json
 
 UserId = NewType("UserId", int)
 Bounded = TypeVar("Bounded", bound=str)

@@ -31,7 +31,7 @@ def home(project, site, monkeypatch):
     """A project whose tools may reach the authorization server and its interface."""
     (project / "toolcrib.toml").write_text(
         f'[http_tools]\nhosts = ["{site.endpoint}"]\n[egress]\nprivate = ["{site.endpoint}"]\n'
-        f'[access]\ngrants = ["net.*"]\nvariables = ["orders:SHOP_TOKEN", "orders:CRM"]\n'
+        f'[grants]\n"*" = ["net.*"]\n[access]\nvariables = ["orders:SHOP_TOKEN", "orders:CRM"]\n'
     )
     monkeypatch.chdir(project)
     return project
@@ -198,7 +198,7 @@ def test_a_secret_that_is_missing_is_found_by_check_and_explain(home, cli, site)
     ended = cli("check")
     assert "auth names the secret SHOP_TOKEN, which is not there; run: crib secret set SHOP_TOKEN" in ended.out
     told = " ".join(cli("explain", "orders").out.split())
-    assert "there is no secret of that name; let the operator set it with: crib secret set SHOP_TOKEN" in told
+    assert "there is no secret of that name; run: crib secret set SHOP_TOKEN" in told
     secrets_of(home).set("SHOP_TOKEN", "shop-7f3a-51c9")
     assert "SHOP_TOKEN" not in cli("check").out
 
@@ -317,6 +317,6 @@ def test_the_examples_of_the_page_load_and_ask_for_what_they_need(tmp_path, monk
     monkeypatch.chdir(tmp_path / "auth")
     assert cli("bundle", "load", ".").code == 0
     ended = cli("check")
-    assert ended.code == 0, ended.out
+    assert ended.code == 1, ended.out
     assert "run: crib secret login CRM" in ended.out
     assert "run: crib secret set SHOP_TOKEN" in ended.out

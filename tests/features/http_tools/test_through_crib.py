@@ -108,7 +108,7 @@ async def test_an_empty_answer_is_not_held_to_the_output_schema(crib_over, serve
 @pytest.mark.spec("S1-40")
 async def test_a_host_that_is_not_allowed_is_refused_at_the_door_and_seen_by_explain(crib_over, serve, answer):
     site = await serve(answer(b"1"))
-    crib = crib_over(HttpCall(url=site.url()), hosts=["api.example.com"], access={"grants": ["net.http"]})
+    crib = crib_over(HttpCall(url=site.url()), hosts=["api.example.com"], grants={"*": ["net.http"]})
     result = await crib.call("weather", city="Oslo")
     assert (result.error.kind, result.refused) == (Kind.HOST_NOT_ALLOWED, True)
     assert result.error.details["host"] == "127.0.0.1"

@@ -20,7 +20,10 @@ def price(item: str) -> str:
 '''
 BASH = '#!/usr/bin/env bash\n# Tell the length of the key.\n: "${SHOP_KEY:?}"\necho "${#SHOP_KEY} ${OTHER:--}"\n'
 NODE = "export function price() {\n  return `${process.env.SHOP_KEY}`.length;\n}\n"
-CURE = 'the variable or secret SHOP_KEY; set it and add "price:SHOP_KEY" to access.variables in toolcrib.toml'
+CURE = (
+    "the variable or secret SHOP_KEY; set it, or run: crib secret set SHOP_KEY; "
+    'and add "price:SHOP_KEY" to access.variables in toolcrib.toml'
+)
 
 
 @pytest.fixture
@@ -46,10 +49,13 @@ def test_adding_a_file_names_the_variable_that_is_not_granted(project, tmp_path,
 )
 def test_the_cure_helps_and_hands_over_no_other_variable(project, name, code, value):
     (project / "tools" / name).write_text(code)
-    access = {"grants": ["*"], "variables": ["price:SHOP_KEY", "price:UNREAD", "another:OTHER"]}
+    settings = {
+        "grants": {"price": ["shell.execute"]},
+        "access": {"variables": ["price:SHOP_KEY", "price:UNREAD", "another:OTHER"]},
+    }
     arguments = {"item": "tea"} if name == "price.py" else {}
     with Crib(
-        project, access=access, environment={"SHOP_KEY": VALUE, "OTHER": "no", "UNREAD": "no", "PATH": "/usr/bin:/bin"}
+        project, **settings, environment={"SHOP_KEY": VALUE, "OTHER": "no", "UNREAD": "no", "PATH": "/usr/bin:/bin"}
     ) as crib:
         tool = crib.find("price")
         assert tool is not None

@@ -47,5 +47,5 @@ async def test_the_workspace_is_seen_only_by_a_file_that_requires_it(project, re
         result = await crib.call("peek", path=str(project / "data.txt"))
         assert result.value == seen
         if requires:
-            refused = await Crib(project, access={"grants": []}).call("peek", path="data.txt")
+            refused = await Crib(project, grants={"*": []}).call("peek", path="data.txt")
             assert refused.error.kind is Kind.CAPABILITY_MISSING

@@ -59,3 +59,31 @@ async def test_a_plain_file_that_only_speaks_of_a_click_is_a_plain_file(project)
     async with Crib(project) as crib:
         assert not crib.problems
         assert (await crib.call("press", times=2)).value == 2
+
+
+@pytest.mark.parametrize(
+    ("code", "cure"),
+    [
+        (
+            "open('data.csv')",
+            "a relative path starts at the folder of the tool; files of the project are below $TOOLCRIB_WORKSPACE",
+        ),
+        (
+            "import no_such_module",
+            "declare its package in a block '# /// script' of the file, then run: crib prepare words",
+        ),
+    ],
+)
+async def test_a_program_that_misses_something_is_told_what_helps(project, code, cure):
+    (project / "tools" / "words.py").write_text(PROGRAM.replace("    print(", f"    {code}\n    print("))
+    async with Crib(project) as crib:
+        error = (await crib.call("words", word="a")).error
+    assert error.message.startswith("words ended with exit code 1: Traceback")
+    assert error.cure.operator.startswith(cure)
+
+
+async def test_the_name_of_a_function_leads_to_the_tool_that_it_is(project):
+    (project / "tools" / "weather.py").write_text(NAMED.format(name="forecast"))
+    async with Crib(project) as crib:
+        error = (await crib.call("forecast", text="a")).error
+    assert error.message == "Tool 'forecast' not found; a tool has the name of its file, so forecast is called weather"

@@ -415,7 +415,7 @@ class TestWhatRuns:
         )
         folder = put(project, code, wish(capabilities=["fs.write", "fs.read"]))
         before = (folder / "helper.py").read_text()
-        crib = crib_of(project=project, access={"grants": ["fs.write", "fs.read"]})
+        crib = crib_of(project=project, grants={"*": ["fs.write", "fs.read"]})
 
         result = await crib.call("text_shouter", text=name)
 
@@ -447,7 +447,7 @@ class TestWhatRuns:
         planted = Path(importlib.util.cache_from_source(str(source)))
         planted.parent.mkdir()
         planted.write_bytes(unchecked + marshal.dumps(other))
-        crib = crib_of(project=project, access={"grants": requires})
+        crib = crib_of(project=project, grants={"*": requires})
 
         result = await crib.call("text_shouter", text="ahoy")
 

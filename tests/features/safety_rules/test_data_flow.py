@@ -4,7 +4,7 @@ import pytest
 
 from toolcrib import Call, Kind, tool
 
-GRANTS = {"access": {"grants": ["*"]}}
+GRANTS = {"grants": {"*": ["*"]}}
 
 
 @tool(requires=["fs.read"])

@@ -12,6 +12,7 @@ from toolcrib import Call, Kind, RuleEngine, SafetyRule, Tool
 from toolcrib.features.safety_rules.dangerous_commands import DangerousCommands
 from toolcrib.features.safety_rules.sensitive_files import SensitiveFiles
 from toolcrib.lib.sensitive_paths import is_sensitive
+from toolcrib.model.errors import cure_of
 from toolcrib.model.result import Decision
 from toolcrib.model.tool import Function
 
@@ -349,7 +350,7 @@ def test_a_verdict_says_which_rule_which_value_where_and_the_cure(tmp_path):
     verdict = engine.judge(None, Call(name="t", arguments={"files": ["a", "/etc/passwd"]}))
     assert verdict.reason == "rule 'sensitive_files': files[1] names the sensitive file '/etc/passwd'"
     assert (verdict.rule, verdict.where, verdict.kind) == ("sensitive_files", "built-in rule", Kind.BLOCKED)
-    assert "safety_rules.off = ['sensitive_files']" in verdict.cure
+    assert "safety_rules.off = ['sensitive_files']" in cure_of(verdict.cure).operator
     verdict = engine.judge(None, Call(name="t", arguments={"command": "ls; rm -rf x"}))
     assert verdict.reason == "rule 'dangerous_commands': command runs rm, recursive and forced"
     verdict = engine.judge(None, Call(name="t", arguments={"command": "$X"}))

@@ -145,7 +145,7 @@ def test_no_program_of_the_table_lets_a_command_in_its_words_through():
     ],
 )
 async def test_an_operator_allows_commands_by_their_first_words(line, decision, crib_of):
-    crib = crib_of(access={"grants": ["shell.execute"]}, safety_rules={"commands": ["make", "npm test"]})
+    crib = crib_of(grants={"*": ["shell.execute"]}, safety_rules={"commands": ["make", "npm test"]})
     verdict = crib.explain("shell", command=line).refusal
     assert (Decision.ALLOW if verdict is None else verdict.verdict.decision) is decision
 

@@ -11,6 +11,7 @@ import pytest
 from toolcrib import Call, Context, Kind, Result, RuleEngine, Tool, ToolError
 from toolcrib.core.call_state import Policy
 from toolcrib.core.confirmations import Confirmations
+from toolcrib.core.grants import Grants
 from toolcrib.core.journal import MemoryJournal
 from toolcrib.core.pipeline import Pipeline
 from toolcrib.features.functions.runner import FunctionRunner
@@ -21,6 +22,7 @@ from toolcrib.infra.sandbox.host import kill_time
 from toolcrib.infra.sandbox.jobs import PythonFile, WorkspacePolicy, build_policy, python_runtime
 from toolcrib.infra.storage import MemoryStore
 from toolcrib.infra.storage.expiring import KeptResults
+from toolcrib.model.errors import LIST_THE_TOOLS
 from toolcrib.model.tool import Entry, Function, Script
 
 PATIENCE = 30
@@ -111,13 +113,17 @@ def crib(sandbox, tmp_path):
     crib.journal = MemoryJournal()
     crib.pipeline = Pipeline(
         find=lambda name, bundle=None, version=None: Entry(tool=crib.tools[name]) if name in crib.tools else None,
-        suggest=lambda name: "",
+        cure_for=lambda name: LIST_THE_TOOLS,
         rules=RuleEngine(rules=[]),
         runners={Script.kind: crib.runner, Function.kind: FunctionRunner()},
         journal=crib.journal,
         confirmations=lambda: Confirmations(lambda: b"k" * 32, lambda: store, seconds=60),
         kept=lambda: KeptResults(lambda: store),
-        policy=Policy(grants=frozenset({"fs.*", "net.*", CAPABILITY}), timeout_seconds=PATIENCE, result_bytes=100_000),
+        policy=Policy(
+            grants=Grants({"*": frozenset({"fs.*", "net.*", CAPABILITY})}),
+            timeout_seconds=PATIENCE,
+            result_bytes=100_000,
+        ),
     )
     return crib
 

@@ -85,7 +85,7 @@ async def test_the_documents_remote_call_works_unchanged(tree, server):
         "rpc_method": "tools/call",
         "rpc_params": {"a": [1, {"b": None}]},
     }
-    async with Crib(tree, access={"grants": ["net.call"]}, egress={"private": [server.endpoint]}) as crib:
+    async with Crib(tree, grants={"*": ["net.call"]}, egress={"private": [server.endpoint]}) as crib:
         result = await crib.call("mcp_http", arguments)
     assert result.error is None
     (request,) = server.seen
@@ -100,9 +100,9 @@ async def test_without_its_capability_or_its_url_nothing_is_sent(tree, server):
     arguments = {"url": f"http://{server.endpoint}/", "rpc_method": "a", "rpc_params": {}}
     async with Crib(tree, egress={"private": [server.endpoint]}) as crib:
         refused = await crib.call("mcp_http", arguments)
-    async with Crib(tree, access={"grants": ["net.call"]}, egress={"private": [server.endpoint]}) as crib:
+    async with Crib(tree, grants={"*": ["net.call"]}, egress={"private": [server.endpoint]}) as crib:
         incomplete = await crib.call("mcp_http", {"rpc_method": "a", "rpc_params": {}})
-    async with Crib(tree, access={"grants": ["net.call"]}) as crib:
+    async with Crib(tree, grants={"*": ["net.call"]}) as crib:
         private = await crib.call("mcp_http", arguments)
     kinds = [result.error.kind for result in (refused, incomplete, private)]
     assert kinds == [Kind.CAPABILITY_MISSING, Kind.VALIDATION, Kind.HOST_NOT_ALLOWED]
@@ -111,7 +111,7 @@ async def test_without_its_capability_or_its_url_nothing_is_sent(tree, server):
 
 @pytest.mark.spec("S3-57", "S3-65")
 async def test_the_primitives_can_be_called_by_their_names(project, server):
-    async with Crib(project, access={"grants": ["net.http", "fs.*"]}, egress={"private": [server.endpoint]}) as crib:
+    async with Crib(project, grants={"*": ["net.http", "fs.*"]}, egress={"private": [server.endpoint]}) as crib:
         body = {"id": 1, "params": ["{x}"]}
         sent = await crib.call("http_client", {"method": "POST", "url": f"http://{server.endpoint}/", "body": body})
         written = await crib.call("filesystem", {"operation": "append", "path": "a.txt", "content": "one"})

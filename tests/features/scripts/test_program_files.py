@@ -10,7 +10,7 @@ from toolcrib.model.tool import Script
 
 @pytest.fixture
 def write(project):
-    (project / "toolcrib.toml").write_text('[access]\ngrants = ["shell.execute"]\n')
+    (project / "toolcrib.toml").write_text('[grants]\n"*" = ["shell.execute"]\n')
 
     def write(name, text):
         (project / "tools" / name).write_text(text)
@@ -117,7 +117,7 @@ echo $(($1 - $2))
     ],
 )
 async def test_declared_parameters_of_a_script_are_given_in_their_places(project, more):
-    (project / "toolcrib.toml").write_text('[access]\ngrants = ["shell.execute"]\n')
+    (project / "toolcrib.toml").write_text('[grants]\n"*" = ["shell.execute"]\n')
     folder = project / ".ai" / "tools" / "math"
     folder.mkdir(parents=True)
     (folder / "sub.sh").write_text(SCRIPT.format(more=more))

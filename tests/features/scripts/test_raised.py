@@ -145,6 +145,16 @@ async def test_a_file_of_the_workspace_is_named_with_the_capability_that_opens_i
     )
 
 
+@pytest.mark.parametrize("requires", [set(), {"fs.read"}])
+async def test_a_file_that_is_not_found_is_named_with_where_it_was_looked_for(fail, requires):
+    error = await fail("def main(): open('data/notes.txt')", requires=requires)
+    assert error.message == (
+        "job did not find 'data/notes.txt'; a relative path starts at the folder of the tool; "
+        "files of the project are below $TOOLCRIB_WORKSPACE"
+        + ("" if requires else "; list fs.read in its requires, without which it sees no file of the project")
+    )
+
+
 async def test_what_is_closed_to_every_tool_is_told_as_such(bench, fail):
     closed = bench.workspace / ".env"
     closed.write_text("x")

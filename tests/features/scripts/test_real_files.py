@@ -23,7 +23,7 @@ SCHEMA = (
 
 @pytest.fixture
 def write(project):
-    (project / "toolcrib.toml").write_text('[access]\ngrants = ["shell.execute", "fs.*"]\n')
+    (project / "toolcrib.toml").write_text('[grants]\n"*" = ["shell.execute", "fs.*"]\n')
     folder = project / ".ai" / "tools" / "ops"
     folder.mkdir(parents=True)
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from toolcrib import Kind, Tool, ToolError
+from toolcrib.core.grants import Grants
 from toolcrib.features.scripts.format import ScriptFile
 from toolcrib.features.scripts.sink import open_sink
 from toolcrib.infra.egress.client import Egress
@@ -54,6 +55,11 @@ def file_sink(sink_of):
     return sink_of(FILE_SINK.read_text())
 
 
+def grants_but(*missing: str) -> Grants:
+    """All that sinks of these tests use, but what is missing."""
+    return Grants({"*": frozenset({"fs.read", "fs.write", "net.http"}.difference(missing))})
+
+
 @pytest.fixture
 def pour(sandbox, workspace, jail):
     """Write events to a sink; `missing` names what is not granted."""
@@ -66,9 +72,7 @@ def pour(sandbox, workspace, jail):
             "egress": None,
         }
         async with asyncio.timeout(PATIENCE):
-            async with open_sink(
-                tool, arguments, **parts, missing=lambda names: names & set(missing), seconds=seconds
-            ) as sink:
+            async with open_sink(tool, arguments, **parts, grants=grants_but(*missing), seconds=seconds) as sink:
                 for event in events:
                     await sink.write(event)
             return sink.written
@@ -128,7 +132,7 @@ async def test_a_path_of_the_caller_needs_the_grant_to_write(file_sink, pour, wo
     with pytest.raises(ToolError) as caught:
         await pour(file_sink, ["one"], missing=["fs.write"], path="log")
     assert caught.value.kind is Kind.CAPABILITY_MISSING
-    assert "grant it with --grant fs.write" in caught.value.message
+    assert 'write "sample_sink" = ["fs.write"] under [grants]' in caught.value.message
     assert not (workspace / "log").exists()
 
 
@@ -206,7 +210,7 @@ async def test_a_class_that_cannot_be_made_says_so(sink_of, pour):
 
 async def test_an_event_too_long_for_a_line_is_refused_and_the_rest_goes_on(file_sink, sandbox, workspace, jail):
     parts = {"sandbox": sandbox, "workspace_policy": WorkspacePolicy(workspace=workspace), "jail": jail, "egress": None}
-    async with open_sink(file_sink, {"path": "log"}, **parts, missing=lambda names: ()) as sink:
+    async with open_sink(file_sink, {"path": "log"}, **parts, grants=grants_but()) as sink:
         await sink.write("one")
         with pytest.raises(ToolError, match="event 2 is too long with 9000000 letters"):
             await sink.write("x" * 9_000_000)
@@ -221,7 +225,7 @@ async def test_an_event_too_long_for_a_line_is_refused_and_the_rest_goes_on(file
 async def test_what_goes_wrong_in_the_block_passes_and_what_was_written_stays(file_sink, sandbox, workspace, jail):
     parts = {"sandbox": sandbox, "workspace_policy": WorkspacePolicy(workspace=workspace), "jail": jail, "egress": None}
     with pytest.raises(ZeroDivisionError):
-        async with open_sink(file_sink, {"path": "log"}, **parts, missing=lambda names: ()) as sink:
+        async with open_sink(file_sink, {"path": "log"}, **parts, grants=grants_but()) as sink:
             await sink.write("one")
             raise ZeroDivisionError
     assert (workspace / "log").read_text() == "one\n"
@@ -277,7 +281,7 @@ async def test_a_file_that_is_swapped_for_a_link_before_the_sink_opens_it_leads_
     beside = Beside(sandbox, lambda: swap_for_link(workspace / "events.jsonl"))
     parts = {"sandbox": beside, "workspace_policy": WorkspacePolicy(workspace=workspace), "jail": jail, "egress": None}
     with pytest.raises(ToolError, match="the file was replaced meanwhile; call again"):
-        async with open_sink(tool, {}, **parts, missing=lambda names: ()) as sink:
+        async with open_sink(tool, {}, **parts, grants=grants_but()) as sink:
             await sink.write("one")
     assert victim.read_text() == "untouched"
 
@@ -298,7 +302,7 @@ async def test_a_new_file_is_not_taken_for_the_old_one_by_its_number(sink_of, sa
     beside = Beside(sandbox, make_another_with_its_number)
     parts = {"sandbox": beside, "workspace_policy": WorkspacePolicy(workspace=workspace), "jail": jail, "egress": None}
     with pytest.raises(ToolError, match="the file was replaced meanwhile; call again"):
-        async with open_sink(tool, {}, **parts, missing=lambda names: ()) as sink:
+        async with open_sink(tool, {}, **parts, grants=grants_but()) as sink:
             await sink.write("one")
     assert file.read_text() == ""
 
@@ -323,7 +327,7 @@ async def test_a_file_that_is_swapped_as_soon_as_it_was_made_is_refused(sink_of,
             "egress": None,
         }
         with pytest.raises(ToolError, match=r"events\.jsonl: the file was replaced meanwhile; call again") as caught:
-            async with open_sink(tool, {}, **parts, missing=lambda names: ()) as sink:
+            async with open_sink(tool, {}, **parts, grants=grants_but()) as sink:
                 await sink.write("one")
     assert caught.value.kind is Kind.TRANSIENT
     assert caught.value.retryable
@@ -381,7 +385,7 @@ async def test_a_sink_with_a_network_reaches_what_it_may_and_nothing_else(sink_o
         "sandbox": sandbox,
         "workspace_policy": WorkspacePolicy(workspace=workspace),
         "jail": jail,
-        "missing": lambda names: (),
+        "grants": grants_but(),
     }
     tool = sink_of(POSTING, "net.http")
     async with server, asyncio.timeout(PATIENCE):

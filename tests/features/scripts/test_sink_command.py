@@ -100,7 +100,7 @@ def test_a_line_without_end_is_refused(feed, capsys):
 
 def test_settings_and_tools_are_no_place_for_events(feed, project, capsys):
     (project / "toolcrib.toml").write_text("")
-    assert feed("file_sink", "path=toolcrib.toml", data=b"access.grants = ['*']") == ExitCode.FAILED
+    assert feed("file_sink", "path=toolcrib.toml", data=b"grants.'*' = ['*']") == ExitCode.FAILED
     assert "protected" in capsys.readouterr().err
     assert (project / "toolcrib.toml").read_text() == ""
 

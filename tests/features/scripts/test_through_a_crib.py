@@ -40,7 +40,7 @@ def write(project):
 @pytest.fixture
 def call(project):
     async def call(name, /, *, grants=("fs.*", "shell.execute"), **arguments):
-        async with Crib(project, access={"grants": list(grants)}) as crib:
+        async with Crib(project, grants={"*": list(grants)}) as crib:
             return await crib.call(name, arguments)
 
     return call
@@ -114,7 +114,7 @@ def four(write, project, monkeypatch):
 
 @pytest.mark.spec("S3-11")
 async def test_each_of_the_four_executors_runs_the_tool_of_a_file(four, project):
-    async with Crib(project, access={"grants": ["fs.*", "shell.execute"]}) as crib:
+    async with Crib(project, grants={"*": ["fs.*", "shell.execute"]}) as crib:
         results = {name: await crib.call(name) for name in ("programs", "contained", "pythonic", "nodeish")}
         kinds = {name: crib.find(name).tool.kind for name in results}
     assert {name: result.value or str(result.error) for name, result in results.items()} == {
@@ -131,7 +131,7 @@ async def test_where_an_engine_is_missing_its_tools_say_so_and_others_run(four, 
     (four / "docker").unlink()
     (four / "bash").symlink_to(shutil.which("bash"))
     monkeypatch.setenv("PATH", str(four))
-    async with Crib(project, access={"grants": ["fs.*", "shell.execute"]}) as crib:
+    async with Crib(project, grants={"*": ["fs.*", "shell.execute"]}) as crib:
         missing = (await crib.call("contained")).error
         others = [(await crib.call(name)).value for name in ("programs", "pythonic")]
     assert missing.kind is Kind.EXECUTOR_NOT_FOUND
@@ -167,7 +167,7 @@ async def test_what_a_tool_declares_as_its_outputs_is_offered_and_held_against_i
     refused = (await call("echoes", word="bad")).error
     assert refused.kind is Kind.OUTPUT_INVALID
     assert "good" in refused.message
-    async with Crib(project) as crib:
+    async with Crib(project, grants={"echoes": ["shell.execute"]}) as crib:
         (offered,) = [found.definition for found in crib.export("mcp") if found.definition["name"] == "echoes"]
     assert offered["outputSchema"] == schema
 
@@ -325,7 +325,7 @@ def slow_call(script, write, project):
         script("slow_python.py", "import time\ndef main(): time.sleep(60)", f"__timeout__ = {limit}")
         bash = "tool_id: slow-bash\nexecutor_id: bash\ntimeout: {}\nconfig: {{args: [-c, sleep 60]}}\n"
         write("slow-bash.yaml", bash.format(limit))
-        async with Crib(project, access={"grants": ["shell.execute"]}) as crib:
+        async with Crib(project, grants={"*": ["shell.execute"]}) as crib:
             assert (await crib.call("quick")).value == 1
             return await crib.call(f"slow-{language}")
 

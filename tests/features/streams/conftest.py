@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 
 from toolcrib import Chunk, Crib, Progress, Result
-from toolcrib.features.streams.events import StreamEvent
+from toolcrib.model.events import StreamEvent
 
 SECONDS = 20.0
 

@@ -137,7 +137,7 @@ def write_folder(folder: Path, tool_id: str, handler: str, code: str) -> None:
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("streams")
-    (folder / "toolcrib.toml").write_text('[builtins]\nenabled = false\n[access]\ngrants = ["shell.execute"]\n')
+    (folder / "toolcrib.toml").write_text('[builtins]\nenabled = false\n[grants]\n"*" = ["shell.execute"]\n')
     scripts = folder / ".ai" / "tools" / "demo"
     scripts.mkdir(parents=True)
     files = {"script.py": SCRIPT, "joined.py": JOINED, "rows.py": ROWS, "node.js": NODE}

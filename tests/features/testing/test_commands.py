@@ -83,7 +83,7 @@ def test_all_that_is_right_ends_well_and_what_cannot_be_tried_is_said(run, folde
     ended = run()
     skipped = [line for line in ended.out.splitlines() if line.startswith("skipped")]
     assert [line.split(" (")[0] for line in skipped] == ["skipped  far: example 1"]
-    assert "         needs net.http; grant it with --grant net.http or access.grants in toolcrib.toml" in ended.out
+    assert '         needs net.http; write "far" = ["net.http"] under [grants] in toolcrib.toml, or ' in ended.out
     assert ended.out.splitlines()[-1] == "2 cases: 1 ok, 0 failed, 1 skipped, 0 warnings"
     assert ended.code == ExitCode.DONE
 
@@ -211,7 +211,7 @@ def test_the_documents_of_folders_run_and_a_lie_in_one_is_found(run, folders, pr
     assert "         value.total: expected 8, got 7\n" in ended.out
     assert "FAIL     kb_search: Failure Modes (tools/kb-search/doc.md:18, " in ended.out
     assert "         'TOO_LONG' is no type of error; " in ended.out
-    assert ended.out.count("         needs mail.send; grant it with --grant mail.send") == 3
+    assert ended.out.count('         needs mail.send; write "page_title" = ["mail.send"] under [grants]') == 3
     assert ended.out.splitlines()[-1].startswith("7 cases: 2 ok, 2 failed, 3 skipped, ")
     granted = run("page_title", "--grant", "mail.send")
     assert granted.out.splitlines()[-1].startswith("3 cases: 3 ok, 0 failed, 0 skipped, ")

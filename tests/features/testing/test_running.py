@@ -139,10 +139,11 @@ def fetch_it() -> str:
 
 def test_a_tool_that_needs_what_is_not_granted_is_skipped_and_says_what_it_needs(run):
     [result] = run(fetch_it, case())
-    assert result.skipped == "needs net.http; grant it with --grant net.http or access.grants in toolcrib.toml"
+    cure = 'write "fetch_it" = ["net.http"] under [grants] in toolcrib.toml, or for one call: --grant net.http'
+    assert result.skipped == f"needs net.http; {cure}"
     assert not result.passed
     assert not result.failed
-    assert run(fetch_it, case(expect={"value": "fetched"}), access={"grants": ["net.http"]})[0].passed
+    assert run(fetch_it, case(expect={"value": "fetched"}), grants={"*": ["net.http"]})[0].passed
 
 
 def test_a_case_about_a_refusal_is_not_skipped(run):

@@ -85,7 +85,7 @@ def test_the_refusal_names_the_path_the_reason_and_the_cure(jail, root):
         "'src/../tools/x.py' is protected: settings and tools of the project are not for tools to change; "
         "the operator may set `workspace` to another folder"
     )
-    assert error.details == {"path": "src/../tools/x.py"}
+    assert error.details == {"path": "src/../tools/x.py", "cure": error.cure.operator}
 
 
 @pytest.mark.parametrize("exists", [True, False])

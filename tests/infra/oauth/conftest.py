@@ -9,6 +9,7 @@ from toolcrib.infra.oauth.access_tokens import AccessTokens, Grant
 from toolcrib.infra.oauth.token_endpoint import Client
 from toolcrib.infra.secrets.secret import Masking
 from toolcrib.lib.http_syntax import parse_hosts, parse_url
+from toolcrib.model.errors import Cure
 
 
 @pytest.fixture
@@ -28,7 +29,7 @@ def client(site):
                 "client_id": CLIENT_ID,
                 "client_secret": CLIENT_SECRET,
                 "hosts": parse_hosts([site.endpoint]),
-                "cure": "the cure",
+                "cure": Cure("the cure"),
                 **facts,
             }
         )

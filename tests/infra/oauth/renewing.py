@@ -9,6 +9,7 @@ from toolcrib.infra.oauth.access_tokens import AccessTokens, Grant
 from toolcrib.infra.oauth.token_endpoint import Client
 from toolcrib.infra.secrets.secret import Masking
 from toolcrib.lib.http_syntax import parse_hosts, parse_url
+from toolcrib.model.errors import Cure
 
 endpoint, folder, seed = sys.argv[1:]
 client = Client(
@@ -16,7 +17,7 @@ client = Client(
     client_id="crib: 1",
     client_secret="client+secret/%&ü-7f3a",
     hosts=parse_hosts([endpoint]),
-    cure="the cure",
+    cure=Cure("the cure"),
 )
 grant = Grant(kind="authorization_code", client=client, seed=Path(seed).read_text(encoding="utf-8"))
 tokens = AccessTokens(lambda: Egress(private=[endpoint]), Path(folder), Masking())

@@ -145,7 +145,8 @@ async def test_a_refused_refresh_is_an_auth_error_with_its_cure_and_is_not_asked
         assert refusal.value.message == (
             f"the authorization server http://{site.endpoint} gave no token: invalid_grant; the cure"
         )
-        assert refusal.value.details == {"origin": f"http://{site.endpoint}", "status": 400, "error": "invalid_grant"}
+        facts = {"origin": f"http://{site.endpoint}", "status": 400, "error": "invalid_grant", "cure": "the cure"}
+        assert refusal.value.details == facts
         assert not refusal.value.retryable
     assert len(site.token_requests) == 1
 

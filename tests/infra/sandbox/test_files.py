@@ -504,3 +504,19 @@ async def test_a_job_does_not_hold_its_one_file_open(attempt, only):
     policy, file = only
     act = "assert path not in [os.readlink(f'/proc/self/fd/{n}') for n in range(64) if os.path.lexists(f'/proc/self/fd/{n}')]"
     assert await attempt([act], policy, path=file) == ["done"]
+
+
+SIGNALLED = """
+import signal
+signal.signal(signal.SIGALRM, lambda *_: None)
+signal.setitimer(signal.ITIMER_REAL, 0.0002, 0.0002)
+for number in range(300):
+    open(path, 'w').write(str(number))
+signal.setitimer(signal.ITIMER_REAL, 0)
+"""
+
+
+async def test_signals_that_interrupt_a_job_do_not_keep_it_from_writing(attempt, confine, workspace):
+    # A call that a signal interrupts is gone when its supervisor looks for it, and the next one is served all the same.
+    assert await attempt([SIGNALLED], confine("fs.read", "fs.write"), path=workspace / "file") == ["done"]
+    assert (workspace / "file").read_text() == "299"

@@ -10,9 +10,9 @@ from dataclasses import replace
 
 import pytest
 
-from toolcrib import Kind, ToolError
-from toolcrib.infra.sandbox import probe
-from toolcrib.infra.sandbox.host import Sandbox
+from toolcrib import Kind, Reader, ToolError
+from toolcrib.infra.sandbox import GUARANTEES, probe
+from toolcrib.infra.sandbox.host import ALLOW_LANDLOCK, NO_LANDLOCK, Sandbox
 from toolcrib.infra.sandbox.jobs import Program, PythonFile, SandboxPolicy
 from toolcrib.infra.sandbox.probe import Findings, Report, findings_at, profile_of
 
@@ -42,10 +42,27 @@ async def test_a_required_guarantee_that_is_missing_refuses_the_job_and_names_it
         await sandbox.run(python_job(tmp_path, policy), deadline=soon())
     assert caught.value.kind is Kind.SANDBOX_UNAVAILABLE
     assert caught.value.message == (
-        "the sandbox cannot guarantee fs, net, priv on this system; the operator may lower the setting sandbox.require"
+        f"the sandbox cannot guarantee fs, net, priv on this system: {NO_LANDLOCK}; "
+        f"{ALLOW_LANDLOCK}; the operator may lower the setting sandbox.require"
     )
-    assert caught.value.details == {"missing": ["fs", "net", "priv"]}
+    assert caught.value.details["missing"] == ["fs", "net", "priv"]
     assert sandbox._launcher is None
+
+
+def test_a_blocked_landlock_is_named_with_what_allows_it(tmp_path, policy):
+    """As in a container whose profile lets namespaces pass and not Landlock."""
+    cache = tmp_path / "found.json"
+    guarantees = frozenset(GUARANTEES) - {"fs", "proc", "mem"}
+    probe.store(
+        cache, dict.fromkeys(WEAK, probe.Report(guarantees=guarantees, layers=("hygiene", "mounts", "seccomp")))
+    )
+    with pytest.raises(ToolError) as caught:
+        Sandbox(cache=cache).check(policy)
+    assert caught.value.details["missing"] == ["fs"]
+    assert caught.value.reason.endswith(" on this system: Landlock is blocked here, or not in the kernel")
+    assert "allow landlock_create_ruleset, landlock_add_rule and landlock_restrict_self" in caught.value.message
+    assert "deploy/seccomp.json" in caught.value.message
+    assert "landlock" not in caught.value.told_to(Reader.CLIENT).message
 
 
 def test_what_is_known_is_refused_by_the_gate_already(weak, policy):

@@ -118,7 +118,7 @@ def test_a_json_argument_can_come_from_a_file(crib, host_module):
         (["--timeout", "nan"], "--timeout 'nan'"),
         (["--timeout", "inf"], "--timeout 'inf'"),
         (["--timeout", "soon"], "--timeout 'soon'"),
-        (["--grant", ""], "grants must hold texts only"),
+        (["--grant", ""], 'grants."say" must hold texts only'),
     ],
 )
 def test_wrong_use_ends_with_2_and_one_line_that_says_how_to_write_it(crib, host_module, words, complaint):

@@ -17,7 +17,8 @@ from toolcrib.toolkit.cli import MEANINGS, ExitCode, visible
 def test_list_shows_each_tool_by_the_name_that_calls_it(crib):
     lines = crib("list").out.splitlines()
     assert lines[0].split() == ["NAME", "STATE", "BUNDLE", "KIND", "REQUIRES", "DESCRIPTION"]
-    rows = {line.split()[0]: line for line in lines[1:]}
+    table = lines[1 : lines.index("")]
+    rows = {line.split()[0]: line for line in table}
     assert "Add two numbers." in rows["add"]
     assert "mail.send, net.http" in rows["send"]
     assert "Give a text back." in rows["say"]
@@ -29,7 +30,10 @@ def test_list_as_json_holds_every_tool(crib):
     tools = {tool["address"]: tool for tool in json.loads(crib("list", "--json").out)}
     send = next(tool for tool in tools.values() if tool["name"] == "send")
     assert send["requires"] == ["mail.send", "net.http"]
-    assert send["models"] == {"offered": True, "as": "send", "modes": ["text", "voice"], "reason": ""}
+    assert send["missingGrants"] == ["mail.send", "net.http"]
+    assert (send["models"]["offered"], send["models"]["modes"]) == (False, [])
+    add = next(tool for tool in tools.values() if tool["name"] == "add")
+    assert add["models"] == {"offered": True, "as": "add", "modes": ["text", "voice"], "reason": ""}
     assert tools["other/say@1.0.0"]["models"]["offered"] is False
 
 
@@ -157,7 +161,7 @@ def test_check_reports_every_problem_with_file_line_and_cure(crib, host_module):
     (host_module / "tools" / "two.py").write_text("def one(): ...\ndef other(): ...\n")
     ended = crib("check")
     assert ended.code == 1
-    assert f"problem: {host_module}/tools/broken.py:2: " in ended.out
+    assert "problem: tools/broken.py:2: " in ended.out
     assert "correct the line" in ended.out
     assert "two.py:1: which function is the tool?" in ended.out
     assert ", 2 problems, " in ended.out

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from toolcrib import Cost, Crib, Limits, RetryPolicy, Tool
 from toolcrib.__main__ import main
+from toolcrib.features.bundles.stored_documents import Documents
 from toolcrib.interfaces.cli import commands
-from toolcrib.interfaces.cli.local_crib import LocalCrib
 from toolcrib.interfaces.cli.project_commands import check_tools
+from toolcrib.lib.names import new_id
 from toolcrib.lib.redaction import HIDDEN, hide_secrets, is_secret
 from toolcrib.model.tool import Backoff, Chained, Origin
 
@@ -82,16 +83,16 @@ def said(capsys):
 
 
 def show(crib: Crib, name: str = "deploy", *, as_json: bool = False):
-    return commands.show_tool(LocalCrib(crib), name, as_json=as_json)
+    return commands.show_tool(crib, name, as_json=as_json)
 
 
 def list_tools(crib: Crib, **options: Any):
-    return commands.list_tools(LocalCrib(crib), **options)
+    return commands.list_tools(crib, **options)
 
 
 def rows(text: str) -> dict[str, str]:
     """The lines of a table by what stands first in them, without the platform's own tools."""
-    lines = [line for line in text.splitlines()[1:] if " system " not in line]
+    lines = [line for line in text.partition("\n\n")[0].splitlines()[1:] if " system " not in line]
     return {line.split()[0]: line for line in lines}
 
 
@@ -103,7 +104,7 @@ def test_show_tells_all_that_the_author_said(said):
     told = [" ".join(line.split()) for line in lines]
     for line in (
         "state: on, deprecated, experimental",
-        "requires: net.http, shell.execute",
+        "requires: net.http, shell.execute (not granted: net.http, shell.execute)",
         "limits: 300 s, 3 attempts (exponential: 1 s, 2 s)",
         "costs: 0.01 USD a call and 0.05 USD a minute; about 0.06 USD for a call of 60 s",
         "category: deployment/kubernetes",
@@ -339,11 +340,13 @@ def spaces(project, tmp_path_factory, monkeypatch, capsys):
 
 def test_scripts_of_the_project_and_of_the_user_are_listed_with_who_shadows_whom(spaces):
     _, out, _ = spaces("list", "--tag", "services")
-    assert [" ".join(line.split()).partition(" subprocess")[0] for line in out.splitlines()[1:]] == [
-        "service-control-start-all on, shadows user/service-control-start-all@1.0.0 project",
-        "service-control-stop-all on, shadows user/service-control-stop-all@1.0.0 project",
-        "user/service-control-start-all@1.0.0 on, shadowed by project/service-control-start-all@2.0.0 user",
-        "user/service-control-stop-all@1.0.0 on, shadowed by project/service-control-stop-all@2.0.0 user",
+    assert [
+        " ".join(line.split()).partition(" subprocess")[0] for line in out.partition("\n\n")[0].splitlines()[1:]
+    ] == [
+        "service-control-start-all on, shadows user/service-control-start-all@1.0.0, no grant project",
+        "service-control-stop-all on, shadows user/service-control-stop-all@1.0.0, no grant project",
+        "user/service-control-start-all@1.0.0 on, shadowed by project/service-control-start-all@2.0.0, no grant user",
+        "user/service-control-stop-all@1.0.0 on, shadowed by project/service-control-stop-all@2.0.0, no grant user",
     ]
     _, out, _ = spaces("show", "service-control.stop-all")
     assert "address:            project/service-control-stop-all@2.0.0" in out
@@ -378,6 +381,45 @@ def test_tools_are_found_by_their_tags(said, capsys):
     with Crib(tools=tools, builtins={"enabled": False}) as crib:
         list_tools(crib, as_json=False, tags=["slow"])
     assert "no tool has the tag slow; tags are Cloud, cloud, fast" in capsys.readouterr().err
+
+
+@pytest.fixture
+def stored(tmp_path):
+    """A project with a tool of its own and seven stored ones, four of them with a tag."""
+    (tmp_path / "toolcrib.toml").touch()
+    with Crib(tmp_path, builtins={"enabled": False}) as crib:
+        bundle = new_id()
+        crib.bundles.put_bundle(bundle, {"slug": "numbers", "displayName": "Numbers", "isEnabled": True})
+        for number in range(7):
+            document = {
+                "schemaVersion": "toolcrib-1",
+                "displayName": f"Number {number}",
+                "description": "Ask for a number.",
+                "type": "http",
+                "isEnabled": True,
+                "argSchema": {"type": "object", "properties": {}, "additionalProperties": False},
+                "outputSchema": {},
+                "impl": {"urlTemplate": "https://numbers.example/v1"},
+                "tags": ["Even"] if number % 2 == 0 else ["odd"],
+            }
+            crib.bundles.put_tool(bundle, f"number-{number}", "v1", document)
+    with Crib(tmp_path, tools=[make("own", tags=("even",))], builtins={"enabled": False}) as crib:
+        # Whether the index is as the disk has it is looked at first; documents are read for that only where it is not.
+        crib.bundles.list_tools(page_size=1)
+        yield crib
+
+
+def test_of_stored_tools_only_those_with_the_tag_are_read(stored, monkeypatch, capsys):
+    opened, read = [], Documents.tool
+    monkeypatch.setattr(Documents, "tool", lambda self, slot, *given: opened.append(slot) or read(self, slot, *given))
+    list_tools(stored, as_json=True, tags=["EVEN"])
+    names = [facts["name"] for facts in json.loads(capsys.readouterr().out)]
+    assert sorted(names) == ["number-0", "number-2", "number-4", "number-6", "own"]
+    assert {slot.partition("/")[2].removesuffix("@v1") for slot in opened} <= {*names}
+    opened.clear()
+    list_tools(stored, as_json=False, tags=["even", "odd"])
+    assert "no tool has the tag even and odd; tags are Even, even, odd" in capsys.readouterr().err
+    assert opened == []
 
 
 def test_the_command_line_lists_by_tag(crib):

@@ -98,7 +98,7 @@ def test_without_a_terminal_nothing_is_asked_and_nothing_granted(host_module):
     refused = run(host_module, "call", "send", "to=Ada", stdin="y\n")
     assert (refused.returncode, refused.stdout) == (3, "")
     assert "[y/N]" not in refused.stderr
-    assert "grant it with --grant mail.send" in refused.stderr
+    assert 'write "send" = ["mail.send", "net.http"] under [grants]' in refused.stderr
     waiting = run(host_module, "call", "wipe", "what=disk", stdin="y\n")
     assert (waiting.returncode, waiting.stdout) == (5, "")
     assert "[y/N]" not in waiting.stderr

@@ -95,8 +95,8 @@ def test_doctor_shows_every_setting_with_what_it_means_when_asked_for_all(crib):
     row = next(line for line in lines if line.startswith("calls.max_steps"))
     assert row.split(maxsplit=2) == ["calls.max_steps", "20", "the default    how many calls a session may make"]
     settings = json.loads(crib("doctor", "--all", "--json").out)["settings"]
-    assert settings["access.grants"]["value"] == ["fs.*"]
-    assert settings["access.grants"]["where"] == "the default"
+    assert settings['grants."*"']["value"] == ["fs.*"]
+    assert settings['grants."*"']["where"] == "the default"
     assert settings["server.port"]["value"] == 8765
 
 

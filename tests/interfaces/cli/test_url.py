@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import select
 import subprocess
 import sys
@@ -246,10 +247,36 @@ SAME = [
 ]
 
 
+# What helps the operator, and what helps a client of its server.
+CURES = {
+    "see its parameters with: crib show add_numbers": "see its parameters with: GET /crib/tools?name=add_numbers",
+    "list the tools with: crib list": "list the tools with: GET /crib/tools",
+    "take 'shell' out of catalog.disabled in toolcrib.toml": "ask the operator to enable it",
+    "not built yet; run: crib build": "not built yet; ask the operator to build it",
+    '"cure": "run: crib build"': '"cure": "ask the operator to build it"',
+    "tools/count_words is not built (not in a registry); run: crib build": "its file cannot be used; ask the operator",
+    "let a person confirm it (crib call --yes), or hand the token of this answer back for them": (
+        "let a person confirm it, and send the token of this answer with the same call"
+    ),
+}
+
+
+def read_by_a_client(text):
+    """What a command prints here, as it prints it from afar: with the cures of a client, and without files and settings."""
+    text = " ".join(re.sub(r"\n  (?:where|granted): [^\n]*(?:\n    [^\n]*)*", "", text).split())
+    text = re.sub(r'write \\?"[^"]*" = [^;]*? for one call:(?: --grant [\w.]+)+', "ask the operator to grant it", text)
+    for cure, instead in CURES.items():
+        text = text.replace(cure, instead)
+    text = re.sub(r'"(?:where|granted)": "[^"]*", ', "", text)
+    return re.sub(r"([A-Z_]{5,} \([a-z-]+), [^)]*\)", r"\1)", text)
+
+
 @pytest.mark.parametrize("words", SAME, ids=" ".join)
 def test_a_command_says_the_same_from_afar(here, there, words):
     near, far = here(*words), there(*words)
-    assert far == near
+    assert far.code == near.code
+    assert read_by_a_client(far.out) == read_by_a_client(near.out)
+    assert read_by_a_client(far.err) == read_by_a_client(near.err)
 
 
 def test_the_codes_of_a_call_from_afar_are_those_of_a_call_here(there):
@@ -269,7 +296,8 @@ def test_the_codes_of_a_call_from_afar_are_those_of_a_call_here(there):
 def test_a_whole_result_keeps_its_shape(here, there):
     for words in (("request_for",), ("half",), ("nobody",)):
         near, far = (json.loads(run("call", *words, "--full").out) for run in (here, there))
-        assert {**far, "meta": None} == {**near, "meta": None}
+        assert far.keys() == near.keys()
+        assert (far["error"] or {}).keys() == (near["error"] or {}).keys()
         assert far["meta"].keys() == near["meta"].keys()
 
 
@@ -423,7 +451,10 @@ def test_a_server_that_asks_for_tokens_is_used_with_one(cli, tmp_path, empty_hom
         tokens[scope] = json.loads(made.out)["token"]
     with serving(tmp_path, empty_home, "--host", "0.0.0.0") as served:
         url = f"http://127.0.0.1:{served.rpartition(':')[2]}"
-        for token, complaint in ((None, "put it into the variable CRIB_TOKEN"), ("wrong", "put another one into")):
+        for token, complaint in (
+            (None, "the variable CRIB_TOKEN on the command line"),
+            ("wrong", "give another token"),
+        ):
             if token is not None:
                 monkeypatch.setenv("CRIB_TOKEN", token)
             for words in (("list",), ("call", "say", "text=a"), ("explain", "say"), ("disable", "say")):
@@ -436,7 +467,7 @@ def test_a_server_that_asks_for_tokens_is_used_with_one(cli, tmp_path, empty_hom
         monkeypatch.setenv("CRIB_TOKEN", tokens["read"])
         assert cli("list", "--url", url).code == 0
         ended = cli("call", "say", "--args", "{}", "--url", url)
-        assert (ended.code, "--scope invoke" in ended.err) == (3, True)
+        assert (ended.code, "ask the operator for a token that may" in ended.err) == (3, True)
         monkeypatch.setenv("CRIB_TOKEN", tokens["invoke"])
         assert cli("call", "say", "--args", '{"text": "a"}', "--url", url).out == "a\n"
         assert cli("call", "nobody", "--url", url).code == 4

@@ -46,7 +46,7 @@ async def test_a_client_that_reads_or_changes_tools_does_not_wait_for_a_queue_th
     async with asyncio.timeout(4):
         assert (await world.client.get("/tools")).status == 200
         assert (await world.client.put(world.bundle_path(), world.bundle_body())).status == 201
-        called = await world.client.post("/crib/call", {"name": "measure", "args": {"text": "x" * 50_000}})
+        called = await world.client.post("/call/measure", {"text": "x" * 50_000})
     assert called.json["value"] == 50_000
     for one in asking:
         one.cancel()
@@ -99,7 +99,7 @@ async def test_large_bodies_are_read_although_every_thread_of_the_loop_waits(mak
     await asyncio.sleep(0)
     try:
         async with asyncio.timeout(4):
-            reply = await world.client.post("/crib/call", {"name": "measure", "args": {"text": "x" * 50_000}})
+            reply = await world.client.post("/call/measure", {"text": "x" * 50_000})
         assert reply.json["value"] == 50_000
     finally:
         free.set()

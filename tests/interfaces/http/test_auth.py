@@ -23,7 +23,7 @@ EVERY_DOOR = [
     ("DELETE", "{tool}", "manage"),
     ("POST", "{tool}", "invoke"),
     ("POST", "{tool}/invoke", "invoke"),
-    ("POST", "/crib/call", "invoke"),
+    ("POST", "/call/none", "invoke"),
     ("POST", "/crib/explain", "invoke"),
     ("POST", "/crib/sessions", "invoke"),
     ("GET", "/crib/sessions/x", "invoke"),

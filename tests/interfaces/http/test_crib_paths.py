@@ -28,12 +28,13 @@ async def test_a_tool_is_called_by_name_address_or_bundle(make_world):
     world = make_world(add)
     await world.with_bundle()
     await world.with_tool()
-    assert (await world.client.post("/crib/call", {"name": "add", "args": {"first": 2}})).json["value"] == 3
-    assert (await world.client.post("/crib/call", {"name": "weather/echo@v1", "args": {}})).json["value"] == {}
-    named = {"name": "echo", "bundle": "weather", "version": "v1", "args": {"city": "Oslo"}}
-    assert (await world.client.post("/crib/call", named)).json["value"] == {"city": "Oslo"}
-    assert (await world.client.post("/crib/call", {**named, "version": "v9"})).status == 404
-    assert (await world.client.post("/crib/call", {"name": "nobody"})).status == 404
+    assert (await world.client.post("/call/add", {"first": 2})).json["value"] == 3
+    assert (await world.client.post("/call/weather%2Fecho@v1", {})).json["value"] == {}
+    path = "/call/echo?bundle=weather&version="
+    assert (await world.client.post(f"{path}v1", {"city": "Oslo"})).json["value"] == {"city": "Oslo"}
+    assert (await world.client.post(f"{path}v9", {"city": "Oslo"})).status == 404
+    assert (await world.client.post("/call/echo")).json["value"] == {}, "no body means no arguments"
+    assert (await world.client.post("/call/nobody", {})).status == 404
 
 
 async def test_a_call_that_names_no_tool_is_refused(world):
@@ -45,7 +46,17 @@ async def test_a_call_that_names_no_tool_is_refused(world):
         {"name": "add", "bundle": 1},
         {"name": "add", "x": 1},
     ]:
-        assert (await world.client.post("/crib/call", body)).status == 400, body
+        assert (await world.client.post("/crib/explain", body)).status == 400, body
+    for path in ("/call/", f"/call/{'x' * 1001}", "/call/add?bundle=a&bundle=b", "/call/add?x=1"):
+        assert (await world.client.post(path, {})).status == 400, path
+    assert (await world.client.post("/call/add", [])).status == 400, "arguments are an object"
+
+
+async def test_a_header_of_a_call_that_is_repeated_is_refused(make_world):
+    world = make_world(add)
+    for name in (b"toolcrib-session", b"toolcrib-mode", b"toolcrib-confirmation"):
+        reply = await world.client.post("/call/add", {"first": 1}, extra=((name, b"a"), (name, b"b")))
+        assert (reply.status, reply.json["detail"]) == (400, f"the header {name.decode()} is repeated; send it once")
 
 
 async def test_an_explanation_says_what_every_gate_would_and_runs_nothing(make_world):
@@ -65,13 +76,13 @@ async def test_a_session_counts_the_calls_of_its_caller(make_world):
     session = opened.json["id"]
     assert opened.status == 201
     assert opened.headers["location"] == f"/crib/sessions/{session}"
-    call = {"name": "add", "args": {"first": 1}, "session": session}
-    replies = [await world.client.post("/crib/call", {**call, "args": {"first": number}}) for number in range(3)]
+    headers = {"Toolcrib-Session": session}
+    replies = [await world.client.post("/call/add", {"first": number}, headers=headers) for number in range(3)]
     assert [reply.status for reply in replies] == [200, 200, 429]
     assert replies[-1].json["kind"] == "BUDGET_EXCEEDED"
     assert (await world.client.get(f"/crib/sessions/{session}")).json["calls"] == 2
     assert (await world.client.delete(f"/crib/sessions/{session}")).status == 204
-    gone = await world.client.post("/crib/call", call)
+    gone = await world.client.post("/call/add", {"first": 1}, headers=headers)
     assert (gone.status, gone.json["kind"]) == (409, "SESSION_INACTIVE")
     assert (await world.client.get(f"/crib/sessions/{session}")).status == 404
 
@@ -79,11 +90,11 @@ async def test_a_session_counts_the_calls_of_its_caller(make_world):
 async def test_a_turn_begins_anew_when_the_user_has_spoken(make_world):
     world = make_world(add)
     session = (await world.client.post("/crib/sessions", {"maxTurnCalls": 1})).json["id"]
-    call = {"name": "add", "args": {"first": 1}, "session": session}
-    assert (await world.client.post("/crib/call", call)).status == 200
-    assert (await world.client.post("/crib/call", call)).status == 429
+    headers = {"Toolcrib-Session": session}
+    assert (await world.client.post("/call/add", {"first": 1}, headers=headers)).status == 200
+    assert (await world.client.post("/call/add", {"first": 1}, headers=headers)).status == 429
     assert (await world.client.post(f"/crib/sessions/{session}/turn", {})).status == 200
-    assert (await world.client.post("/crib/call", call)).status == 200
+    assert (await world.client.post("/call/add", {"first": 1}, headers=headers)).status == 200
 
 
 async def test_a_session_belongs_to_the_caller_that_opened_it(make_world):
@@ -93,9 +104,9 @@ async def test_a_session_belongs_to_the_caller_that_opened_it(make_world):
     for method, path in (("GET", ""), ("DELETE", ""), ("POST", "/turn")):
         reply = await world.client.ask(method, f"/crib/sessions/{session}{path}", {}, headers=stranger)
         assert reply.status == 404
-    call = {"name": "add", "args": {"first": 1}, "session": session}
-    assert (await world.client.post("/crib/call", call, headers=stranger)).status == 409
-    assert (await world.client.post("/crib/call", call)).status == 200
+    headers = {"Toolcrib-Session": session}
+    assert (await world.client.post("/call/add", {"first": 1}, headers={**stranger, **headers})).status == 409
+    assert (await world.client.post("/call/add", {"first": 1}, headers=headers)).status == 200
 
 
 async def test_a_session_that_asks_for_too_much_is_refused(world):
@@ -130,7 +141,7 @@ async def test_a_session_is_forgotten_after_an_hour_and_there_are_only_so_many(m
 
 async def test_a_large_value_is_read_in_pieces_by_its_caller_alone(make_world):
     world = make_world(large, calls={"result_bytes": 1_000})
-    kept = (await world.client.post("/crib/call", {"name": "large", "args": {"letters": 5_000}})).json["meta"]["kept"]
+    kept = (await world.client.post("/call/large", {"letters": 5_000})).json["meta"]["kept"]
     piece = (await world.client.get(f"/crib/results/{kept['handle']}?offset=4000&length=600")).json
     assert piece == {"text": "x" * 600, "offset": 4000, "total": 5000, "next": 4600}
     assert (await world.client.get(f"/crib/results/{kept['handle']}")).json["next"] is None
@@ -184,9 +195,9 @@ async def test_health_says_what_is_spoken_and_what_is_broken_and_no_secret(make_
 
 async def test_figures_are_read_as_text(make_world):
     world = make_world(add, rules=[AuthRule(["add", "made-up-by-a-caller"])])
-    await world.client.post("/crib/call", {"name": "add", "args": {"first": 1}})
-    await world.client.post("/crib/call", {"name": "made-up-by-a-caller"})
-    assert (await world.client.post("/crib/call", {"name": "made-up-and-denied"})).status == 403
+    await world.client.post("/call/add", {"first": 1})
+    await world.client.post("/call/made-up-by-a-caller", {})
+    assert (await world.client.post("/call/made-up-and-denied", {})).status == 403
     reply = await world.client.get("/metrics")
     assert reply.headers["content-type"].startswith("text/plain")
     assert 'toolcrib_calls_total{tool="add",outcome="ok"} 1' in reply.raw.decode()

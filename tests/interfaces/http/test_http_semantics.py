@@ -21,7 +21,7 @@ PATHS = {
     "{bundle}": "DELETE, GET, HEAD, OPTIONS, PATCH, PUT",
     "{tool}": "DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT",
     "{tool}/invoke": "OPTIONS, POST",
-    "/crib/call": "OPTIONS, POST",
+    "/call/none": "OPTIONS, POST",
     "/crib/explain": "OPTIONS, POST",
     "/crib/sessions": "OPTIONS, POST",
     "/crib/sessions/x": "DELETE, GET, HEAD, OPTIONS",
@@ -208,10 +208,11 @@ async def test_a_problem_says_what_where_and_under_which_id(world):
         "type": "/docs#VALIDATION",
         "title": "Bad Request",
         "status": 400,
-        "detail": "path: bundleID 'b1' is not a UUID of version 7; make one with: crib bundle new SLUG",
+        "detail": "path: bundleID 'b1' is not a UUID of version 7; list the bundles with: GET /tools/bundles",
         "instance": "trace-1",
         "kind": "VALIDATION",
         "retryable": False,
+        "details": {"cure": "list the bundles with: GET /tools/bundles"},
     }
 
 

@@ -46,7 +46,7 @@ async def test_a_registered_function_receives_its_context_and_the_arguments_as_j
 async def test_a_passing_failure_is_tried_again_where_that_does_no_harm(make_world, stand_in, method, attempts):
     stand_in.statuses[:] = [503]
     world = make_world(
-        access={"grants": ["net.http"]},
+        grants={"*": ["net.http"]},
         http_tools={"hosts": [f"127.0.0.1:{stand_in.port}"]},
         egress={"private": [f"127.0.0.1:{stand_in.port}"]},
     )
@@ -81,7 +81,7 @@ async def test_a_body_that_is_not_declared_as_json_is_refused_although_none_woul
         reply = await world.client.post(world.tool_path(), {"args": {}}, headers={"content-type": content_type})
         assert reply.status == 415, content_type
     assert world.calls == []
-    assert (await world.client.post("/crib/call")).status == 415
+    assert (await world.client.post("/call/x", {}, headers={"content-type": "text/plain"})).status == 415
 
 
 async def test_an_invoke_with_comments_in_its_body_is_refused(world):
@@ -175,7 +175,7 @@ async def test_an_invoke_of_what_is_not_there_is_told_as_a_get_of_it_is(world):
 
 @pytest.mark.spec("S1-40")
 async def test_a_host_that_is_not_allowed_is_refused_before_anything_is_sent(make_world):
-    world = make_world(access={"grants": ["net.http"]})
+    world = make_world(grants={"*": ["net.http"]})
     await world.with_bundle()
     impl = {"urlTemplate": "https://weather.example/?q=${city}"}
     await world.with_tool("weather", type="http", impl=impl)
@@ -186,7 +186,7 @@ async def test_a_host_that_is_not_allowed_is_refused_before_anything_is_sent(mak
 @pytest.mark.spec("S1-01", "S1-41", "S1-79")
 async def test_an_http_tool_makes_its_request_and_answers_what_was_extracted(make_world, stand_in):
     world = make_world(
-        access={"grants": ["net.http"]},
+        grants={"*": ["net.http"]},
         http_tools={"hosts": [f"127.0.0.1:{stand_in.port}"]},
         egress={"private": [f"127.0.0.1:{stand_in.port}"]},
     )
@@ -246,9 +246,9 @@ async def test_a_mode_that_a_tool_is_not_for_is_refused(make_world):
         return "said"
 
     world = make_world(speak)
-    assert (await world.client.post("/crib/call", {"name": "speak"})).status == 403
-    assert (await world.client.post("/crib/call", {"name": "speak", "mode": "voice"})).json["value"] == "said"
-    assert (await world.client.post("/crib/call", {"name": "speak", "mode": "song"})).status == 400
+    assert (await world.client.post("/call/speak", {})).status == 403
+    assert (await world.client.post("/call/speak", headers={"Toolcrib-Mode": "voice"})).json["value"] == "said"
+    assert (await world.client.post("/call/speak", headers={"Toolcrib-Mode": "song"})).status == 400
 
 
 async def test_a_missing_capability_is_refused_with_its_name(make_world):
@@ -258,7 +258,7 @@ async def test_a_missing_capability_is_refused_with_its_name(make_world):
         return "sent"
 
     world = make_world(send)
-    reply = await world.client.post("/crib/call", {"name": "send"})
+    reply = await world.client.post("/call/send", {})
     assert (reply.status, reply.json["kind"], reply.json["details"]["missing"]) == (
         403,
         "CAPABILITY_MISSING",
@@ -273,7 +273,7 @@ async def test_intents_travel_beside_the_value(make_world):
         return Outcome(value="bye", intents=(Intent(type="END_SESSION", fields={"after": "reply"}),))
 
     world = make_world(end_it)
-    reply = await world.client.post("/crib/call", {"name": "end_it"})
+    reply = await world.client.post("/call/end_it", {})
     assert reply.json["intents"] == [{"type": "END_SESSION", "after": "reply"}]
 
 
@@ -312,7 +312,7 @@ async def test_a_call_is_stopped_when_its_client_goes_away(make_world):
         return "never"
 
     world = make_world(wait_long)
-    messages = iter([{"type": "http.request", "body": b'{"name": "wait_long"}', "more_body": False}])
+    messages = iter([{"type": "http.request", "body": b"{}", "more_body": False}])
 
     async def receive():
         if (message := next(messages, None)) is not None:
@@ -320,7 +320,7 @@ async def test_a_call_is_stopped_when_its_client_goes_away(make_world):
         await begun.wait()
         return {"type": "http.disconnect"}
 
-    reply = await world.client.post("/crib/call", {"name": "wait_long"}, receive=receive)
+    reply = await world.client.post("/call/wait_long", {}, receive=receive)
     assert ended == ["stopped"]
     assert reply.json["kind"] == "CANCELLED"
     assert asyncio.current_task().cancelling() == 0
@@ -340,7 +340,7 @@ async def test_a_call_is_stopped_when_the_server_stops_it(make_world):
         return "never"
 
     world = make_world(wait_long)
-    asking = asyncio.create_task(world.client.post("/crib/call", {"name": "wait_long"}))
+    asking = asyncio.create_task(world.client.post("/call/wait_long", {}))
     await asyncio.wait_for(begun.wait(), 5)
     asking.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -356,7 +356,7 @@ async def test_a_client_is_watched_only_as_long_as_its_call_takes(make_world):
         return "done"
 
     world = make_world(wait_a_moment)
-    assert (await world.client.post("/crib/call", {"name": "wait_a_moment"})).json["value"] == "done"
+    assert (await world.client.post("/call/wait_a_moment", {})).json["value"] == "done"
     await asyncio.sleep(0)
     assert [task for task in asyncio.all_tasks() if "gone" in repr(task.get_coro())] == []
 
@@ -365,7 +365,7 @@ async def test_a_body_that_never_ends_is_nothing(world):
     async def receive():
         return {"type": "http.disconnect"}
 
-    reply = await world.client.post("/crib/call", {"name": "x"}, receive=receive)
+    reply = await world.client.post("/call/x", {}, receive=receive)
     assert reply.status == 400
 
 
@@ -380,11 +380,11 @@ async def test_too_many_calls_at_once_are_told_to_come_again(make_world):
         return "done"
 
     world = make_world(hold, server={"concurrency": 1, "queue": 1})
-    first = asyncio.create_task(world.client.post("/crib/call", {"name": "hold"}))
+    first = asyncio.create_task(world.client.post("/call/hold", {}))
     await asyncio.wait_for(begun.wait(), 5)
-    second = asyncio.create_task(world.client.post("/crib/call", {"name": "hold"}))
+    second = asyncio.create_task(world.client.post("/call/hold", {}))
     await asyncio.sleep(0)  # the second is in the queue, which is full with it
-    third = await world.client.post("/crib/call", {"name": "hold"})
+    third = await world.client.post("/call/hold", {})
     assert (third.status, third.json["kind"], third.headers["retry-after"]) == (429, "OVERLOADED", "1")
     holds.set()
     assert (await first).json["value"] == "done"
@@ -423,7 +423,7 @@ async def echo():
 async def invoke(make_world, echo: Echo, **impl: object) -> dict:
     """Store a tool with this implementation, and call it."""
     here = f"127.0.0.1:{echo.port}"
-    world = make_world(access={"grants": ["net.http"]}, http_tools={"hosts": [here]}, egress={"private": [here]})
+    world = make_world(grants={"*": ["net.http"]}, http_tools={"hosts": [here]}, egress={"private": [here]})
     await world.with_bundle()
     await world.with_tool(type="http", impl={"urlTemplate": f"http://{here}/", **impl})
     return (await world.client.post(f"{world.tool_path()}/invoke")).json

@@ -17,8 +17,8 @@ def rare() -> int:
 @pytest.mark.spec("S1-95")
 async def test_a_tool_beyond_its_rate_is_answered_with_429_and_when_to_try_again(make_world):
     world = make_world(rare)
-    assert (await world.client.post("/crib/call", {"name": "rare"})).json["ok"] is True
-    reply = await world.client.post("/crib/call", {"name": "rare"})
+    assert (await world.client.post("/call/rare", {})).json["ok"] is True
+    reply = await world.client.post("/call/rare", {})
     assert (reply.status, reply.json["kind"], reply.json["error"]["type"]) == (429, "RATE_LIMIT", "RATE_LIMIT")
     assert 0 < int(reply.headers["retry-after"]) <= 60
     assert reply.json["retryable"] is True

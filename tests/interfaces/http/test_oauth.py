@@ -141,7 +141,7 @@ async def ask(world, token: str | None, path="/crib/tools", method="GET", body=N
     return await world.client.ask(method, path, body, headers=headers)
 
 
-CALL = {"name": "add", "args": {"first": 1, "second": 2}}
+CALL = {"first": 1, "second": 2}
 
 
 @pytest.mark.parametrize(
@@ -150,18 +150,18 @@ CALL = {"name": "add", "args": {"first": 1, "second": 2}}
 )
 async def test_a_token_of_the_issuer_counts(served, issuer, algorithm, key, kid):
     token = issuer.token(algorithm=algorithm, key=key, kid=kid)
-    called = await ask(served, token, "/crib/call", "POST", CALL)
+    called = await ask(served, token, "/call/add", "POST", CALL)
     assert (called.status, called.json["value"]) == (200, 3)
 
 
 async def test_the_caller_of_such_a_token_is_its_subject(served, issuer):
-    await ask(served, issuer.token(sub="Ann Example"), "/crib/call", "POST", CALL)
+    await ask(served, issuer.token(sub="Ann Example"), "/call/add", "POST", CALL)
     assert [line["caller"] for line in served.crib.journal.read()] == ["oauth:Ann Example"]
 
 
 async def test_a_token_of_ours_counts_beside_it(served):
     _, token = served.crib.tokens.create("ann", ("invoke",))
-    assert (await ask(served, token, "/crib/call", "POST", CALL)).json["value"] == 3
+    assert (await ask(served, token, "/call/add", "POST", CALL)).json["value"] == 3
 
 
 async def test_a_refusal_without_a_token_says_where_to_get_one(served):
@@ -202,7 +202,7 @@ async def test_without_an_issuer_there_are_no_metadata_and_no_registration(make_
 
 
 async def test_a_missing_scope_is_named_together_with_those_that_are_there(served, issuer):
-    refused = await ask(served, issuer.token(scope="read"), "/crib/call", "POST", CALL)
+    refused = await ask(served, issuer.token(scope="read"), "/call/add", "POST", CALL)
     expected = f'Bearer error="insufficient_scope", scope="invoke read", resource_metadata="{METADATA}"'
     assert (refused.status, refused.headers["www-authenticate"]) == (403, expected)
     assert "may not invoke" in refused.json["detail"]
@@ -225,14 +225,14 @@ async def test_mcp_names_the_missing_scope_of_a_call_too(served, issuer):
 
 async def test_scopes_may_stand_in_scp_as_a_list(served, issuer):
     token = issuer.token(scope=None, scp=["invoke", "openid"])
-    assert (await ask(served, token, "/crib/call", "POST", CALL)).status == 200
+    assert (await ask(served, token, "/call/add", "POST", CALL)).status == 200
     assert (await ask(served, token)).status == 403
 
 
 async def test_the_issuer_can_limit_a_token_to_some_tools(served, issuer):
     token = issuer.token(toolcrib_limits={"tools": ["nothing"]}, scope="read invoke manage")
     assert (await ask(served, token)).json["tools"] == []
-    assert (await ask(served, token, "/crib/call", "POST", CALL)).status == 404
+    assert (await ask(served, token, "/call/add", "POST", CALL)).status == 404
     assert (await ask(served, token, served.bundle_path(), "PUT", served.bundle_body())).status == 403
     assert (await ask(served, issuer.token(toolcrib_limits={"tools": "add"}))).status == 401
 
@@ -271,7 +271,7 @@ FORGED = {
 async def test_a_token_that_is_not_for_us_does_not_count(served, issuer, forged):
     if forged.get("iss") == "SLASH":
         forged = {"iss": issuer.url + "/"}
-    refused = await ask(served, issuer.token(**forged), "/crib/call", "POST", CALL)
+    refused = await ask(served, issuer.token(**forged), "/call/add", "POST", CALL)
     assert refused.status == 401
     assert refused.headers["www-authenticate"].startswith('Bearer error="invalid_token"')
 

@@ -61,6 +61,7 @@ async def test_every_path_that_answers_is_described_with_just_its_methods(world)
             "handle": "00",
             "requestID": "req_20240115_001",
             "approvalID": "a",
+            "name": "a",
         }
         place = path.format(bundleID=world.bundle, **words)
         allowed = (await world.client.ask("OPTIONS", place)).headers["allow"].split(", ")

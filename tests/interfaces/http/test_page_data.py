@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from toolcrib import tool
+from toolcrib import Cost, tool
+from toolcrib.model.limits import Quota
 
 
 @tool
@@ -72,10 +73,23 @@ async def test_a_run_is_stored_masked_for_its_caller_alone(world):
     mine = (await world.client.get("/ui/runs?tool=host/shout@1.0.0")).json["runs"]
     other = (await world.client.get("/ui/runs", headers=bearer(world, "invoke"))).json["runs"]
     assert [one["arguments"]["api_key"] for one in mine] == ["(hidden)"]
+    assert [one["masked"] for one in mine] == [[["text"], ["api_key"]]]
     assert "s3cret-of-the-sky" not in json.dumps(mine)
     assert other == []
     await world.client.delete("/ui/runs")
     assert (await world.client.get("/ui/runs")).json["runs"] == []
+
+
+async def test_a_run_says_where_values_were_masked_and_nothing_else(world):
+    arguments = {
+        "city": "Oslo",
+        "list": [{"token": "t"}, "(hidden)"],
+        "max_tokens": 5,
+        "deep": {"password": "p", "ok": True},
+    }
+    await world.client.post("/ui/runs", {"tool": "x", "arguments": arguments, "ok": True})
+    run = (await world.client.get("/ui/runs")).json["runs"][0]
+    assert run["masked"] == [["list", "0", "token"], ["deep", "password"]]
 
 
 async def test_the_oldest_runs_go_first(make_world):
@@ -112,14 +126,49 @@ async def test_a_recorded_case_is_checked_and_stands_in_the_file_that_crib_test_
 
 
 async def test_activity_counts_calls_failures_and_times_by_tool_and_caller(world):
-    await world.client.post("/crib/call", {"name": "shout", "args": {"text": "a"}})
-    await world.client.post("/crib/call", {"name": "shout", "args": {}})
+    await world.client.post("/call/shout", {"text": "a"})
+    await world.client.post("/call/shout", {})
     found = (await world.client.get("/ui/activity?hours=1")).json
     assert [found["all"][key] for key in ("calls", "failed", "refused")] == [2, 1, 1]
-    assert [row["name"] for row in found["callers"]] == ["local"]
+    assert [(row["name"], row["holder"]) for row in found["callers"]] == [("local", "")]
     assert found["tools"][0]["p50"] is not None
     assert sum(span["calls"] for span in found["spans"]) == 2
-    assert found["errors"] == [{"name": "VALIDATION", "count": 1}]
+    assert found["all"]["errors"] == {"VALIDATION": 1}
+    assert [span["errors"] for span in found["spans"] if span["errors"]] == [{"VALIDATION": 1}]
+
+
+async def test_activity_names_the_holder_of_a_token_and_what_its_calls_cost(make_world):
+    @tool(cost=Cost(per_invocation=0.25, currency="EUR"))
+    def paint() -> str:
+        """Paint."""
+        return "a picture"
+
+    world = make_world(paint)
+    token, text = world.crib.tokens.create("the painter", ["invoke"])
+    for _ in range(2):
+        await world.client.post("/call/paint", {}, headers={"authorization": f"Bearer {text}"})
+    found = (await world.client.get("/ui/activity?hours=1")).json
+    assert [(row["name"], row["holder"], row["costs"]) for row in found["callers"]] == [
+        (token.id, "the painter", {"EUR": 0.5})
+    ]
+    assert found["tools"][0]["costs"] == found["all"]["costs"] == {"EUR": 0.5}
+
+
+async def test_what_is_used_of_the_quota_of_a_token_is_listed_with_it(make_world):
+    world = make_world(shout)
+    token, text = world.crib.tokens.create("intern", ["invoke"], quota=Quota(calls=4, per="hour"))
+    await world.client.post("/call/shout", {"text": "a"}, headers={"authorization": f"Bearer {text}"})
+    usages = (await world.client.get("/ui/access")).json["usages"]
+    assert {"subject": token.id, "unit": "calls", "per": "hour", "limit": 4.0, "used": 1.0} in usages
+
+
+async def test_who_approves_reads_whose_token_it_is_and_who_may_only_read_does_not(world):
+    token, _ = world.crib.tokens.create("night shift", ["invoke"])
+    path = f"/ui/callers/{token.id}"
+    assert (await world.client.get(path, headers=bearer(world, "approve"))).json == {"name": "night shift"}
+    assert (await world.client.get(path, headers=bearer(world, "read"))).status == 403
+    unknown = await world.client.get("/ui/callers/local", headers=bearer(world, "approve"))
+    assert unknown.json == {"name": ""}
 
 
 async def test_the_doctors_report_names_versions_sandbox_and_changed_settings(world):
@@ -128,9 +177,22 @@ async def test_the_doctors_report_names_versions_sandbox_and_changed_settings(wo
     assert {"plain", "network", "program"} == set(report["sandbox"])
 
 
-async def test_a_caller_that_may_only_read_sees_neither_activity_nor_tokens_nor_the_report(world):
+async def test_functions_of_the_host_program_are_listed_with_what_they_say_of_themselves(make_world):
+    def count(context, arguments):
+        """
+        Count the words.
+
+        All of them.
+        """
+
+    found = (await make_world(functions={"text.count": count}).client.get("/ui/functions")).json
+    assert found == {
+        "functions": [{"key": "echo", "description": ""}, {"key": "text.count", "description": "Count the words."}]
+    }
+
+
+async def test_a_caller_that_may_only_read_sees_neither_activity_nor_tokens_nor_functions_nor_the_report(world):
     reader = bearer(world, "read")
-    statuses = [
-        (await world.client.get(f"/ui/{path}", headers=reader)).status for path in ("activity", "access", "doctor")
-    ]
-    assert statuses == [403, 403, 403]
+    paths = ("activity", "access", "doctor", "functions")
+    statuses = [(await world.client.get(f"/ui/{path}", headers=reader)).status for path in paths]
+    assert statuses == [403, 403, 403, 403]

@@ -4,8 +4,18 @@ from __future__ import annotations
 
 import gzip
 import re
+from typing import get_args
 
 import pytest
+
+from toolcrib.features.access.endpoints import SHOWN_LIMITS
+from toolcrib.features.requests.queues import Step
+from toolcrib.model.approval import State
+from toolcrib.model.call import Scope
+from toolcrib.model.errors import Kind
+from toolcrib.model.limits import PERIODS
+from toolcrib.model.tool import Run, SideEffects
+from toolcrib.model.toolrequest import Status
 
 HTML = {"accept": "text/html,application/xhtml+xml"}
 
@@ -79,3 +89,50 @@ async def test_the_list_of_the_page_is_filtered_and_sliced_by_the_server(world):
     assert slice_["tools"] == everything["tools"][1:2]
     assert disabled["tools"] == [tool for tool in everything["tools"] if not tool["enabled"]]
     assert set(everything["filters"]) == {"bundle", "tag", "kind", "effects"}
+
+
+async def test_a_translation_in_the_data_folder_is_offered_and_served_without_a_token(make_world):
+    world = make_world(open_to_loopback=False)
+    folder = world.crib.settings.data / "languages"
+    folder.mkdir(parents=True)
+    (folder / "de.json").write_text('{"nav.tools": "Werkzeuge", "nav.bundles": 7}')
+    (folder / "not a language.json").write_text("{}")
+    (folder / "fr.json").write_text("[]")
+    document = await world.client.get("/ui/?lang=de")
+    assert b'name="languages" content="de fr"' in document.raw
+    assert (await world.client.get("/ui/languages/de")).json == {"nav.tools": "Werkzeuge"}
+    for name in ("fr", "es", "..%2Fde", "de.json", "%00", "x" * 3_000):
+        assert (await world.client.get(f"/ui/languages/{name}")).status in {400, 404}
+
+
+async def test_a_translation_that_is_too_large_is_not_served(world):
+    folder = world.crib.settings.data / "languages"
+    folder.mkdir(parents=True)
+    (folder / "de.json").write_text('{"nav.tools": "' + "x" * 1_100_000 + '"}')
+    assert (await world.client.get("/ui/languages/de")).status == 404
+
+
+async def test_translators_begin_with_every_text_by_its_id(world):
+    texts = (await world.client.get("/ui/messages.json")).json
+    assert texts["nav.tools"] == "Tools"
+    assert len(texts) > 300
+
+
+async def test_every_word_of_the_server_that_the_page_shows_has_a_text(world):
+    texts = (await world.client.get("/ui/messages.json")).json
+    explained = (await world.client.post("/crib/explain", {"name": "nothing"})).json
+    words = {
+        "error": Kind,
+        "gate": [finding["gate"] for finding in explained["findings"]],
+        "approvals": State,
+        "requests.status": Status,
+        "requests.step": Step,
+        "tools.kind": {run.kind for run in get_args(Run) if isinstance(run.kind, str)},
+        "tools.effects": SideEffects,
+        "access.scope": Scope,
+        "access.per": PERIODS,
+        "access.server": SHOWN_LIMITS,
+    }
+    assert [
+        f"{group}.{name}" for group, names in words.items() for name in names if f"{group}.{name}" not in texts
+    ] == []

@@ -33,7 +33,7 @@ def test_a_path_that_is_no_text_is_refused(raw):
 
 async def test_the_end_of_a_line_is_part_of_a_word_and_not_the_end_of_the_path(world):
     assert (await world.client.get("/healthz%0A")).status == 404
-    assert (await world.client.ask("POST", "/crib/call%0A", {"name": "x"})).status == 404
+    assert (await world.client.ask("POST", "/crib/explain%0A", {"name": "x"})).status == 404
 
 
 async def test_an_encoded_slash_stays_within_its_word(world):

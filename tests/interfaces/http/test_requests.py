@@ -272,7 +272,7 @@ async def test_a_server_without_a_project_says_that_it_keeps_no_requests(crib_of
     ):
         assert reply.status == 400
         assert "there is no project" in reply.json["detail"]
-        assert "crib init" in reply.json["detail"]
+        assert "there is no project to keep anything in; ask the operator" in reply.json["detail"]
 
 
 async def test_the_newest_are_listed_and_those_of_one_status(world, file, queue):
@@ -391,7 +391,7 @@ async def test_what_is_delivered_is_proved_published_and_can_be_called(world, he
     delivered = await world.client.post(f"/requests/{held}/deliver", body)
     assert delivered.status == 200, delivered.raw
     assert (delivered.json["status"], delivered.json["tool"]) == ("ready", "tools/word-counter@1.0.0")
-    called = await world.client.post("/crib/call", {"name": "word_counter", "args": {"text": "a b c"}})
+    called = await world.client.post("/call/word_counter", {"text": "a b c"})
     assert called.json["value"] == {"words": 3}
     found = (await world.client.get("/crib/tools?name=word_counter")).json["tools"][0]
     path = f"/tools/bundles/{found['bundleID']}/tools/word-counter/version/1.0.0/invoke"
@@ -661,7 +661,7 @@ async def test_a_search_that_finds_nothing_files_no_request(make_world, path, wo
 async def test_a_call_of_an_unknown_tool_names_the_request_that_it_became(make_world):
     world = make_world(requests={"missing": True})
     await world.with_bundle()
-    by_name = await world.client.post("/crib/call", {"name": "translate_poems", "args": {"text": "private"}})
+    by_name = await world.client.post("/call/translate_poems", {"text": "private"})
     by_place = await world.client.post(world.tool_path("draw-maps"), {})
     listed = (await world.client.get("/requests")).json["requests"]
     assert [one["name"] for one in listed] == ["translate_poems", "draw_maps"]

@@ -29,7 +29,7 @@ def no_network(monkeypatch):
 @pytest.mark.spec("S1-13")
 async def test_without_a_network_all_but_requests_work(make_world, no_network):
     world = make_world(
-        access={"grants": ["net.http"]},
+        grants={"*": ["net.http"]},
         http_tools={"hosts": ["api.example", "127.0.0.1:9"]},
         egress={"private": ["127.0.0.1:9"]},
     )

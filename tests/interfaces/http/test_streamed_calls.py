@@ -13,9 +13,9 @@ import pytest
 
 from toolcrib import Context, Crib, Kind, tool
 from toolcrib.client.remote_crib import RemoteCrib
-from toolcrib.features.streams.events import Chunk, Progress
 from toolcrib.interfaces.http import call_endpoints
 from toolcrib.interfaces.http.server import serve
+from toolcrib.model.events import Chunk, Progress
 
 SECONDS = 20
 EVENTS = {"accept": "text/event-stream"}
@@ -54,7 +54,7 @@ def events_in(raw: bytes) -> list[tuple[str, dict]]:
 @pytest.mark.spec("S1-92")
 async def test_progress_and_chunks_come_before_the_result(make_world):
     world = make_world(letters)
-    reply = await world.client.post("/crib/call", {"name": "letters", "args": {"word": "ab"}}, headers=EVENTS)
+    reply = await world.client.post("/call/letters", {"word": "ab"}, headers=EVENTS)
     assert reply.status == 200
     assert reply.headers["content-type"] == "text/event-stream; charset=utf-8"
     assert reply.headers["x-accel-buffering"] == "no"
@@ -65,7 +65,7 @@ async def test_progress_and_chunks_come_before_the_result(make_world):
         ("progress", {"progress": 2, "total": 2, "message": "b"}),
         ("chunk", {"number": 2, "value": "b", "checked": False}),
     ]
-    plain = (await world.client.post("/crib/call", {"name": "letters", "args": {"word": "ab"}})).json
+    plain = (await world.client.post("/call/letters", {"word": "ab"})).json
     assert (last, result.keys(), result["value"]) == ("result", plain.keys(), plain["value"])
     assert b"retry:" not in reply.raw
 
@@ -92,24 +92,24 @@ async def test_every_path_of_a_call_streams(make_world, suffix):
 
 
 @pytest.mark.parametrize(
-    ("body", "status", "kind"),
+    ("path", "headers", "status", "kind"),
     [
-        ({"name": "letters", "args": {"word": 1}}, 400, Kind.VALIDATION),
-        ({"name": "unknown"}, 404, Kind.NOT_FOUND),
-        ({"name": "confirmed"}, 409, Kind.CONFIRMATION_REQUIRED),
-        ({"name": "letters", "session": "none"}, 409, Kind.SESSION_INACTIVE),
-        ({"nonsense": 1}, 400, Kind.VALIDATION),
+        ("/call/letters", {}, 400, Kind.VALIDATION),
+        ("/call/unknown", {}, 404, Kind.NOT_FOUND),
+        ("/call/confirmed", {}, 409, Kind.CONFIRMATION_REQUIRED),
+        ("/call/letters", {"Toolcrib-Session": "none"}, 409, Kind.SESSION_INACTIVE),
+        ("/call/letters?nonsense=1", {}, 400, Kind.VALIDATION),
     ],
 )
-async def test_a_call_that_is_refused_keeps_its_status(make_world, body, status, kind):
-    reply = await make_world(letters, confirmed).client.post("/crib/call", body, headers=EVENTS)
+async def test_a_call_that_is_refused_keeps_its_status(make_world, path, headers, status, kind):
+    reply = await make_world(letters, confirmed).client.post(path, {}, headers={**EVENTS, **headers})
     assert (reply.status, reply.json["kind"], reply.json["ok"]) == (status, kind, False)
     assert reply.headers["content-type"] == "application/problem+json"
 
 
 async def test_a_tool_that_does_not_stream_answers_with_the_result_alone(make_world):
     world = make_world(add)
-    reply = await world.client.post("/crib/call", {"name": "add", "args": {"first": 1, "second": 2}}, headers=EVENTS)
+    reply = await world.client.post("/call/add", {"first": 1, "second": 2}, headers=EVENTS)
     [(name, result)] = events_in(reply.raw)
     assert (name, result["value"]) == ("result", 3)
 
@@ -128,14 +128,14 @@ async def test_a_tool_that_does_not_stream_answers_with_the_result_alone(make_wo
     ],
 )
 async def test_a_client_gets_events_where_it_accepts_them_and_would_not_rather_have_json(make_world, accept, streams):
-    body = {"name": "add", "args": {"first": 1, "second": 2}}
-    reply = await make_world(add).client.post("/crib/call", body, headers={"accept": accept})
+    body = {"first": 1, "second": 2}
+    reply = await make_world(add).client.post("/call/add", body, headers={"accept": accept})
     assert reply.headers["content-type"].startswith("text/event-stream" if streams else "application/json")
 
 
 async def test_the_description_of_the_api_says_so(make_world):
     document = (await make_world().client.get("/openapi.json")).json
-    for path in ("/crib/call", "/crib/trial", "/tools/bundles/{bundleID}/tools/{toolSlug}/version/{version}/invoke"):
+    for path in ("/call/{name}", "/crib/trial", "/tools/bundles/{bundleID}/tools/{toolSlug}/version/{version}/invoke"):
         operation = document["paths"][path]["post"]
         assert set(operation["responses"]["200"]["content"]) == {"application/json", "text/event-stream"}
         assert "`chunk` (number, value, checked" in operation["description"]
@@ -153,7 +153,7 @@ async def test_a_silent_tool_is_heard_to_be_there(make_world, monkeypatch):
 
     world = make_world(silent)
     asyncio.get_running_loop().call_later(0.8, going.set)
-    reply = await world.client.post("/crib/call", {"name": "silent"}, headers=EVENTS)
+    reply = await world.client.post("/call/silent", {}, headers=EVENTS)
     assert reply.raw.startswith(b": the call has begun\n\n: keep-alive\n\n")
     assert [name for name, _ in events_in(reply.raw)] == ["result"]
 
@@ -166,9 +166,7 @@ async def test_a_call_that_takes_longer_than_a_request_may_ends_with_its_result(
         yield 1
         await asyncio.Event().wait()
 
-    reply = await make_world(slow, server={"total_seconds": 1}).client.post(
-        "/crib/call", {"name": "slow"}, headers=EVENTS
-    )
+    reply = await make_world(slow, server={"total_seconds": 1}).client.post("/call/slow", {}, headers=EVENTS)
     assert [name for name, _ in events_in(reply.raw)] == ["chunk", "result"]
     assert events_in(reply.raw)[-1][1]["error"]["type"] == Kind.TIMEOUT
 
@@ -188,11 +186,8 @@ async def server_of(*tools, **settings) -> AsyncIterator[tuple[Crib, int]]:
 
 
 def ask_for(name: str) -> bytes:
-    body = json.dumps({"name": name}).encode()
-    head = (
-        "POST /crib/call HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\nContent-Type: application/json\r\n"
-    )
-    return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
+    head = f"POST /call/{name} HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n"
+    return f"{head}Content-Length: 0\r\n\r\n".encode()
 
 
 @pytest.mark.spec("S1-92")
@@ -248,7 +243,7 @@ async def test_a_client_that_never_reads_slows_the_tool_down_and_holds_little():
 
 async def test_a_remote_crib_hears_the_same_events():
     async with asyncio.timeout(SECONDS), server_of(letters, add) as (_, port):
-        remote = RemoteCrib(f"http://127.0.0.1:{port}")
+        remote = Crib.connect(f"http://127.0.0.1:{port}")
         events = [event async for event in remote.stream("letters", word="ab")]
         assert events[:-1] == [
             Progress(progress=1, total=2, message="a"),
@@ -261,7 +256,7 @@ async def test_a_remote_crib_hears_the_same_events():
         assert (refused.error.kind, refused.refused) == (Kind.VALIDATION, True)
         [plain] = [event async for event in remote.stream("add", first=1, second=2)]
         assert plain.value == 3
-        await remote._connection.close()
+        await remote.close()
 
 
 async def test_to_close_the_stream_of_a_remote_crib_ends_the_tool_there():

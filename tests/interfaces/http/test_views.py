@@ -165,7 +165,7 @@ class TwoWorlds:
         asked = await world.crib.call(Call(name="classified", caller="somebody", consent=Consent.PERSON))
         filed = world.crib.requests.new(wish("classified_wish"))
         self.secrets["full"] |= {"APPROVAL": asked.error.details["approval"], "REQUEST": filed.filed.id}
-        called = await world.client.post("/crib/call", {"name": "classified_file"})
+        called = await world.client.post("/call/classified_file", {})
         assert called.status == 200, called.raw
 
     def limit(self, **limits) -> None:
@@ -248,7 +248,7 @@ async def test_every_endpoint_answers_as_if_other_tools_did_not_exist(two, limit
                 words = (*NAMES, OPEN, SECRET, "true", "1", "all")
                 queries += [f"?{parameter.name}={word.replace('@', '%40')}" for word in words]
             if endpoint.name == "readMetrics":
-                await two.compare("POST", "/crib/call", {"name": "near"})
+                await two.compare("POST", "/call/near", {})
             for path in (each for name in endpoint.names for each in fill_in(name)):
                 for query in queries:
                     example = [None if endpoint.body is None else endpoint.body.example]
@@ -357,7 +357,7 @@ async def open_session(two, name) -> str:
 
 async def test_a_tool_that_is_shown_can_be_called_in_every_way(two):
     two.limit(bundles=["public"])
-    answer = json.loads(await two.compare("POST", "/crib/call", {"name": "both", "args": {"city": "Oslo"}}))
+    answer = json.loads(await two.compare("POST", "/call/both", {"city": "Oslo"}))
     assert (answer["ok"], answer["value"]) == (True, {"city": "Oslo"})
     place = f"/tools/bundles/{OPEN}/tools/both/version/v1/invoke"
     assert json.loads(await two.compare("POST", place, {"args": {"city": "Oslo"}}))["ok"] is True
@@ -386,16 +386,16 @@ async def test_a_tool_calls_others_only_within_the_view_of_its_caller(make_world
     world = make_world(tool(outer), near, classified)
     _, token = world.crib.tokens.create("agent", ("invoke",), view=make_view(tools=["outer", "near"]))
     headers = {"authorization": f"Bearer {token}"}
-    reached = await world.client.post("/crib/call", {"name": "outer", "args": {"name": "near"}}, headers=headers)
-    refused = await world.client.post("/crib/call", {"name": "outer", "args": {"name": "classified"}}, headers=headers)
+    reached = await world.client.post("/call/outer", {"name": "near"}, headers=headers)
+    refused = await world.client.post("/call/outer", {"name": "classified"}, headers=headers)
     assert reached.json["value"] == ""
     assert "Tool 'classified' not found" in refused.json["value"]
 
 
 async def test_the_loopback_caller_is_limited_by_the_settings_of_the_server(make_world):
     world = make_world(near, classified, server={"tools": ["near"]})
-    assert (await world.client.post("/crib/call", {"name": "near"})).json["ok"] is True
-    refused = await world.client.post("/crib/call", {"name": "classified"})
+    assert (await world.client.post("/call/near", {})).json["ok"] is True
+    refused = await world.client.post("/call/classified", {})
     assert (refused.status, "classified" in (await world.client.get("/crib/tools")).raw.decode()) == (404, False)
     assert (await world.client.put(world.bundle_path(), world.bundle_body())).status == 403
 
@@ -430,9 +430,9 @@ async def test_calls_of_a_caller_with_a_mode_are_made_in_it(make_world):
     world = make_world(speak, write)
     _, token = world.crib.tokens.create("phone", ("invoke", "read"), view=make_view(mode="voice"))
     headers = {"authorization": f"Bearer {token}"}
-    assert (await world.client.post("/crib/call", {"name": "speak"}, headers=headers)).json["value"] == "spoken"
-    assert (await world.client.post("/crib/call", {"name": "write"}, headers=headers)).status == 404
-    other = await world.client.post("/crib/call", {"name": "speak", "mode": "text"}, headers=headers)
+    assert (await world.client.post("/call/speak", {}, headers=headers)).json["value"] == "spoken"
+    assert (await world.client.post("/call/write", {}, headers=headers)).status == 404
+    other = await world.client.post("/call/speak", headers={**headers, "Toolcrib-Mode": "text"})
     assert "makes its calls in voice mode" in other.json["detail"]
 
 

@@ -153,7 +153,7 @@ def write_folder(folder: Path, tool_id: str, handler: str, code: str) -> None:
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("asking")
-    (folder / "toolcrib.toml").write_text('[builtins]\nenabled = false\n[access]\ngrants = ["shell.execute"]\n')
+    (folder / "toolcrib.toml").write_text('[builtins]\nenabled = false\n[grants]\n"*" = ["shell.execute"]\n')
     scripts = folder / ".ai" / "tools" / "asking"
     scripts.mkdir(parents=True)
     (scripts / "script_py.py").write_text(PYTHON)
@@ -310,7 +310,7 @@ async def test_a_question_of_a_tool_that_a_script_calls_is_one_that_the_script_w
         """Ask."""
         return await context.elicit("How many?", {"type": "object", "properties": {}})
 
-    (tmp_path / "toolcrib.toml").write_text('[access]\ngrants = ["rye.execute"]\n')
+    (tmp_path / "toolcrib.toml").write_text('[grants]\n"*" = ["rye.execute"]\n')
     folder = tmp_path / ".ai" / "tools" / "asking"
     folder.mkdir(parents=True)
     code = PYTHON.replace("__category__", '__requires__ = ["rye.execute"]\n__category__')

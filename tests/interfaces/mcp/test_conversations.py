@@ -61,7 +61,7 @@ async def test_one_caller_does_not_use_up_the_budget_of_another(client_of, tmp_p
 
 @pytest.mark.parametrize("is_old", [False, True])
 async def test_a_client_that_read_private_data_sends_nothing(client_of, is_old):
-    client = client_of(read_diary, post, safety_rules={"data_flow": True}, access={"grants": ["fs.*", "net.*"]})
+    client = client_of(read_diary, post, safety_rules={"data_flow": True}, grants={"*": ["fs.*", "net.*"]})
     used = await client.open() if is_old else client
     assert (await used.call("post")).result["content"][0]["text"] == "sent"
     assert (await used.call("read_diary")).result["content"][0]["text"] == "dear diary"

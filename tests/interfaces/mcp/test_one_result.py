@@ -40,7 +40,7 @@ async def test_a_tool_of_every_format_gives_one_result_in_python_and_over_http_a
         older = await newer.open(OLD)
         for name in NAMES:
             assert (await crib.call(name, **ARGUMENTS)).value == RESULT
-            reply = await Client(app).ask("POST", "/crib/call", {"name": name, "args": ARGUMENTS})
+            reply = await Client(app).ask("POST", f"/call/{name}", ARGUMENTS)
             assert reply.json["value"] == RESULT
             for client in (newer, older):
                 assert content_of((await client.call(name, ARGUMENTS)).result) == (RESULT, RESULT)

@@ -15,8 +15,9 @@ from toolcrib.interfaces.mcp import http_transport, resumption, subscriptions
 class Work:
     """A tool that tells something, waits until it may go on, and knows how it ended."""
 
-    def __init__(self, name: str = "work") -> None:
+    def __init__(self, name: str = "work", last: tuple[str, ...] = ("second",)) -> None:
         self.name = name
+        self.last = last
         self.may_go_on = asyncio.Event()
         self.ended = asyncio.Event()
         self.was_cancelled = False
@@ -30,7 +31,8 @@ class Work:
                 if says:
                     context.log("info", says)
                 await self.may_go_on.wait()
-                context.log("info", "second")
+                for text in self.last:
+                    context.log("info", text)
             except asyncio.CancelledError:
                 self.was_cancelled = True
                 raise
@@ -188,7 +190,7 @@ async def test_older_versions_get_no_empty_event(client_of):
 
 async def test_events_are_kept_up_to_a_size(client_of, monkeypatch):
     monkeypatch.setattr(resumption, "MAX_EVENTS", 1)
-    work = Work()
+    work = Work(last=("second", "third"))
     session = await client_of(work.tool).open()
     stream = await cut_off(session)
     work.may_go_on.set()

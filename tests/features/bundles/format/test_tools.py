@@ -33,10 +33,10 @@ def test_everything_that_is_wrong_is_told_at_once(problems):
 
 @pytest.mark.spec("S1-02")
 @pytest.mark.parametrize("kind", ["python", "composite", "GO", "", None, 1, ["go"], {}])
-def test_another_type_than_go_or_http_is_refused_by_naming_both(problems, kind):
+def test_another_type_than_go_http_or_sql_is_refused_by_naming_all(problems, kind):
     [problem] = problems(type=kind)
     assert problem.startswith("type: ")
-    assert problem.endswith('is unknown; write "go" or "http"')
+    assert problem.endswith('is unknown; write "go", "http" or "sql"')
 
 
 @pytest.mark.spec("S1-105")

@@ -152,8 +152,9 @@ ENDS = {
     "process.exit()": "ended itself with exit code 0",
     "setTimeout(() => process.exit(4)); await new Promise(() => {})": "ended itself with exit code 4",
     "process.kill(process.pid); await new Promise(() => {})": "was ended by SIGTERM",
-    "process.abort()": "was ended by SIGABRT",
+    "process.abort()": "crashed (SIGABRT)",
 }
+RETURN = "return a response from execute"
 
 
 async def test_a_handler_that_ends_its_process_fails_and_gets_another(folders, bad):
@@ -161,7 +162,8 @@ async def test_a_handler_that_ends_its_process_fails_and_gets_another(folders, b
     for number, words in enumerate(ENDS.values(), 1):
         error = await folders.error(tool, bad=number)
         assert (error.kind, error.partial_side_effects) == (Kind.INTERNAL, True)
-        assert error.message == f"bad {words} before it answered; return a response from execute"
+        cure = "see what it wrote to stderr with: crib call bad --verbose" if "crashed" in words else RETURN
+        assert error.message == f"bad {words} before it answered; {cure}"
         assert await folders.data(tool) == "fine"
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from toolcrib import Crib, Kind, Tool, ToolError
-from toolcrib.core.call_state import AccessSettings
 from toolcrib.features.requests.gate import TrialTerms
 from toolcrib.features.requests.gate.calls import write_probe
 from toolcrib.features.requests.service import AUTHORITY
@@ -50,10 +49,9 @@ def operator(tmp_path_factory):
         "PATH": "/usr/bin:/bin",
         "TOKEN": "hunter2",
         "TOOLCRIB_SANDBOX_JOBS": "2",
-        "TOOLCRIB_ACCESS_GRANTS": "*",
         "TOOLCRIB_CATALOG_DISABLED": "sample",
     }
-    with Crib(root, environment=environment) as crib:
+    with Crib(root, environment=environment, grants={"*": ["*"]}) as crib:
         yield crib
 
 
@@ -236,7 +234,7 @@ async def test_nothing_is_granted_but_what_the_terms_say(try_out, operator):
     async with try_out(ADD, tool={"requires": frozenset({"fs.read"})}) as trial:
         error = (await trial.call({})).error
     assert (error.kind, error.details["missing"]) == (Kind.CAPABILITY_MISSING, ["fs.read"])
-    assert operator.settings.table(AccessSettings).grants == frozenset({"*"})
+    assert operator.grants.lines == {"*": {"*"}}
 
 
 async def test_a_tool_that_may_use_files_finds_an_empty_workspace(try_out, operator):

@@ -154,7 +154,7 @@ async def served(project: Path, **http: int) -> AsyncIterator[Server]:
 
 
 async def nap(server: Server, number: int, seconds: float = 0.05) -> tuple[int, Any]:
-    return await server.ask("POST", "/crib/call", {"name": "nap", "args": {"n": number, "seconds": seconds}})
+    return await server.ask("POST", "/call/nap", {"n": number, "seconds": seconds})
 
 
 async def counted(project: Path) -> int:
@@ -201,12 +201,10 @@ async def check_answers(server: Server, answers: list) -> int:
 async def test_ten_thousand_calls_at_once(project):
     async with served(project) as server:
         lines = [await server.connect() for _ in range(size(10_000))]
-        calls = [
-            line.ask("POST", "/crib/call", {"name": "nap", "args": {"n": number}}) for number, line in enumerate(lines)
-        ]
+        calls = [line.ask("POST", "/call/nap", {"n": number}) for number, line in enumerate(lines)]
         answers = await asyncio.gather(*calls)
         refused = await check_answers(server, answers)
-        quick = 'toolcrib_http_request_seconds_bucket{route="/crib/call",status="4xx",le="0.1"}'
+        quick = 'toolcrib_http_request_seconds_bucket{route="/call/{name}",status="4xx",le="0.1"}'
         assert await server.figure(quick) >= 0.99 * refused if refused else True
         assert server.memory() < 1_000_000_000
         assert (await asyncio.wait_for(nap(server, 7), 2))[1]["value"] == 7
@@ -226,9 +224,9 @@ async def besiege(project: Path, *, slow: int, silent: int, huge: int) -> None:
     async with served(project, header_seconds=1, body_seconds=1) as server:
         assert (await nap(server, 1))[0] == 200
         before = server.memory()
-        call = b"POST /crib/call HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-        heads = [await beginning(server, b"POST /crib/call HTTP/1.1\r\nHost: local") for _ in range(slow)]
-        bodies = [await beginning(server, call + b'Content-Length: 50\r\n\r\n{"name":') for _ in range(slow)]
+        call = b"POST /call/nap HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        heads = [await beginning(server, b"POST /call/nap HTTP/1.1\r\nHost: local") for _ in range(slow)]
+        bodies = [await beginning(server, call + b'Content-Length: 50\r\n\r\n{"n":') for _ in range(slow)]
         large = b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n" * 12
         for _ in range(silent):
             await beginning(server, large, receive_buffer=4_096, reads=False)
@@ -282,7 +280,7 @@ async def test_a_server_told_to_end_answers_whom_it_took_on_and_counts_every_cal
 
 
 async def slow_call(line: Line, number: int) -> tuple[int, object]:
-    return await line.ask("POST", "/crib/call", {"name": "nap", "args": {"n": number, "seconds": 1.0}})
+    return await line.ask("POST", "/call/nap", {"n": number, "seconds": 1.0})
 
 
 async def test_a_server_that_is_killed_loses_no_call_that_was_counted(project):

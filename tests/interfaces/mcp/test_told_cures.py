@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
-from tests.adoption.test_cures import messages_of, named_commands
 
-import toolcrib
-from toolcrib import Kind, ToolError, tool
-from toolcrib.interfaces.mcp.cures import address, for_client
-
-ASKED = ("ask the operator", "the operator runs: ", "watch_request")
+from toolcrib import Cure, Kind, ToolError, tool
 
 
 @tool
@@ -35,15 +28,15 @@ def pay(amount: int) -> str:
 @tool
 def broken() -> str:
     """Fail."""
-    raise ToolError(Kind.EXECUTOR_NOT_FOUND, "broken needs a package; run: crib prepare broken")
+    raise ToolError(Kind.EXECUTOR_NOT_FOUND, "broken needs a package", cure=Cure("run: crib prepare broken"))
 
 
 CASES = {
     "add": ("its definition says what it takes", "read its parameters with describe_tool"),
-    "reach": ("ask the operator: grant it with --grant net.http",) * 2,
+    "reach": ("which is not granted; ask the operator to grant it",) * 2,
     "pay": ("ask the operator to approve it, then make the same call again; the operator runs: crib approvals",) * 2,
-    "broken": ("broken needs a package; ask the operator: run: crib prepare broken",) * 2,
-    "off": ("ask the operator: ",) * 2,
+    "broken": ("broken needs a package; ask the operator",) * 2,
+    "off": ("ask the operator to enable it",) * 2,
     "nothing_like_it": ("use one that is listed", "find one with search_tools"),
 }
 
@@ -72,25 +65,3 @@ async def test_a_refusal_says_what_a_client_can_do(client_of, tmp_path, monkeypa
             typed = reply["result"]["_meta"]["toolcrib/error"]
             assert typed["message"] in said
             assert "crib show" not in str(typed)
-
-
-def test_every_command_that_a_message_names_is_put_to_the_operator():
-    for path in sorted((Path(toolcrib.__file__).parent / "core").rglob("*.py")):
-        for _, text in messages_of(path):
-            if named_commands(text):
-                said = address(text, is_searched=False, is_cure=True)
-                assert not named_commands(said) or any(word in said for word in ASKED), f"{path}: {said}"
-
-
-def test_an_error_without_a_command_stays_as_it_is():
-    error = ToolError(Kind.TIMEOUT, "it took too long; the crib was closed", retryable=True, details={"cure": "wait"})
-    assert for_client(error, is_searched=True) is error
-
-
-def test_nothing_else_of_an_error_is_changed():
-    error = ToolError(
-        Kind.TRANSIENT, "x; run: crib build", retryable=True, partial_side_effects=True, details={"a": 1}, value=5
-    )
-    told = for_client(error, is_searched=False)
-    assert told.message == "x; ask the operator: run: crib build"
-    assert (told.retryable, told.partial_side_effects, told.details, told.value) == (True, True, {"a": 1}, 5)

@@ -1,0 +1,123 @@
+"""What goes wrong on a server is told to its clients without its paths, its settings and its commands, and each sentence once."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import logging
+import re
+from types import SimpleNamespace
+
+import orjson
+import pytest
+from tests.adoption.test_cures import named_commands
+
+from toolcrib import tool
+from toolcrib.interfaces.http.exchange import Guarded, log_to
+from toolcrib.interfaces.http.server_state import Service
+from toolcrib.interfaces.http.settings import ServerSettings
+from toolcrib.toolkit.http import CALLER, HOLDER, ID, ROUTE
+
+CRASH = 'import os, signal\ndef crash() -> str:\n    """Crash."""\n    os.kill(os.getpid(), signal.SIGSEGV)\n    return ""\n'
+READS = 'from pathlib import Path\ndef reads() -> str:\n    """Read."""\n    return Path(__file__).parent.parent.joinpath("secret.txt").read_text()\n'
+NEEDS = 'import nowhere_to_be_found\ndef needs() -> str:\n    """Need."""\n    return ""\n'
+ASKS = 'import os\ndef asks() -> str:\n    """Ask."""\n    return os.environ["GREETING"]\n'
+HELLO = '#!/bin/bash\n# Say hello.\necho "${GREETING:?}"\n'
+FAILS = "#!/bin/bash\n# Fail.\nno_such_command_here\nexit 3\n"
+
+
+@tool(requires=["net.http"])
+def send(to: str) -> str:
+    """Send."""
+    return to
+
+
+@tool(confirm=True)
+def wipe() -> str:
+    """Wipe."""
+    return ""
+
+
+@tool
+def off() -> str:
+    """Be off."""
+    return ""
+
+
+@pytest.fixture
+def broken(make_world, tmp_path):
+    """A server over a project in which everything is wrong."""
+    files = {"crash.py": CRASH, "reads.py": READS, "needs.py": NEEDS, "asks.py": ASKS}
+    files |= {"hello.sh": HELLO, "fails.sh": FAILS, "broken.py": "def broken(:\n"}
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "secret.txt").write_text("x")
+    for name, text in files.items():
+        (tmp_path / "tools" / name).write_text(text)
+    return make_world(send, wipe, off, catalog={"disabled": ["off"]}, grants={"*": ["fs.*", "shell.execute"]})
+
+
+CALLS = {
+    "crash": "crash crashed (SIGSEGV) before it returned a result; ask the operator",
+    "reads": "(PermissionError: Permission denied); ask the operator",
+    "needs": "which is not installed for it; ask the operator to install it",
+    "asks": "which is not set or not granted to it; ask the operator to grant it",
+    "hello": "which is not set or not granted to it; ask the operator to grant it",
+    "fails": "fails ended with exit code 3: fails.sh: line 3: no_such_command_here: command not found",
+    "broken": "Tool 'broken' not found; its file cannot be used; ask the operator",
+    "send": "send requires net.http, which is not granted; ask the operator to grant it",
+    "wipe": "let a person confirm it, and send the token of this answer with the same call",
+    "off": "ask the operator to enable it",
+    "nothing": "list the tools with: GET /crib/tools",
+}
+
+
+async def test_a_client_is_told_what_it_can_do_and_nothing_of_the_server(broken):
+    for name, said in CALLS.items():
+        arguments = {"to": "Ada"} if name == "send" else {}
+        reply = await broken.client.post(f"/call/{name}", arguments)
+        told = reply.raw.decode()
+        message = reply.json["error"]["message"]
+        assert said in message, (name, message)
+        assert str(broken.root) not in told, name
+        assert named_commands(told) == [], name
+        assert "--grant" not in told, name
+        clauses = re.split(r"; |: ", message)
+        assert len(clauses) == len(set(clauses)), (name, message)
+
+
+async def test_every_line_of_a_failure_says_which_request_whose_and_over_which_route():
+    async def app(scope, receive, send):
+        scope |= {ID: "r-7", CALLER: "token:ada", HOLDER: "ada's laptop", ROUTE: "/call/{name}"}
+
+        def fail():
+            try:
+                raise ValueError("no")
+            except ValueError:
+                logging.getLogger("toolcrib.pipeline").exception("call c-1: x failed unexpectedly")
+
+        await asyncio.to_thread(fail)
+        await send({"type": "http.response.start", "status": 500, "headers": []})
+
+    async def send(message):
+        pass
+
+    stream = io.StringIO()
+    with log_to(stream, hide=lambda text: text):
+        guarded = Guarded(app, ServerSettings(), Service(ServerSettings()))
+        await guarded({"type": "http", "method": "POST"}, SimpleNamespace(), send)
+        logging.getLogger("toolcrib").warning("of no request")
+    failure, other, request = sorted(
+        (orjson.loads(line) for line in stream.getvalue().splitlines()), key=lambda line: line["event"]
+    )
+    assert failure["event"] == "call c-1: x failed unexpectedly"
+    facts = {
+        "requestId": "r-7",
+        "caller": "token:ada",
+        "token": "ada's laptop",
+        "method": "POST",
+        "route": "/call/{name}",
+    }
+    assert facts.items() <= failure.items()
+    assert facts.items() <= request.items()
+    assert "ValueError: no" in failure["traceback"]
+    assert "requestId" not in other
