@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 READY := $(VENV)/.ready
 
-.PHONY: serve demo test judges orders coverage mutants lint bench bench-peers docs page clean
+.PHONY: serve demo test judges orders coverage mutants lint bench bench-peers docs site page clean
 
 # A server with sample tools; what it keeps lies in a copy of the example, so that the checkout stays as it is.
 serve: $(INSTALLED)
@@ -58,6 +58,11 @@ bench-peers: $(READY)
 docs: $(READY)
 	@$(BIN)/python docs/generate.py
 
+# The documentation as a site in .site, built as strictly as the judge of that name does.
+site: $(READY)
+	@$(BIN)/python scripts/judges.py site
+	@test ! -f .site/index.html || echo "read it with: python3 -m http.server --directory .site"
+
 # The web page, from web/ into the package; what it makes is committed, so that an installation needs no Node.
 page: $(READY)
 	@$(BIN)/python scripts/page.py $(ARGS)
@@ -85,4 +90,4 @@ $(READY): $(INSTALLED)
 	$(call install,-r requirements-dev.txt -e .)
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .judges
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .judges .site

@@ -53,9 +53,10 @@ async def in_python(crib: Crib, name: str) -> list[float]:
 
 async def over_http(port: int, name: str) -> list[float]:
     """How late each chunk is for a reader of events."""
-    body = json.dumps({"name": name, "args": {"count": CHUNKS}}).encode()
+    body = json.dumps({"count": CHUNKS}).encode()
     head = (
-        "POST /crib/call HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\nContent-Type: application/json\r\n"
+        f"POST /call/{name} HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n"
+        "Content-Type: application/json\r\n"
     )
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)

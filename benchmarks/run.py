@@ -1,4 +1,4 @@
-"""Measures what Toolcrib promises about speed: `make bench [ARGS="call cold peers load scripts folders store archive limits search http_tool http stream mcp requests"]`.
+"""Measures what Toolcrib promises about speed: `make bench [ARGS="call cold peers load scripts folders store archive limits search http_tool sql_tool http stream mcp requests"]`.
 
 Every figure is a ratio against a reference measured in the same run: rounds of both are interleaved, each round takes the
 best of its kind away from noise by its length, and the median over rounds counts.
@@ -69,6 +69,7 @@ def main(wanted: list[str]) -> int:
     import bench_requests
     import bench_scripts
     import bench_search
+    import bench_sql_tool
     import bench_store
     import bench_stream
 
@@ -84,6 +85,7 @@ def main(wanted: list[str]) -> int:
         "search": bench_search,
         "http_tool": bench_http_tool,
         "http": bench_http,
+        "sql_tool": bench_sql_tool,
         "stream": bench_stream,
         "mcp": bench_mcp,
         "requests": bench_requests,

@@ -53,6 +53,10 @@ PROTOCOLS = (
     ),
 )
 LONGEST_LINE = 100
+GATES = (
+    "What every call passes, in this order; `crib explain` runs the same gates without making the call. After the last one a single step consumes "
+    "rate, budget and confirmation, the tool runs, its value is checked against the output schema, and the journal gets a line."
+)
 
 
 def pages() -> dict[Path, str]:
@@ -127,8 +131,8 @@ def settings_tables() -> str:
         head = f"[[{name}]]" if declaration.is_array else f"[{name}]"
         rows = [
             (
-                f"`{each.key or name}`",
-                _spell(each.default, ticks=True),
+                "a name" if declaration.is_map else f"`{each.key or name}`",
+                _spell_lines(each.default) if declaration.is_map else _spell(each.default, ticks=True),
                 f"`{ENVIRONMENT_PREFIX}{each.variable}`" if each.by_variable else "-",
                 "yes" if each.opens else "no",
                 each.summary,
@@ -145,7 +149,7 @@ def reference(kinds: dict[str, str]) -> str:
     names = [part for name in toolcrib.__all__ for part in _describe(name, getattr(toolcrib, name))]
     parts = [part for name in PROTOCOLS for part in _describe(name, getattr(protocols, name))]
     sections = [
-        ["# Reference", NOTICE],
+        ["# Names, errors and commands", NOTICE],
         ["## Names", "Everything here is imported from `toolcrib`.", *names],
         ["## Parts", "What a plug-in can be; everything here is imported from `toolcrib.model.protocols`.", *parts],
         [
@@ -157,8 +161,8 @@ def reference(kinds: dict[str, str]) -> str:
             "## Kinds of errors",
             _table(("kind", "means"), [(f"`{kind}`", kinds.get(kind, NO_TEXT)) for kind in Kind]),
         ],
-        ["## Gates", "What every call passes, in this order.", _table(("gate", "what it does"), _gates())],
-        ["## Commands", *(part for command in _commands() for part in _describe_command(command))],
+        ["## Gates", GATES, _table(("gate", "what it does"), _gates())],
+        ["## Commands", *(part for command in _commands() for part in _describe_command(*command))],
         ["## Exit codes", _table(("code", "means"), [(str(int(code)), text) for code, text in MEANINGS.items()])],
     ]
     return "\n\n".join(part for section in sections for part in section) + "\n"
@@ -304,7 +308,12 @@ def _spell(value: object, *, ticks: bool) -> str:
         return "`[" + ", ".join(f'"{item}"' for item in sorted(value)) + "]`"
     if value is None or value == "":
         return "none"
-    return "the project" if isinstance(value, Path) else f"`{value}`"
+    return "the project" if value == Path() else f"`{value}`"
+
+
+def _spell_lines(lines: Any) -> str:
+    """The default of a table whose keys are words of the operator."""
+    return ", ".join(f'`"{word}" = {_spell(value, ticks=True).strip("`")}`' for word, value in lines.items())
 
 
 def _gates() -> list[tuple[str, str]]:
@@ -318,20 +327,27 @@ def _gates() -> list[tuple[str, str]]:
     return [(f"`{name}`", texts.get(name, "Refuses an unknown name.")) for name in names]
 
 
-def _commands() -> Iterator[click.Command]:
-    context = click.Context(cli)
-    for name in cli.list_commands(context):
-        command = cli.get_command(context, name)
+def _commands() -> Iterator[tuple[str, click.Command]]:
+    """Every command with the words that start it, those of a group after the group itself."""
+    yield from _commands_of(cli, "crib")
+
+
+def _commands_of(group: click.Group, words: str) -> Iterator[tuple[str, click.Command]]:
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
         assert command is not None, name  # noqa: S101 - the group lists it
-        yield command
+        yield f"{words} {name}", command
+        if isinstance(command, click.Group):
+            yield from _commands_of(command, f"{words} {name}")
 
 
-def _describe_command(command: click.Command) -> Iterator[str]:
-    context = command.make_context(f"crib {command.name}", [], resilient_parsing=True)
-    yield f"### crib {command.name}"
+def _describe_command(words: str, command: click.Command) -> Iterator[str]:
+    context = command.make_context(words, [], resilient_parsing=True)
+    yield f"{'#' * (words.count(' ') + 2)} {words}"
     usage = " ".join(command.collect_usage_pieces(context))
     help_text = inspect.cleandoc(command.help or "").replace("\b\n", "")
-    yield f"```text\ncrib {command.name} {usage}\n\n{help_text.rstrip()}\n```"
+    yield f"```text\n{words} {usage}\n\n{help_text.rstrip()}\n```"
     rows = list(_options(command, context))
     if rows:
         yield _table(("option", "what it does"), rows)

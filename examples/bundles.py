@@ -1,9 +1,9 @@
 """Bundles from Python: put a tool, call it, find it."""
 
-from toolcrib import Crib
+from toolcrib import Context, Crib
 
 
-def shout(context, arguments):
+def shout(context: Context, arguments: dict[str, str]) -> str:
     return arguments["text"].upper() + "!"
 
 

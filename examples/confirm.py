@@ -1,6 +1,6 @@
 """A tool that needs confirmation: the host asks a person and keeps the token to itself."""
 
-from toolcrib import Call, Crib, tool
+from toolcrib import Call, Crib, Kind, tool
 
 
 @tool(confirm=True, side_effects="writes")
@@ -18,8 +18,7 @@ if __name__ == "__main__":
     arguments = {"amount": 20, "to": "Ada"}
     with Crib(tools=[transfer]) as crib:
         refused = crib.call_sync("transfer", arguments).error
-        print(refused.kind)
-        if ask_person(f"transfer {arguments}?"):
-            token = refused.details["confirmation"]
-            print(crib.call_sync(Call(name="transfer", arguments=arguments, confirmation=token)).value)
-            print(crib.call_sync(Call(name="transfer", arguments=arguments, confirmation=token)).error.kind)
+        if refused and refused.kind is Kind.CONFIRMATION_REQUIRED and ask_person(f"transfer {arguments}?"):
+            confirmed = Call(name="transfer", arguments=arguments, confirmation=str(refused.details["confirmation"]))
+            print(crib.call_sync(confirmed).value)
+            print("again:", crib.call_sync(confirmed).error)

@@ -15,7 +15,7 @@ async def stock(item: str) -> int:
 async def order(item: str, pieces: int, context: Context) -> str:
     """Order an item, if there are enough of it."""
     left = await context.call("stock", item=item)
-    if not left.ok or left.value < pieces:
+    if not isinstance(left.value, int) or left.value < pieces:
         return f"only {left.value} of {item} are left"
     context.audit("ordered", {"item": item, "pieces": pieces})
     return f"ordered {pieces} of {item}"

@@ -46,7 +46,7 @@ def main() -> int:
         tour.tell("A dangerous command is refused by a rule, even where the shell is granted.")
         tour.crib("call shell 'command=rm -rf /' --grant shell.execute", ends=3, shows="BLOCKED (rules")
         tour.tell("Nothing is granted that nobody granted, and every gate says why.")
-        tour.crib("explain shell 'command=ls'", ends=3, shows="grant it with --grant shell.execute")
+        tour.crib("explain shell 'command=ls'", ends=3, shows="--grant shell.execute")
 
         tour.tell("A tool folder: four files, checked before they ship. The examples in its document are tests.")
         tour.crib("new count-words --python", shows="tools/count-words/schema.json")

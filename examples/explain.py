@@ -12,6 +12,7 @@ def send_mail(to: str, text: str) -> str:
 if __name__ == "__main__":
     with Crib(tools=[send_mail]) as crib:
         refusal = crib.explain("send_mail", to="ada@example.com", text="hi").refusal
-        print(refusal.gate, "-", refusal.verdict.reason)
-    with Crib(tools=[send_mail], access={"grants": ["mail.send"]}) as crib:
+        if refusal and refusal.verdict:
+            print(refusal.gate, "-", refusal.verdict.reason)
+    with Crib(tools=[send_mail], grants={"send_mail": ["mail.send"]}) as crib:
         print(crib.explain("send_mail", to="ada@example.com", text="hi").allowed)

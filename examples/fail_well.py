@@ -20,5 +20,6 @@ def crash(table: int) -> str:
 if __name__ == "__main__":
     with Crib(tools=[book, crash]) as crib:
         for name in ("book", "crash"):
-            error = crib.call_sync(name, table=7).error
-            print(error.kind, "-", error.message)
+            result = crib.call_sync(name, table=7)
+            if result.error:
+                print(result.error.kind, "-", result.error.message)

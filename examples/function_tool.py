@@ -19,5 +19,5 @@ def convert(
 if __name__ == "__main__":
     with Crib(tools=[convert]) as crib:
         print(crib.call_sync("convert", amount=10, currency="NOK").value)
-        print(crib.call_sync("convert", amount="ten").error.message)
-        print(crib.call_sync("convert", amount=10, currency="GBP").error.message)
+        print(crib.call_sync("convert", amount="ten").error)
+        print(crib.call_sync("convert", amount=10, currency="GBP").error)

@@ -31,6 +31,6 @@ if __name__ == "__main__":
     no_weapons = SafetyRule(name="no_weapons", forbidden_patterns=["sword", "axe"])
     with Crib(tools=[order], rules=[LargeOrders(), no_weapons]) as crib:
         print(crib.call_sync("order", item="lamp", pieces=2).value)
-        print(crib.call_sync("order", item="lamp", pieces=50).error.kind)
-        print(crib.call_sync("order", item="lamp", pieces=5000).error.message)
-        print(crib.call_sync("order", item="axe", pieces=1).error.message)
+        print(crib.call_sync("order", item="lamp", pieces=50).error)
+        print(crib.call_sync("order", item="lamp", pieces=5000).error)
+        print(crib.call_sync("order", item="axe", pieces=1).error)

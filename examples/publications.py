@@ -1,16 +1,16 @@
 """A resource and a prompt that MCP clients are offered beside the tools of a project."""
 
-from toolcrib import Crib, prompt, resource
+from toolcrib import Context, Crib, prompt, resource
 
 
 @resource("notes://{day}", mime_type="text/plain", day=["today", "yesterday"])
-def note(context, day: str) -> str:
+def note(context: Context, day: str) -> str:
     """The note of a day."""
     return f"Nothing happened {day}."
 
 
 @prompt("topic")
-def explain(context, topic: str) -> str:
+def explain(context: Context, topic: str) -> str:
     """Explain a topic."""
     return f"Explain {topic} in three sentences."
 

@@ -18,6 +18,6 @@ def now() -> str:
 if __name__ == "__main__":
     with Crib(tools=[table, now]) as crib:
         voice = crib.session(mode="voice", max_calls=1)
-        print(crib.call_sync(Call(name="table", session=voice)).error.kind)
+        print(crib.call_sync(Call(name="table", session=voice)).error)
         print(crib.call_sync(Call(name="now", session=voice)).meta["steps"])
-        print(crib.call_sync(Call(name="now", session=voice)).error.message)
+        print(crib.call_sync(Call(name="now", session=voice)).error)

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 
-from toolcrib import Chunk, Context, Crib, Progress, tool
+from toolcrib import Chunk, Context, Crib, Result, tool
 
 
 @tool(output_schema={"type": "string", "maxLength": 100})
@@ -20,7 +20,7 @@ async def main() -> None:
         async for event in crib.stream("tell", topic="tools"):
             if isinstance(event, Chunk):
                 print("chunk", event.number, repr(event.value))
-            elif not isinstance(event, Progress):
+            elif isinstance(event, Result):
                 print("result", event.value)
 
 

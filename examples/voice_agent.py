@@ -1,18 +1,19 @@
 """A voice agent's side of the tools: prompt, session, messages and intents."""
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 from toolcrib import Call, Crib
 from toolcrib.build import build
 
 
-async def main():
+async def main() -> None:
     build(Path("examples/folders/tools"))
     async with Crib("examples/folders") as crib:
         print(crib.prompt("voice", max_characters=500).text)
 
-        async def send(message):
+        async def send(message: object) -> None:
             print("to the client:", message)
 
         session = crib.session(
@@ -20,17 +21,11 @@ async def main():
         )
         call = Call(name="refund_order", arguments={"order_id": "A17", "amount": 12.5}, session=session)
         asked = await crib.call(call)
-        print(asked.error.kind)
-
-        # The customer said yes: the token of the answer lets this very call run, once.
-        agreed = Call(
-            name=call.name,
-            arguments=call.arguments,
-            session=session,
-            confirmation=asked.error.details["confirmation"],
-        )
-        result = await crib.call(agreed)
-        print(result.value, dict(session.state))
+        if asked.error:
+            print(asked.error.kind)
+            # The customer said yes: the token of the answer lets this very call run, once.
+            result = await crib.call(replace(call, confirmation=str(asked.error.details["confirmation"])))
+            print(result.value, dict(session.state))
 
 
 asyncio.run(main())

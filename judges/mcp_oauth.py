@@ -126,8 +126,8 @@ async def judge_tokens(url: str, issuer: str, storage: Storage) -> list[str]:
         for scope, resource, status, challenge in cases:
             token = await fetch_token(http, issuer, storage, scope, resource)
             answer = await http.post(
-                f"{origin}/crib/call",
-                json={"name": "add", "args": {"first": 2, "second": 3}},
+                f"{origin}/call/add",
+                json={"first": 2, "second": 3},
                 headers={"Authorization": f"Bearer {token}"},
             )
             said = answer.headers.get("www-authenticate", "")

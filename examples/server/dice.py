@@ -2,9 +2,9 @@
 
 import random
 
-from toolcrib import registered
+from toolcrib import Context, registered
 
 
 @registered("samples.roll")
-def roll(context, arguments):
+def roll(context: Context, arguments: dict[str, int]) -> list[int]:
     return [random.randint(1, arguments["sides"]) for _ in range(arguments["count"])]
