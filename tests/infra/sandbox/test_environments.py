@@ -327,6 +327,15 @@ async def test_a_file_runs_with_the_packages_that_it_declared(installer, wheels,
     assert json.loads(ended.result) == {"value": 42}
 
 
+def test_packages_are_compiled_when_they_are_installed_since_the_sandbox_cannot_write_bytecode(
+    installer, wheels, tmp_path
+):
+    code = block('# dependencies = ["crib-sample"]').encode()
+    python = prepare(tmp_path / "a.py", code, envs=tmp_path / "envs", wheels=wheels)
+    (source,) = python.parent.parent.rglob("crib_sample.py")
+    assert Path(importlib.util.cache_from_source(str(source))).is_file()
+
+
 def test_a_package_that_would_have_to_be_built_is_refused_and_nothing_stays(installer, wheels, tmp_path):
     trace, envs = tmp_path / "trace", tmp_path / "envs"
     make_source(wheels, trace)

@@ -314,15 +314,16 @@ def _install(
     program, target = str(interpreter.program), str(place / _PYTHON)
     installer.tell(f"making an environment with {program}")
     uv = _find_uv()
+    # Bytecode is written now: the sandbox may not write it, and every call would compile each package again.
     if uv is not None:
         installer.run([uv, "venv", "--quiet", "--no-project", "--relocatable", "--python", program, str(place)])
-        command = [uv, "pip", "install", "--python", target]
+        command = [uv, "pip", "install", "--compile-bytecode", "--python", target]
     elif _has_pip():
         installer.run([program, "-I", "-m", "venv", "--symlinks", "--without-pip", str(place)])
-        command = [sys.executable, "-I", "-m", "pip", "--python", target, "install", *_QUIET]
+        command = [sys.executable, "-I", "-m", "pip", "--python", target, "install", "--compile", *_QUIET]
     else:
         installer.run([program, "-I", "-m", "venv", "--symlinks", str(place)])
-        command = [target, "-I", "-m", "pip", "install", *_QUIET]
+        command = [target, "-I", "-m", "pip", "install", "--compile", *_QUIET]
     if dependencies:
         installer.tell(f"installing {', '.join(dependencies)}")
         installer.run([*command, "--only-binary", ":all:", *source, "--", *dependencies])
