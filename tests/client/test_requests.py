@@ -25,7 +25,7 @@ from warm_python import WarmPython
 
 SECONDS = 60
 ID = "req_20240115_001"
-WISH = """\
+WANTED = """\
 tool_request:
   name: {name}
   description: "Say a text in capitals"
@@ -57,7 +57,7 @@ class Desk:
         for kind, code in (("honest", HONEST), ("lying", LYING)):
             (folder / kind).mkdir()
             (folder / kind / f"{name}.py").write_text(code.format(name=name))
-        self.wish = self.write("wish.yaml", WISH.format(name=name))
+        self.wanted = self.write("request.yaml", WANTED.format(name=name))
 
     def write(self, name: str, text: str) -> str:
         (self.folder / name).write_text(text)
@@ -80,7 +80,7 @@ class Desk:
         return code, out, err
 
     def file(self) -> str:
-        code, out, err = self.crib("request", "new", self.wish)
+        code, out, err = self.crib("request", "new", self.wanted)
         assert code == 0, err
         return out.strip()
 
@@ -138,31 +138,31 @@ def test_a_request_is_filed_delivered_and_called_on_a_server(desk):
     waiting = {one["id"]: one for one in json.loads(desk.crib("experiments", "--json")[1])}
     assert waiting[f"exp_{desk.name}"]["status"] == "ready"
 
-    code, _, err = desk.crib("request", "new", desk.wish)
+    code, _, err = desk.crib("request", "new", desk.wanted)
     assert code == 1
     assert f"{address} exists already" in err
 
 
 @pytest.mark.spec("S0-04")
 def test_a_request_with_an_id_is_filed_once_and_one_without_is_not_submitted(desk):
-    text = WISH.format(name=desk.name).replace("tool_request:\n", f"tool_request:\n  id: {ID}\n")
-    file = desk.write("request.yaml", text)
+    text = WANTED.format(name=desk.name).replace("tool_request:\n", f"tool_request:\n  id: {ID}\n")
+    file = desk.write("numbered.yaml", text)
     assert desk.crib("request", "submit", file)[:2] == (0, f"{ID}\n")
     assert desk.crib("request", "submit", file)[:2] == (0, f"{ID}\n")
     assert desk.crib("request", "show", ID, "--yaml")[1] == text
-    desk.write("request.yaml", text.replace("capitals", "italics"))
+    desk.write("numbered.yaml", text.replace("capitals", "italics"))
     code, _, err = desk.crib("request", "submit", file)
     assert (code, "CONFLICT" in err) == (1, True)
-    code, _, err = desk.crib("request", "submit", desk.wish)
+    code, _, err = desk.crib("request", "submit", desk.wanted)
     assert code == 1
     assert "id: is missing" in err
 
 
 def test_the_same_request_becomes_part_of_the_open_one_and_warnings_are_told(desk):
     request_id = desk.file()
-    code, out, err = desk.crib("request", "new", desk.wish)
+    code, out, err = desk.crib("request", "new", desk.wanted)
     assert (code, out.strip(), "built once" in err) == (0, request_id, True)
-    odd = desk.write("odd.yaml", WISH.format(name=f"{desk.name}_b").replace("priority: high", "priority: HIGH"))
+    odd = desk.write("odd.yaml", WANTED.format(name=f"{desk.name}_b").replace("priority: high", "priority: HIGH"))
     code, _, err = desk.crib("request", "new", odd, "--strict")
     assert (code, "HIGH" in err) == (1, True)
     code, out, err = desk.crib("request", "new", odd, "--json")
@@ -263,7 +263,7 @@ FILED = {
     "allowance": {"capabilities": [], "hosts": [], "answers": 0, "unproved": False},
     "createdAt": "2024-01-15T00:00:00Z",
     "updatedAt": "2024-01-15T00:00:00Z",
-    "yaml": WISH.format(name="shout_words").replace("tool_request:\n", f"tool_request:\n  id: {ID}\n"),
+    "yaml": WANTED.format(name="shout_words").replace("tool_request:\n", f"tool_request:\n  id: {ID}\n"),
 }
 READY = {**FILED, "status": "ready", "tool": "tools/shout-words@1.0.0"}
 

@@ -154,7 +154,7 @@ calls = st.builds(
 
 @settings(max_examples=examples(150))
 @given(st.lists(calls, min_size=1, max_size=8), st.sampled_from([[], ["plain"], ["needy", "asking"]]), st.booleans())
-def test_what_explain_says_is_what_the_call_does(wishes, disabled, grant):
+def test_what_explain_says_is_what_the_call_does(made, disabled, grant):
     crib = make_crib(disabled)
     if grant:
         crib = Crib(
@@ -170,7 +170,7 @@ def test_what_explain_says_is_what_the_call_does(wishes, disabled, grant):
     }
 
     async def compare():
-        for name, arguments, mode, session_mode, grants, deep, confirmed in wishes:
+        for name, arguments, mode, session_mode, grants, deep, confirmed in made:
             parent = None
             for _ in range(11 if deep else 0):
                 parent = Call(name="plain", parent=parent)

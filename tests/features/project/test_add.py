@@ -189,7 +189,7 @@ def test_replacing_a_link_leaves_the_file_it_leads_to(add: AddCommand, project: 
         ("backup", "#!/usr/bin/env bash\necho hi\n", "its name has no suffix"),
         ("notes.md", "# Notes", "no tool was found in it"),
         ("package.json", "{}", "belongs to the project"),
-        ("wish.yaml", "tool_request:\n  name: x\n", "crib request submit"),
+        ("request.yaml", "tool_request:\n  name: x\n", "crib request submit"),
         ("weather.json", '{"slug": "w", "impl": {}}', "crib bundle put BUNDLE"),
         ("large.py", "#" * 300_000, "larger than"),
     ],

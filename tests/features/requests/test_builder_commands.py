@@ -18,7 +18,7 @@ from toolcrib.__main__ import main
 from warm_python import WarmPython, run_python
 
 SECONDS = 30
-WISH = """\
+WANTED = """\
 tool_request:
   name: {name}
   description: "Say a text in capitals"
@@ -56,8 +56,8 @@ def crib(capsys, *words: str) -> tuple[int, str, str]:
 
 
 def file_it(project: Path, capsys, name: str = "shout_words") -> str:
-    (project / "wish.yaml").write_text(WISH.format(name=name), encoding="utf-8")
-    code, out, err = crib(capsys, "request", "new", "wish.yaml")
+    (project / "request.yaml").write_text(WANTED.format(name=name), encoding="utf-8")
+    code, out, err = crib(capsys, "request", "new", "request.yaml")
     assert code == 0, err
     return out.strip()
 

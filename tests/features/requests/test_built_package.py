@@ -29,7 +29,7 @@ from toolcrib.infra.programs import package_files, refuse_changed_files
 from toolcrib.lib.presentation import to_builder, to_platform
 from toolcrib.model.toolrequest import ToolRequest
 
-WISH: dict[str, object] = {
+WANTED: dict[str, object] = {
     "id": "req_20240115_001",
     "name": "text_shouter",
     "description": "Shouts a text",
@@ -43,13 +43,13 @@ GONE = object()
 HELPER = "def loud(text):\n    return text.upper()\n"
 
 
-def wish(**fields: object) -> ToolRequest:
-    return read_request(write_request({**WISH, **fields}))
+def wanted(**fields: object) -> ToolRequest:
+    return read_request(write_request({**WANTED, **fields}))
 
 
 def put(project: Path, code: str = CODE, request: ToolRequest | None = None, **files: str) -> Path:
     """Publish a package; its folder."""
-    request = request or wish()
+    request = request or wanted()
     made = project / ".made" / request.name
     shutil.rmtree(made, ignore_errors=True)
     made.mkdir(parents=True)
@@ -83,13 +83,13 @@ class TestWhatIsLoaded:
         made.mkdir()
         (made / "text_shouter.py").write_text(CODE)
         (made / "helper.py").write_text(HELPER)
-        proved = tool_of_candidate(read_candidate(made, wish()), wish(), folder=folder)
+        proved = tool_of_candidate(read_candidate(made, wanted()), wanted(), folder=folder)
         assert tool.content_hash == proved.content_hash
         assert tool.metadata == {"requirements": ["Must be loud"], "requestID": "req_20240115_001"}
         assert str(tool.origin) == f"{folder}/text_shouter.py:1"
 
     def test_an_absent_output_schema_stays_absent(self, project):
-        fields = {name: value for name, value in WISH.items() if name != "outputs"}
+        fields = {name: value for name, value in WANTED.items() if name != "outputs"}
         folder = put(project, request=read_request(write_request(fields)))
 
         (tool,) = read_package(folder / "tool.json", (folder / "tool.json").read_bytes())
@@ -346,7 +346,7 @@ class TestWhatRuns:
         )
         (made / "helper.py").write_text(HELPER)
         (made / "words" / "end.txt").write_text("!")
-        tool = tool_of_candidate(read_candidate(made, wish()), wish(), folder=made)
+        tool = tool_of_candidate(read_candidate(made, wanted()), wanted(), folder=made)
         crib = crib_of(tool)
         assert (await crib.call("text_shouter", text="ahoy")).value == {"loud": "AHOY!"}
 
@@ -364,7 +364,7 @@ class TestWhatRuns:
         made.mkdir()
         (made / "text_shouter.py").write_text(CODE)
         (made / "helper.py").write_text(HELPER)
-        crib = crib_of(tool_of_candidate(read_candidate(made, wish()), wish(), folder=made))
+        crib = crib_of(tool_of_candidate(read_candidate(made, wanted()), wanted(), folder=made))
         (made / "helper.py").unlink()
 
         error = (await crib.call("text_shouter", text="ahoy")).error
@@ -376,7 +376,7 @@ class TestWhatRuns:
         made = tmp_path / "made"
         made.mkdir()
         (made / "text_shouter.py").write_text(CODE)
-        tool = tool_of_candidate(read_candidate(made, wish()), wish(), folder=made)
+        tool = tool_of_candidate(read_candidate(made, wanted()), wanted(), folder=made)
         files = package_files(tool.run.script)
 
         def changed(path: Path) -> ToolError:
@@ -395,7 +395,7 @@ class TestWhatRuns:
             "import helper\ndef shout(text):\n    return {'result': None, 'success': False, 'error': helper.loud(text)}\n"
         )
         (made / "helper.py").write_text(HELPER)
-        tool = tool_of_candidate(read_candidate(made, wish()), wish(), folder=made)
+        tool = tool_of_candidate(read_candidate(made, wanted()), wanted(), folder=made)
         crib = crib_of(replace(tool, run=tool.run.script))
         (made / "helper.py").write_text("def loud(text):\n    return 'evil'\n")
 
@@ -413,7 +413,7 @@ class TestWhatRuns:
             "        place.parent.mkdir(exist_ok=True)\n        place.write_text('evil')\n"
             "    except OSError as problem:\n        return {'loud': 'denied'}\n    return {'loud': 'written'}\n"
         )
-        folder = put(project, code, wish(capabilities=["fs.write", "fs.read"]))
+        folder = put(project, code, wanted(capabilities=["fs.write", "fs.read"]))
         before = (folder / "helper.py").read_text()
         crib = crib_of(project=project, grants={"*": ["fs.write", "fs.read"]})
 
@@ -440,7 +440,7 @@ class TestWhatRuns:
 
     @pytest.mark.parametrize("requires", [[], ["fs.read"]])
     async def test_bytecode_that_was_put_beside_it_never_runs(self, project, crib_of, requires):
-        folder = put(project, request=wish(capabilities=requires))
+        folder = put(project, request=wanted(capabilities=requires))
         source = folder / "helper.py"
         other = compile("def loud(text):\n    return 'mine'\n", str(source), "exec")
         unchecked = importlib.util.MAGIC_NUMBER + (1).to_bytes(4, "little") + bytes(8)
@@ -461,7 +461,7 @@ class TestWhatRuns:
         assert (await crib.call("text_shouter", text="ahoy")).value == {"loud": "AHOY"}
 
     async def test_a_capability_that_was_not_granted_is_refused_before_anything_runs(self, project, crib_of):
-        put(project, CODE, wish(capabilities=["net.http"]))
+        put(project, CODE, wanted(capabilities=["net.http"]))
 
         result = await crib_of(project=project).call("text_shouter", text="ahoy")
 
@@ -525,14 +525,14 @@ class TestTheEnvelopeOfOldMakers:
             {"name": "error", "type": "string | null"},
         ]
         code = "def shout(text):\n    return {'result': text, 'success': False, 'error': None}\n"
-        put(project, code, wish(outputs=outputs))
+        put(project, code, wanted(outputs=outputs))
 
         result = await crib_of(project=project).call("text_shouter", text="x")
 
         assert (result.ok, result.value) == (True, {"result": "x", "success": False, "error": None})
 
     async def test_one_key_more_is_no_envelope(self, project, crib_of):
-        fields = {name: value for name, value in WISH.items() if name != "outputs"}
+        fields = {name: value for name, value in WANTED.items() if name != "outputs"}
         code = "def shout(text):\n    return {'result': 1, 'success': False, 'error': 'x', 'more': 1}\n"
         put(project, code, read_request(write_request(fields)))
 

@@ -1,4 +1,4 @@
-"""`crib request`, `builder`, `experiments` and `demo`: from a wish on the command line to a tool that can be called."""
+"""`crib request`, `builder`, `experiments` and `demo`: from a request on the command line to a tool that can be called."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from toolcrib.__main__ import main
 from warm_python import WarmPython, run_python
 
 SECONDS = 60
-WISH = """\
+WANTED = """\
 tool_request:
   name: shout_words
   description: "Say a text in capitals"
@@ -45,7 +45,7 @@ def project(tmp_path, monkeypatch) -> Path:
     folder = tmp_path / "project"
     (folder / "tools").mkdir(parents=True)
     (folder / "toolcrib.toml").write_text("", encoding="utf-8")
-    (folder / "wish.yaml").write_text(WISH, encoding="utf-8")
+    (folder / "request.yaml").write_text(WANTED, encoding="utf-8")
     for name, code in (("honest", HONEST), ("lying", LYING)):
         (folder / name).mkdir()
         (folder / name / "shout_words.py").write_text(code, encoding="utf-8")
@@ -61,7 +61,7 @@ def crib(capsys, *words: str) -> tuple[int, str, str]:
 
 
 def file_it(capsys) -> str:
-    code, out, _ = crib(capsys, "request", "new", "wish.yaml")
+    code, out, _ = crib(capsys, "request", "new", "request.yaml")
     assert code == 0
     return out.strip()
 
@@ -86,14 +86,14 @@ def test_a_request_is_filed_delivered_and_called(project, capsys):
     assert "ready" in crib(capsys, "experiments")[1]
     assert json.loads(crib(capsys, "call", "shout_words", "text=hello")[1]) == {"loud": "HELLO"}
 
-    code, _, err = crib(capsys, "request", "new", "wish.yaml")
+    code, _, err = crib(capsys, "request", "new", "request.yaml")
     assert code == 1
     assert "tools/shout-words@1.0.0 exists already" in err
 
 
 def test_what_is_wrong_with_a_request_is_told_at_once_and_nothing_is_filed(project, capsys):
     (project / "bad.yaml").write_text(
-        WISH.replace("type: string", "type: date").replace("  requested_by: fullsend\n", "")
+        WANTED.replace("type: string", "type: date").replace("  requested_by: fullsend\n", "")
     )
     code, out, err = crib(capsys, "request", "new", "bad.yaml")
     assert code == 1
@@ -104,7 +104,7 @@ def test_what_is_wrong_with_a_request_is_told_at_once_and_nothing_is_filed(proje
 
 
 def test_warnings_are_told_and_strict_refuses_them(project, capsys):
-    (project / "odd.yaml").write_text(WISH.replace("priority: high", "priority: HIGH"))
+    (project / "odd.yaml").write_text(WANTED.replace("priority: high", "priority: HIGH"))
     code, _, err = crib(capsys, "request", "new", "odd.yaml", "--strict")
     assert code == 1
     assert "HIGH" in err
@@ -115,30 +115,30 @@ def test_warnings_are_told_and_strict_refuses_them(project, capsys):
 
 
 def test_a_dry_run_prints_and_files_nothing(project, capsys):
-    code, out, _ = crib(capsys, "request", "new", "wish.yaml", "--dry-run")
-    assert (code, out) == (0, WISH)
+    code, out, _ = crib(capsys, "request", "new", "request.yaml", "--dry-run")
+    assert (code, out) == (0, WANTED)
     assert "there are no such requests" in crib(capsys, "request", "list")[1]
 
 
 @pytest.mark.spec("S0-04")
 def test_a_request_with_an_id_is_filed_once(project, capsys):
-    text = WISH.replace("tool_request:\n", "tool_request:\n  id: req_20240115_001\n")
-    (project / "request.yaml").write_text(text)
-    assert crib(capsys, "request", "submit", "request.yaml")[:2] == (0, "req_20240115_001\n")
-    assert crib(capsys, "request", "submit", "request.yaml")[:2] == (0, "req_20240115_001\n")
-    (project / "request.yaml").write_text(text.replace("capitals", "italics"))
-    code, _, err = crib(capsys, "request", "submit", "request.yaml")
+    text = WANTED.replace("tool_request:\n", "tool_request:\n  id: req_20240115_001\n")
+    (project / "numbered.yaml").write_text(text)
+    assert crib(capsys, "request", "submit", "numbered.yaml")[:2] == (0, "req_20240115_001\n")
+    assert crib(capsys, "request", "submit", "numbered.yaml")[:2] == (0, "req_20240115_001\n")
+    (project / "numbered.yaml").write_text(text.replace("capitals", "italics"))
+    code, _, err = crib(capsys, "request", "submit", "numbered.yaml")
     assert code == 1
     assert "CONFLICT" in err
     assert crib(capsys, "request", "show", "req_20240115_001", "--yaml")[1] == text
-    code, _, err = crib(capsys, "request", "submit", "wish.yaml")
+    code, _, err = crib(capsys, "request", "submit", "request.yaml")
     assert code == 1
-    assert "wish.yaml: id: is missing; to have it numbered write: crib request new wish.yaml" in err
+    assert "request.yaml: id: is missing; to have it numbered write: crib request new request.yaml" in err
 
 
 def test_the_same_request_becomes_part_of_the_open_one(project, capsys):
     request_id = file_it(capsys)
-    code, out, err = crib(capsys, "request", "new", "wish.yaml")
+    code, out, err = crib(capsys, "request", "new", "request.yaml")
     assert (code, out.strip()) == (0, request_id)
     assert "built once" in err
     assert [found["requesters"] for found in json.loads(crib(capsys, "request", "list", "--json")[1])] == [2]
@@ -230,10 +230,10 @@ def test_what_was_allowed_can_be_seen_and_is_taken_back_in_so_many_words(project
 
 def test_a_file_that_is_no_python_is_not_delivered(project, capsys):
     request_id = file_it(capsys)
-    code, _, err = crib(capsys, "request", "deliver", request_id, "wish.yaml")
+    code, _, err = crib(capsys, "request", "deliver", request_id, "request.yaml")
     assert (code, err) == (
         2,
-        "crib: wish.yaml is not a Python file; name NAME.py, by the name of the tool, or its folder\n",
+        "crib: request.yaml is not a Python file; name NAME.py, by the name of the tool, or its folder\n",
     )
 
 
@@ -300,8 +300,13 @@ def test_an_unknown_request_is_named(project, capsys):
 
 def test_outside_of_a_project_there_is_nowhere_to_keep_a_request(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "wish.yaml").write_text(WISH)
-    for words in (("request", "new", "wish.yaml"), ("request", "list"), ("experiments",), ("builder", "run", "--once")):
+    (tmp_path / "request.yaml").write_text(WANTED)
+    for words in (
+        ("request", "new", "request.yaml"),
+        ("request", "list"),
+        ("experiments",),
+        ("builder", "run", "--once"),
+    ):
         code, _, err = crib(capsys, *words)
         assert code == 2
         assert "crib init" in err

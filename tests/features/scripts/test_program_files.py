@@ -276,12 +276,12 @@ async def test_a_python_script_with_metadata_gets_its_options(project):
 
 def test_files_that_are_no_tools_are_named_with_the_reason(project, write, capsys):
     write("data.json", '{"a": 1}')
-    write("wish.yaml", "tool_request:\n  name: x\n")
+    write("request.yaml", "tool_request:\n  name: x\n")
     write("say.sh", "echo hi\n")
     assert main(["check", "-C", str(project)]) == 0
     said = capsys.readouterr().out
     assert "tools/data.json: it describes no tool; name tool_type and executor_id if it should" in said
-    wish = project / "tools/wish.yaml"
-    assert f"{wish}: it is a request for a tool; submit it: crib request submit {wish}" in said
+    wanted = project / "tools/request.yaml"
+    assert f"{wanted}: it is a request for a tool; submit it: crib request submit {wanted}" in said
     assert "ignored: " in said
     assert "say.sh: it" not in said

@@ -51,11 +51,12 @@ def test_an_error_in_yaml_is_told_with_its_line_and_a_caret_at_the_column(cli, p
 
 @pytest.mark.parametrize("words", [(), ("--strict",)])
 def test_a_request_inside_of_markdown_is_told_to_be_taken_out_of_it(cli, project, words):
-    write(project, "wish.md", "# A wish\n\nSome words.\n\n```yaml\nid: x\nname: y\n```\n")
-    ended = cli("request", "submit", *words, "wish.md")
+    write(project, "request.md", "# A request\n\nSome words.\n\n```yaml\nid: x\nname: y\n```\n")
+    ended = cli("request", "submit", *words, "request.md")
     assert ended.code == 1
     assert (
-        "wish.md:6: the text is Markdown, with YAML between lines of ```; write what stands between them" in ended.err
+        "request.md:6: the text is Markdown, with YAML between lines of ```; write what stands between them"
+        in ended.err
     )
 
 

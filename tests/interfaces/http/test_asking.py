@@ -14,7 +14,7 @@ from toolcrib.features.requests.endpoint_handlers import READERS, WRITERS, Queue
 from toolcrib.toolkit.http.concurrency import Threads
 
 SECONDS = 20
-WISH = {"request": {"name": "word_counter", "description": "Count the words of a text"}}
+WANTED = {"request": {"name": "word_counter", "description": "Count the words of a text"}}
 
 
 @tool
@@ -41,7 +41,7 @@ def closed():
 async def test_a_client_that_reads_or_changes_tools_does_not_wait_for_a_queue_that_hangs(make_world, listening):
     world = make_world(measure, queue={"url": f"redis://127.0.0.1:{listening}/0"})
     asking = [asyncio.create_task(world.client.get("/requests")) for _ in range(40)]
-    asking += [asyncio.create_task(world.client.post("/requests", WISH)) for _ in range(40)]
+    asking += [asyncio.create_task(world.client.post("/requests", WANTED)) for _ in range(40)]
     await asyncio.sleep(0)
     async with asyncio.timeout(4):
         assert (await world.client.get("/tools")).status == 200
@@ -55,7 +55,11 @@ async def test_a_client_that_reads_or_changes_tools_does_not_wait_for_a_queue_th
 
 async def test_a_queue_that_is_down_is_told_with_when_to_come_again_and_health_says_so(make_world, closed):
     world = make_world(queue={"url": f"redis://user:pass-word@127.0.0.1:{closed}/0"})
-    for method, path, body in (("GET", "/requests", None), ("POST", "/requests", WISH), ("GET", "/experiments", None)):
+    for method, path, body in (
+        ("GET", "/requests", None),
+        ("POST", "/requests", WANTED),
+        ("GET", "/experiments", None),
+    ):
         reply = await world.client.ask(method, path, body)
         assert (reply.status, reply.json["kind"], reply.headers["retry-after"]) == (503, "TRANSIENT", "1")
         assert "pass-word" not in reply.raw.decode()
@@ -83,7 +87,7 @@ async def test_a_queue_that_is_none_is_named_without_its_folder(world):
     (world.root / ".toolcrib" / QUEUE_FILE).write_bytes(b"no database, but long enough to be looked at" * 100)
     for method, path, body in (
         ("GET", "/requests", None),
-        ("POST", "/requests", WISH),
+        ("POST", "/requests", WANTED),
         ("GET", "/requests/x/events", None),
     ):
         reply = await world.client.ask(method, path, body)

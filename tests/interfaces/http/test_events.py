@@ -19,7 +19,7 @@ from toolcrib.interfaces.http.server import serve
 from toolcrib.toolkit.http import event_stream
 
 SECONDS = 20
-WISH = {
+WANTED = {
     "name": "word_counter",
     "description": "Count the words of a text",
     "inputs": [{"name": "text", "type": "string", "description": "What to count in", "required": True}],
@@ -132,7 +132,7 @@ async def posts(tmp_path):
 
     async def start(**settings) -> Post:
         crib = Crib(tmp_path, **settings)
-        filed = crib.requests.new(WISH).filed
+        filed = crib.requests.new(WANTED).filed
         url = asyncio.get_running_loop().create_future()
         task = asyncio.create_task(serve(crib, host="127.0.0.1", port=0, say=lambda _: None, ready=url.set_result))
         port = int((await asyncio.wait_for(url, SECONDS)).rpartition(":")[2])

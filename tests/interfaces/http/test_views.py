@@ -105,7 +105,7 @@ def fill_in(path: str) -> list[str]:
     return found
 
 
-def wish(name: str) -> dict:
+def wanted(name: str) -> dict:
     return {
         "name": name,
         "description": "Count the words of a text",
@@ -124,7 +124,7 @@ BODIES = {
     "openSession": [{"mode": "text"}],
     "nextTurn": [{}],
     "decideApproval": [{"decision": "approve"}],
-    "fileRequest": [{"request": wish(name)} for name in ("classified", "other")],
+    "fileRequest": [{"request": wanted(name)} for name in ("classified", "other")],
 }
 
 
@@ -163,7 +163,7 @@ class TwoWorlds:
             world.crib.publications.add(published)
         (world.root / "tools" / "broken_classified.py").write_text("def classified_broken(")
         asked = await world.crib.call(Call(name="classified", caller="somebody", consent=Consent.PERSON))
-        filed = world.crib.requests.new(wish("classified_wish"))
+        filed = world.crib.requests.new(wanted("classified_request"))
         self.secrets["full"] |= {"APPROVAL": asked.error.details["approval"], "REQUEST": filed.filed.id}
         called = await world.client.post("/call/classified_file", {})
         assert called.status == 200, called.raw

@@ -31,14 +31,14 @@ class Screen(io.StringIO):
 
 @pytest.fixture(autouse=True)
 def plain(monkeypatch):
-    """No wish of the user about colours."""
+    """The user says nothing about colours."""
     for name in ("NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("TERM", "xterm")
 
 
 @pytest.mark.parametrize(
-    ("wishes", "on_a_terminal", "elsewhere"),
+    ("variables", "on_a_terminal", "elsewhere"),
     [
         ({}, True, False),
         ({"NO_COLOR": "1"}, False, False),
@@ -52,8 +52,8 @@ def plain(monkeypatch):
         ({"TERM": "dumb"}, False, False),
     ],
 )
-def test_colours_are_used_on_a_terminal_and_as_the_user_wishes(monkeypatch, wishes, on_a_terminal, elsewhere):
-    for name, value in wishes.items():
+def test_colours_are_used_on_a_terminal_and_as_the_user_says(monkeypatch, variables, on_a_terminal, elsewhere):
+    for name, value in variables.items():
         monkeypatch.setenv(name, value)
     assert (has_colour(Screen()), has_colour(io.StringIO())) == (on_a_terminal, elsewhere)
     assert paint("x", "red", io.StringIO()) == ("\x1b[31mx\x1b[0m" if elsewhere else "x")

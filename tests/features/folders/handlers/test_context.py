@@ -259,9 +259,9 @@ async def test_a_journal_that_fails_does_not_end_the_handler(service, caplog):
 # --- anything else ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("wish", [None, "call", "SEND", 5, ["send"], {"do": "send"}, "x" * 10_000])
-async def test_what_a_handler_cannot_ask_for_is_refused_in_words(service, wish):
-    refused = await answer(service(), {"ask": 2, "do": wish})
+@pytest.mark.parametrize("wanted", [None, "call", "SEND", 5, ["send"], {"do": "send"}, "x" * 10_000])
+async def test_what_a_handler_cannot_ask_for_is_refused_in_words(service, wanted):
+    refused = await answer(service(), {"ask": 2, "do": wanted})
     assert (refused["ask"], refused["ok"]) == (2, False)
     assert 'is nothing that a handler can ask for; write {"ask": 1, "do": "send", "message": …}' in refused["error"]
     assert len(refused["error"]) < 300

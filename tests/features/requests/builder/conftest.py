@@ -108,7 +108,7 @@ class Shop:
         return self.queue.file(self.request(name, **fields))
 
     def request(self, name="word_counter", **fields):
-        wish = {
+        wanted = {
             "name": name,
             "description": "Count the words of a text",
             "priority": "medium",
@@ -121,7 +121,7 @@ class Shop:
             ],
             **fields,
         }
-        return read_request(write_request(wish), numbered=False)
+        return read_request(write_request(wanted), numbered=False)
 
     def code(self, name="word_counter"):
         return f"def {name}(text: str) -> dict:\n    return {{'words': len(text.split())}}\n"

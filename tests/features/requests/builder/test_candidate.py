@@ -18,7 +18,7 @@ from toolcrib.features.requests.document.writer import write_request
 from toolcrib.features.requests.format import read_folder
 from toolcrib.model.toolrequest import Allowance, ToolRequest
 
-WISH: dict[str, object] = {
+WANTED: dict[str, object] = {
     "id": "req_20240115_001",
     "name": "text_shouter",
     "description": "Shouts a text",
@@ -30,11 +30,11 @@ WISH: dict[str, object] = {
 CODE = "import re\nimport helper\n\ndef shout(text):\n    return {'loud': helper.loud(text)}\n"
 
 
-def wish(**fields: object) -> ToolRequest:
-    return read_request(write_request({**WISH, **fields}))
+def wanted(**fields: object) -> ToolRequest:
+    return read_request(write_request({**WANTED, **fields}))
 
 
-REQUEST = wish()
+REQUEST = wanted()
 
 
 @pytest.fixture
@@ -297,7 +297,7 @@ class TestWhichCandidateItIs:
         for file in package.iterdir():
             (other / file.name).write_bytes(file.read_bytes())
 
-        again = read_candidate(other, wish(id="req_20240115_002", priority="high", experiment_blocked="exp_1"))
+        again = read_candidate(other, wanted(id="req_20240115_002", priority="high", experiment_blocked="exp_1"))
 
         assert again.digest == read_candidate(package, REQUEST).digest
 
@@ -314,7 +314,7 @@ class TestWhichCandidateItIs:
         ],
     )
     def test_another_request_makes_it_another(self, package, fields):
-        assert read_candidate(package, wish(**fields)).digest != read_candidate(package, REQUEST).digest
+        assert read_candidate(package, wanted(**fields)).digest != read_candidate(package, REQUEST).digest
 
     def test_bytes_cannot_move_from_one_file_to_another_unseen(self, package):
         before = read_candidate(package, REQUEST)
@@ -327,7 +327,7 @@ class TestWhichCandidateItIs:
 
 class TestTheToolItWouldBe:
     def test_it_is_what_was_asked_for(self, package):
-        request = wish(capabilities=["net.http"], hosts=["api.example.com"])
+        request = wanted(capabilities=["net.http"], hosts=["api.example.com"])
         allowance = Allowance(capabilities=frozenset({"fs.read"}), hosts=("example.org", "api.example.com"))
 
         tool = tool_of_candidate(read_candidate(package, request), request, folder=package, allowance=allowance)
@@ -375,7 +375,7 @@ class TestTheToolItWouldBe:
     )
     def test_three_words_are_an_envelope_unless_they_are_outputs(self, package, outputs, enveloped):
         declared = None if outputs is None else [{"name": name, "type": "string"} for name in outputs]
-        fields = {name: value for name, value in {**WISH, "outputs": declared}.items() if value is not None}
+        fields = {name: value for name, value in {**WANTED, "outputs": declared}.items() if value is not None}
         request = read_request(write_request(fields))
 
         tool = tool_of_candidate(read_candidate(package, request), request, folder=package)

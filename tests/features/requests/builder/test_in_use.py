@@ -15,7 +15,7 @@ from toolcrib.lib.presentation import to_builder
 
 SECONDS = 20
 NAME = "stargazer_report"
-WISH = {
+WANTED = {
     "name": NAME,
     "description": "Report what it was asked for",
     "priority": "medium",
@@ -94,7 +94,7 @@ def built(tmp_path_factory):
     (project / "tools").mkdir()
     (made / f"{NAME}.py").write_text(CODE)
     with Crib(project, environment={}) as crib:
-        filed = crib.requests.new(WISH).filed
+        filed = crib.requests.new(WANTED).filed
         delivered = crib.run_sync(crib.requests.deliver(filed.id, made))
         assert (str(delivered.status), delivered.tool) == ("ready", "tools/stargazer-report@1.0.0")
     return project

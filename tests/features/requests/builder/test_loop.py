@@ -329,7 +329,7 @@ async def test_what_was_published_before_a_fall_is_announced_and_not_made_again(
 async def test_what_was_published_for_another_request_is_not_announced(shop, writer):
     shop.file("word_counter")
     await shop.builder(writer(shop.code())).build_one()
-    again = shop.file("word_counter", description="Another wish")
+    again = shop.file("word_counter", description="Another request")
     over = await shop.builder(writer(shop.code())).build_one()
     assert (over.id, over.status) == (again.id, Status.FAILED)
 

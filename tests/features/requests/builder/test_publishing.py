@@ -27,7 +27,7 @@ from toolcrib.lib.names import is_uuid7
 from toolcrib.model.toolrequest import Allowance, Made, ToolRequest
 from warm_python import run_python
 
-WISH: dict[str, object] = {
+WANTED: dict[str, object] = {
     "id": "req_20240115_001",
     "name": "text_shouter",
     "description": "Shouts a text",
@@ -44,11 +44,11 @@ VOICE = "from pathlib import Path\nMARK = Path(__file__).with_name('mark.txt').r
 NOW = datetime(2026, 8, 1, 12, 30, 15, 123_456, tzinfo=UTC)
 
 
-def wish(**fields: object) -> ToolRequest:
-    return read_request(write_request({**WISH, **fields}))
+def wanted(**fields: object) -> ToolRequest:
+    return read_request(write_request({**WANTED, **fields}))
 
 
-REQUEST = wish()
+REQUEST = wanted()
 
 
 @pytest.fixture
@@ -310,7 +310,7 @@ class TestWhatWasPublishedBefore:
     def test_what_another_request_brought_there_is_not_it(self, package, tools, fields):
         put(package, tools)
 
-        assert find_published(wish(**fields), project_tools=tools) is None
+        assert find_published(wanted(**fields), project_tools=tools) is None
 
     def test_nothing_or_something_broken_is_not_it(self, package, tools):
         assert find_published(REQUEST, project_tools=tools) is None
@@ -419,7 +419,7 @@ class TestWhatGoesWrong:
                 other = package.with_name("other")
                 shutil.copytree(package, other)
                 (other / "other_shouter.py").write_text(CODE)
-                put(other, tools, wish(name="other_shouter", example_usage=""))
+                put(other, tools, wanted(name="other_shouter", example_usage=""))
                 seen.append(sorted(path.name for path in tools.iterdir()))
                 super().rename(name, new, folder=folder)
 

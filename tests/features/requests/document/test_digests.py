@@ -4,7 +4,7 @@ import pytest
 
 from toolcrib.features.requests.document import read_request, same_text
 
-WISH = """tool_request:
+WANTED = """tool_request:
   id: req_20240115_001
   name: word_counter
   description: Count words
@@ -46,11 +46,11 @@ def digest_of(text):
     ],
 )
 def test_what_does_not_change_the_request(old, new):
-    assert old in WISH
-    changed = WISH.replace(old, new)
+    assert old in WANTED
+    changed = WANTED.replace(old, new)
     if "deep" in old:  # the same inputs in another order
         changed = changed.replace("  inputs:\n", "  inputs:\n" + old)
-    assert digest_of(changed) == digest_of(WISH)
+    assert digest_of(changed) == digest_of(WANTED)
 
 
 @pytest.mark.parametrize(
@@ -71,11 +71,11 @@ def test_what_does_not_change_the_request(old, new):
     ],
 )
 def test_what_makes_it_another_request(old, new):
-    assert old in WISH
-    changed = WISH.replace(old, new).replace(
+    assert old in WANTED
+    changed = WANTED.replace(old, new).replace(
         "word_counter import", f"{'word_lister' if 'lister' in new else 'word_counter'} import"
     )
-    assert digest_of(changed) != digest_of(WISH)
+    assert digest_of(changed) != digest_of(WANTED)
 
 
 @pytest.mark.parametrize(

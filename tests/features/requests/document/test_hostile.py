@@ -106,7 +106,7 @@ VALUES = st.recursive(
 )
 def test_a_hostile_document_is_one_clear_refusal(text):
     with pytest.raises(ToolError) as caught:
-        read_request(text, place="wish.yaml")
+        read_request(text, place="request.yaml")
     error = caught.value
     assert error.kind is Kind.VALIDATION
     assert error.details["line"] >= 1

@@ -14,7 +14,7 @@ from toolcrib.features.requests.document.writer import Message, read_message, re
 YAML = (
     "tool_request:\n  id: req_20240115_001\n  name: a_b\n  description: d\n  priority: low\n  requested_by: fullsend\n"
 )
-WISH = {
+WANTED = {
     "name": "a_b",
     "description": "d",
     "inputs": [{"name": "x", "type": "string", "description": "d", "required": True}],
@@ -24,7 +24,7 @@ WISH = {
 
 def order(**changes) -> str:
     return json.dumps(
-        {"prd": WISH, "requested_by": "orchestrator", "priority": "HIGH", "request_id": "req_20240115_002", **changes}
+        {"prd": WANTED, "requested_by": "orchestrator", "priority": "HIGH", "request_id": "req_20240115_002", **changes}
     )
 
 
@@ -109,22 +109,22 @@ class TestTheOrderOfTheOriginalBuilder:
     @pytest.mark.parametrize(
         "prd",
         [
-            {"prd": WISH},
-            {"prd": {"prd": WISH}},
-            {"tool_request": WISH},
-            {"tool_name": "a_b", **{key: value for key, value in WISH.items() if key != "name"}},
+            {"prd": WANTED},
+            {"prd": {"prd": WANTED}},
+            {"tool_request": WANTED},
+            {"tool_name": "a_b", **{key: value for key, value in WANTED.items() if key != "name"}},
         ],
     )
     def test_wrappers_and_the_other_name_are_understood(self, prd):
         assert read_message(order(prd=prd)).text == read_message(order()).text
 
     def test_what_the_wrapper_says_comes_first(self):
-        prd = {**WISH, "priority": "low", "id": "req_9", "requested_by": "x"}
+        prd = {**WANTED, "priority": "low", "id": "req_9", "requested_by": "x"}
         request = read_request(read_message(order(prd=prd)).text)
         assert (request.priority, request.requested_by) == ("high", "orchestrator")
 
     def test_one_without_a_number_has_none_yet(self):
-        message = read_message(json.dumps({"prd": {**WISH, "priority": "low"}, "requested_by": "x", "timestamp": 5}))
+        message = read_message(json.dumps({"prd": {**WANTED, "priority": "low"}, "requested_by": "x", "timestamp": 5}))
         assert message.id == ""
         request = read_request(message.text, numbered=False)
         assert (request.id, dict(request.extra)) == ("", {})

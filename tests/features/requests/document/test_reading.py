@@ -55,12 +55,12 @@ class TestTheRoot:
     )
     def test_what_is_no_request_is_refused_with_line_and_column(self, text, line, column, words):
         with pytest.raises(ToolError) as caught:
-            read_request(text, place="wish.yaml")
+            read_request(text, place="request.yaml")
         error = caught.value
         assert error.kind is Kind.VALIDATION
         assert (error.details["line"], error.details["column"]) == (line, column)
         assert error.details["problems"] == [error.message]
-        assert error.message.startswith(f"wish.yaml:{line}:")
+        assert error.message.startswith(f"request.yaml:{line}:")
         assert words in error.message
 
     def test_a_key_beside_the_root_comes_with_a_warning(self, compose, warnings):
@@ -296,11 +296,11 @@ class TestRequirements:
             "  requirements:\n    - fine\n    - Errors: try again\n    - 5000\n"
         )
         with pytest.raises(ToolError) as caught:
-            read_request(text, place="wish.yaml")
+            read_request(text, place="request.yaml")
         assert caught.value.details == {
             "problems": [
-                "wish.yaml:9: requirements[1]: is a mapping because of the colon in it; quote this line",
-                "wish.yaml:10: requirements[2]: must be text, not 5000; quote this line",
+                "request.yaml:9: requirements[1]: is a mapping because of the colon in it; quote this line",
+                "request.yaml:10: requirements[2]: must be text, not 5000; quote this line",
             ],
             "line": 9,
             "column": 1,
@@ -388,19 +388,19 @@ class TestEverythingAtOnce:
             "  example_usage: 'f('\n"
         )
         with pytest.raises(ToolError) as caught:
-            read_request(text, place="wish.yaml")
+            read_request(text, place="request.yaml")
         assert [problem.split(": ")[0:2] for problem in caught.value.details["problems"]] == [
-            ["wish.yaml:1", "description"],
-            ["wish.yaml:1", "requested_by"],
-            ["wish.yaml:2", "id"],
-            ["wish.yaml:3", "name"],
-            ["wish.yaml:4", "priority"],
-            ["wish.yaml:6", "inputs[0].name"],
-            ["wish.yaml:6", "inputs[0].description"],
-            ["wish.yaml:7", "inputs[0].type"],
-            ["wish.yaml:8", "outputs"],
-            ["wish.yaml:9", "requirements"],
-            ["wish.yaml:11", "example_usage"],
+            ["request.yaml:1", "description"],
+            ["request.yaml:1", "requested_by"],
+            ["request.yaml:2", "id"],
+            ["request.yaml:3", "name"],
+            ["request.yaml:4", "priority"],
+            ["request.yaml:6", "inputs[0].name"],
+            ["request.yaml:6", "inputs[0].description"],
+            ["request.yaml:7", "inputs[0].type"],
+            ["request.yaml:8", "outputs"],
+            ["request.yaml:9", "requirements"],
+            ["request.yaml:11", "example_usage"],
         ]
         assert caught.value.details["line"] == 1
 

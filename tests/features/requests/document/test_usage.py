@@ -167,7 +167,7 @@ class TestWhatContradictsTheRequest:
     def test_the_line_is_that_of_the_field_where_lines_cannot_be_told_apart(self):
         code = json.dumps("from tools.star_scraper import scrape\n\n\nscrape(x=1, repo='a')")
         with pytest.raises(ToolError) as caught:
-            read_request(HEAD + code + "\n", place="wish.yaml")
+            read_request(HEAD + code + "\n", place="request.yaml")
         assert caught.value.details["line"] == FIRST_LINE - 1
 
 

@@ -19,7 +19,7 @@ from toolcrib.model.toolrequest import Allowance, ToolRequest
 
 TEXT = {"name": "text", "type": "string", "description": "What to shout", "required": True}
 TIMES = {"name": "times", "type": "integer", "description": "How often", "default": 2}
-WISH: dict[str, object] = {
+WANTED: dict[str, object] = {
     "id": "req_20240115_001",
     "name": "text_shouter",
     "description": "Shouts a text",
@@ -54,22 +54,22 @@ def trial(gate_crib: Crib) -> OpenTrial:
 
 
 @pytest.fixture(scope="session")
-def wish() -> Callable[..., ToolRequest]:
+def wanted() -> Callable[..., ToolRequest]:
     """A request: that for `shout`, with what a test says otherwise."""
 
     def make(**fields: object) -> ToolRequest:
-        return read_request(write_request({**WISH, **fields}))
+        return read_request(write_request({**WANTED, **fields}))
 
     return make
 
 
 @pytest.fixture(scope="session")
-def few(wish: Callable[..., ToolRequest]) -> Callable[..., ToolRequest]:
+def few(wanted: Callable[..., ToolRequest]) -> Callable[..., ToolRequest]:
     """A request with one input of two values, so that few calls are made."""
 
     def make(**fields: object) -> ToolRequest:
         loudly = {"name": "loudly", "type": "boolean", "description": "Whether to shout", "default": False}
-        return wish(inputs=[loudly], example_usage="from tools.text_shouter import shout\n\nshout()\n", **fields)
+        return wanted(inputs=[loudly], example_usage="from tools.text_shouter import shout\n\nshout()\n", **fields)
 
     return make
 
@@ -101,7 +101,7 @@ def candidate() -> Callable[..., Candidate]:
 
 @pytest.fixture
 def prove(
-    gate_crib: Crib, trial: OpenTrial, candidate: Callable[..., Candidate], wish: Callable[..., ToolRequest]
+    gate_crib: Crib, trial: OpenTrial, candidate: Callable[..., Candidate], wanted: Callable[..., ToolRequest]
 ) -> Callable[..., Judgement]:
     """Have the gate judge some code for a request, which is that for `shout` unless another is given."""
 
@@ -115,7 +115,7 @@ def prove(
         trial: OpenTrial = trial,
         say: Callable[[str], None] = lambda text: None,
     ) -> Judgement:
-        request = request or wish()
+        request = request or wanted()
         return gate_crib.run_sync(
             judge(
                 candidate(request, code),

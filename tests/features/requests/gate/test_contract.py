@@ -20,8 +20,8 @@ def inputs_of(*types, **more):
     ]
 
 
-def bare(wish, **fields):
-    return wish(example_usage=None, **fields)
+def bare(wanted, **fields):
+    return wanted(example_usage=None, **fields)
 
 
 def values(contract, name):
@@ -52,21 +52,21 @@ def test_the_calls_are_those_of_the_template_of_the_document(template):
         ("object", [3.5, True, "true", 7, "text", ["text"], None]),
     ],
 )
-def test_every_value_of_another_type_has_to_be_refused(type_, wrong, wish):
-    contract = derive_contract(bare(wish, inputs=inputs_of(type_)))
+def test_every_value_of_another_type_has_to_be_refused(type_, wrong, wanted):
+    contract = derive_contract(bare(wanted, inputs=inputs_of(type_)))
     about = [sample for sample in contract.refused if "no_such_input" not in sample.arguments]
     assert [sample.arguments["input_0"] for sample in about] == wrong
 
 
-def test_leaving_out_what_is_required_and_giving_what_is_not_declared_has_to_be_refused(wish):
-    contract = derive_contract(bare(wish, inputs=inputs_of("string", required=True)))
+def test_leaving_out_what_is_required_and_giving_what_is_not_declared_has_to_be_refused(wanted):
+    contract = derive_contract(bare(wanted, inputs=inputs_of("string", required=True)))
     assert next(sample.about for sample in contract.refused) == "without input_0"
     assert contract.refused[0].arguments == {}
     assert contract.refused[-1].arguments == {"input_0": "example", "no_such_input": "value"}
 
 
-def test_text_is_tried_empty_long_and_foreign_and_numbers_at_zero_below_it_and_large(wish):
-    contract = derive_contract(bare(wish, inputs=inputs_of("string", "integer", required=True)))
+def test_text_is_tried_empty_long_and_foreign_and_numbers_at_zero_below_it_and_large(wanted):
+    contract = derive_contract(bare(wanted, inputs=inputs_of("string", "integer", required=True)))
     texts, numbers = values(contract, "input_0"), values(contract, "input_1")
     assert "" in texts
     assert max(map(len, texts)) > 4_000
@@ -75,8 +75,8 @@ def test_text_is_tried_empty_long_and_foreign_and_numbers_at_zero_below_it_and_l
     assert max(numbers) >= 10_000
 
 
-def test_lists_and_objects_are_tried_empty_and_full(wish):
-    contract = derive_contract(bare(wish, inputs=inputs_of("list", "object", "list[integer]", required=True)))
+def test_lists_and_objects_are_tried_empty_and_full(wanted):
+    contract = derive_contract(bare(wanted, inputs=inputs_of("list", "object", "list[integer]", required=True)))
     lists, objects, numbers = (values(contract, f"input_{number}") for number in range(3))
     assert [] in lists
     assert max(map(len, lists)) > 10
@@ -85,14 +85,14 @@ def test_lists_and_objects_are_tried_empty_and_full(wish):
     assert all(isinstance(number, int) for value in numbers for number in value)
 
 
-def test_values_that_the_request_shows_come_first(wish):
+def test_values_that_the_request_shows_come_first(wanted):
     shown = [{"name": "text", "type": "string", "description": "A text", "required": True, "examples": ["ahoy", "hey"]}]
-    contract = derive_contract(bare(wish, inputs=shown))
+    contract = derive_contract(bare(wanted, inputs=shown))
     assert values(contract, "text")[:2] == ["ahoy", "hey"]
 
 
-def test_many_inputs_share_a_bounded_number_of_calls_and_each_is_tried(wish):
-    contract = derive_contract(bare(wish, inputs=inputs_of(*["boolean"] * 12, required=True)))
+def test_many_inputs_share_a_bounded_number_of_calls_and_each_is_tried(wanted):
+    contract = derive_contract(bare(wanted, inputs=inputs_of(*["boolean"] * 12, required=True)))
     assert len(contract.accepted) <= MAX_ACCEPTED
     base = contract.accepted[0].arguments
     changed = {name for sample in contract.accepted for name in base if sample.arguments[name] != base[name]}
@@ -121,15 +121,15 @@ def test_accepted_calls_fit_the_schema_refused_ones_do_not_and_both_are_the_same
     assert derive_contract(request) == contract
 
 
-def test_a_request_may_ask_for_what_the_operator_lets_requests_have(wish):
-    request = wish(capabilities=["fs.read", "net.http"])
+def test_a_request_may_ask_for_what_the_operator_lets_requests_have(wanted):
+    request = wanted(capabilities=["fs.read", "net.http"])
     refuse_beyond(request, Allowance(), frozenset({"fs.*", "net.http"}))
     refuse_beyond(request, Allowance(capabilities=frozenset({"net.http"})), frozenset({"fs.read"}))
-    refuse_beyond(wish(), Allowance(), frozenset())
+    refuse_beyond(wanted(), Allowance(), frozenset())
 
 
-def test_a_request_that_asks_for_more_is_refused_with_the_cure(wish):
-    request = wish(capabilities=["fs.read", "net.http", "shell.execute"])
+def test_a_request_that_asks_for_more_is_refused_with_the_cure(wanted):
+    request = wanted(capabilities=["fs.read", "net.http", "shell.execute"])
     with pytest.raises(ToolError) as caught:
         refuse_beyond(request, Allowance(), frozenset({"fs.*"}))
     assert caught.value.kind is Kind.CAPABILITY_MISSING

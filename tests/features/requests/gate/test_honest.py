@@ -34,8 +34,8 @@ def test_a_tool_that_is_what_was_asked_for_passes_and_is_told_what_was_looked_at
     ]
 
 
-def test_a_list_of_objects_with_fields_that_may_be_null_passes(prove, wish):
-    request = wish(
+def test_a_list_of_objects_with_fields_that_may_be_null_passes(prove, wanted):
+    request = wanted(
         name="word_lister",
         inputs=[TEXT],
         outputs=[{"name": "words", "type": "list", "schema": {"word": "string", "next": "string | null"}}],
@@ -58,8 +58,8 @@ def word_lister(text: str) -> Words:
     assert passes(prove(code, request))
 
 
-def test_lists_and_objects_as_inputs_and_nested_outputs_pass(prove, wish):
-    request = wish(
+def test_lists_and_objects_as_inputs_and_nested_outputs_pass(prove, wanted):
+    request = wanted(
         name="field_picker",
         inputs=[
             {"name": "record", "type": "object", "description": "A record", "required": True},
@@ -100,15 +100,15 @@ def shout(text: str, times: int = 2) -> dict:
     assert passes(prove(files))
 
 
-def test_a_tool_without_inputs_passes_although_its_answer_never_varies(prove, wish):
-    request = wish(
+def test_a_tool_without_inputs_passes_although_its_answer_never_varies(prove, wanted):
+    request = wanted(
         name="version_teller", inputs=[], outputs=[{"name": "version", "type": "string"}], example_usage=None
     )
     assert passes(prove('def version_teller():\n    return {"version": "1.2"}\n', request))
 
 
-def test_a_tool_without_declared_outputs_may_answer_anything(prove, wish):
-    request = wish(name="text_halver", inputs=[TEXT], outputs=None, example_usage=None)
+def test_a_tool_without_declared_outputs_may_answer_anything(prove, wanted):
+    request = wanted(name="text_halver", inputs=[TEXT], outputs=None, example_usage=None)
     assert passes(prove("def text_halver(text):\n    return text[: len(text) // 2]\n", request))
 
 
@@ -117,8 +117,8 @@ def test_a_default_may_be_computed_and_a_decorator_may_keep_the_signature(prove,
     assert passes(prove(f"from functools import lru_cache\nTWICE = 1 + 1\n{code}"))
 
 
-def test_a_tool_that_is_random_is_not_held_to_its_defaults(prove, wish):
-    request = wish(
+def test_a_tool_that_is_random_is_not_held_to_its_defaults(prove, wanted):
+    request = wanted(
         name="dice_roller",
         inputs=[{"name": "sides", "type": "integer", "description": "How many", "default": 6}],
         outputs=[{"name": "rolled", "type": "integer"}],
@@ -134,16 +134,16 @@ def dice_roller(sides: int = 6):
     assert passes(prove(code, request))
 
 
-def test_an_input_that_is_required_and_has_a_default_is_given_as_the_request_shows_it(prove, wish):
+def test_an_input_that_is_required_and_has_a_default_is_given_as_the_request_shows_it(prove, wanted):
     given = {"name": "number", "type": "integer", "description": "Any", "required": True, "default": 5, "example": 3}
-    request = wish(
+    request = wanted(
         name="number_doubler", inputs=[given], outputs=[{"name": "twice", "type": "integer"}], example_usage=None
     )
     assert passes(prove("def number_doubler(number: int) -> dict:\n    return {'twice': 2 * number}\n", request))
 
 
-def test_chance_is_no_reason_to_refuse_where_something_follows_from_the_inputs(prove, wish):
-    request = wish(
+def test_chance_is_no_reason_to_refuse_where_something_follows_from_the_inputs(prove, wanted):
+    request = wanted(
         name="password_maker",
         inputs=[{"name": "letters", "type": "integer", "description": "How many", "default": 12}],
         outputs=[{"name": "password", "type": "string"}],
@@ -163,8 +163,8 @@ def test_a_file_may_be_called_like_a_module_that_the_gate_uses(name, prove, hone
     assert passes(prove({"text_shouter.py": honest, f"{name}.py": "NUMBER = 1\n"}))
 
 
-def test_code_as_people_write_it_passes(prove, wish):
-    request = wish(
+def test_code_as_people_write_it_passes(prove, wanted):
+    request = wanted(
         name="date_shifter",
         inputs=[
             {"name": "start", "type": "string", "description": "A date", "required": True},
@@ -244,8 +244,8 @@ class ToolError(Exception):
     assert passes(prove(refusing + code))
 
 
-def test_a_tool_may_do_what_the_operator_added_to_its_request(prove, wish):
-    request = wish(
+def test_a_tool_may_do_what_the_operator_added_to_its_request(prove, wanted):
+    request = wanted(
         name="file_counter", inputs=[TEXT], outputs=[{"name": "found", "type": "string"}], example_usage=None
     )
     code = """
@@ -260,8 +260,8 @@ def file_counter(text: str) -> dict:
     assert passes(prove(code, request, allowance=Allowance(capabilities=frozenset({"fs.read"}))))
 
 
-def test_one_that_may_write_is_called_one_call_after_the_other(prove, wish):
-    request = wish(
+def test_one_that_may_write_is_called_one_call_after_the_other(prove, wanted):
+    request = wanted(
         name="note_keeper",
         inputs=[TEXT],
         outputs=[{"name": "kept", "type": "string"}],

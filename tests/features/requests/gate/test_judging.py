@@ -68,8 +68,8 @@ def test_an_output_of_which_nothing_is_proved_is_named(prove, few):
     assert heard[-1] == "nothing is proved of first: empty in every answer; examples would show more"
 
 
-def test_examples_that_differ_only_by_what_python_calls_equal_are_both_tried(prove, wish):
-    request = wish(
+def test_examples_that_differ_only_by_what_python_calls_equal_are_both_tried(prove, wanted):
+    request = wanted(
         name="value_namer",
         inputs=[{"name": "record", "type": "object", "description": "Any", "required": True}],
         outputs=[{"name": "kind", "type": "string"}],

@@ -11,7 +11,7 @@ PAGES = {
     "https://api.example.com/stars?repo=owner/name&page=3": "[]",
 }
 ANSWERS = [{"url": url, "body": body} for url, body in PAGES.items()]
-WISH = {
+WANTED = {
     "name": "star_lister",
     "description": "Lists who starred a repository",
     "inputs": [{"name": "repo", "type": "string", "description": "As owner/name", "required": True}],
@@ -94,14 +94,14 @@ def test_the_request_of_the_document_is_proved_with_what_the_operator_adds(prove
     assert "users[0].followers" in followers.complaints[0].text
 
 
-def test_a_tool_is_proved_with_the_answers_of_its_request(prove, wish):
-    judgement = prove(HONEST, wish(**WISH))
+def test_a_tool_is_proved_with_the_answers_of_its_request(prove, wanted):
+    judgement = prove(HONEST, wanted(**WANTED))
     assert judgement.complaints == ()
     assert judgement.passed
 
 
-def test_a_connection_past_the_recorded_answers_is_named(prove, wish):
-    judgement = prove(ELSEWHERE, wish(**WISH))
+def test_a_connection_past_the_recorded_answers_is_named(prove, wanted):
+    judgement = prove(ELSEWHERE, wanted(**WANTED))
     texts = [complaint.text for complaint in judgement.complaints if complaint.check == "effects"]
     assert texts == [
         (
@@ -111,14 +111,14 @@ def test_a_connection_past_the_recorded_answers_is_named(prove, wish):
     ]
 
 
-def test_one_that_knows_no_recorded_answer_to_an_ordinary_call_fails(prove, wish):
-    judgement = prove(HONEST.replace("page={page}", "part={page}"), wish(**WISH))
+def test_one_that_knows_no_recorded_answer_to_an_ordinary_call_fails(prove, wanted):
+    judgement = prove(HONEST.replace("page={page}", "part={page}"), wanted(**WANTED))
     assert [complaint.check for complaint in judgement.complaints] == ["accepts"]
     assert judgement.complaints[0].text.startswith("list_stars(repo='owner/name') (only what is required) fails: ")
 
 
-def test_without_recorded_answers_it_is_not_provable_and_nothing_runs(prove, wish):
-    judgement = prove(HONEST, wish(**{**WISH, "answers": None}), trial=None)
+def test_without_recorded_answers_it_is_not_provable_and_nothing_runs(prove, wanted):
+    judgement = prove(HONEST, wanted(**{**WANTED, "answers": None}), trial=None)
     assert [str(complaint) for complaint in judgement.complaints] == [
         (
             "proof: not provable: the tool needs net.http, and the network is disabled while it is proved; "
@@ -129,16 +129,16 @@ def test_without_recorded_answers_it_is_not_provable_and_nothing_runs(prove, wis
     assert judgement.checks == ("nothing of it was run",)
 
 
-def test_the_operator_may_add_answers_and_the_network_itself(prove, wish):
-    request = wish(**{**WISH, "answers": None, "capabilities": None, "hosts": None})
+def test_the_operator_may_add_answers_and_the_network_itself(prove, wanted):
+    request = wanted(**{**WANTED, "answers": None, "capabilities": None, "hosts": None})
     answers = tuple(RecordedAnswer(url=url, body=body) for url, body in PAGES.items())
     allowance = Allowance(capabilities=frozenset({"net.http"}), hosts=("api.example.com",), answers=answers)
     assert not prove(HONEST, request).passed
     assert prove(HONEST, request, allowance=allowance).complaints == ()
 
 
-def test_the_operator_may_let_it_go_unproved_and_the_rest_is_still_looked_at(prove, wish):
-    request, allowance = wish(**{**WISH, "answers": None}), Allowance(unproved=True)
+def test_the_operator_may_let_it_go_unproved_and_the_rest_is_still_looked_at(prove, wanted):
+    request, allowance = wanted(**{**WANTED, "answers": None}), Allowance(unproved=True)
     assert prove(HONEST, request, allowance=allowance).passed
     writing = HONEST.replace("    users, page", "    open('/var/mark', 'w')\n    users, page")
     assert [complaint.check for complaint in prove(writing, request, allowance=allowance).complaints] == ["effects"]
@@ -148,18 +148,20 @@ def test_the_operator_may_let_it_go_unproved_and_the_rest_is_still_looked_at(pro
 
 
 @pytest.mark.parametrize("capability", ["net.http", "net.call", "secrets.github"])
-def test_what_needs_a_network_or_secrets_needs_recorded_answers(capability, wish):
-    request = wish(capabilities=[capability])
+def test_what_needs_a_network_or_secrets_needs_recorded_answers(capability, wanted):
+    request = wanted(capabilities=[capability])
     unprovable = find_unprovable(request, Allowance())
     assert capability in unprovable.text
     assert find_unprovable(request, Allowance(unproved=True)) is None
     assert find_unprovable(request, Allowance(answers=(RecordedAnswer(url="https://api.example.com/"),))) is None
-    assert find_unprovable(wish(capabilities=["fs.read"]), Allowance()) is None
+    assert find_unprovable(wanted(capabilities=["fs.read"]), Allowance()) is None
 
 
 @pytest.mark.spec("S0-27")
-def test_what_was_achieved_survives_a_network_that_fails(prove, wish):
-    judgement = prove(HONEST, wish(**WISH, requirements=["Return partial results on failure (don't lose progress)"]))
+def test_what_was_achieved_survives_a_network_that_fails(prove, wanted):
+    judgement = prove(
+        HONEST, wanted(**WANTED, requirements=["Return partial results on failure (don't lose progress)"])
+    )
     assert judgement.complaints == ()
     assert "partial: request 2 of a call failed" in judgement.checks
 
@@ -216,20 +218,20 @@ CITIES = [
         '{"users": [], "complete": False}',
     ],
 )
-def test_one_that_keeps_an_empty_shell_loses_what_it_had(left, prove, wish):
+def test_one_that_keeps_an_empty_shell_loses_what_it_had(left, prove, wanted):
     code = HONEST.replace(
         '{"result": {"users": users, "complete": False}, "success": False, "error": str(problem)}', left
     )
-    [complaint] = prove(code, wish(**WISH, requirements=PARTIAL)).complaints
+    [complaint] = prove(code, wanted(**WANTED, requirements=PARTIAL)).complaints
     assert complaint.check == "partial"
     assert complaint.text.startswith("list_stars(repo='owner/name') loses what it had when the network fails")
     assert ": it answers {" in complaint.text
     assert ("and answers that hold more had come before; catch the failure" in complaint.text) is ('"users"' in left)
 
 
-def test_one_that_is_empty_handed_is_tried_further_on(prove, wish):
+def test_one_that_is_empty_handed_is_tried_further_on(prove, wanted):
     """When its second request fails, it has achieved nothing yet."""
-    request = wish(**{**WISH, "answers": [TOKEN, *ANSWERS]}, requirements=PARTIAL)
+    request = wanted(**{**WANTED, "answers": [TOKEN, *ANSWERS]}, requirements=PARTIAL)
     judgement = prove(KNOCKING, request)
     assert judgement.complaints == ()
     assert "partial: request 3 of a call failed" in judgement.checks
@@ -238,21 +240,21 @@ def test_one_that_is_empty_handed_is_tried_further_on(prove, wish):
 
 
 @pytest.mark.parametrize("code", [KNOCKING, HEEDLESS])
-def test_one_whose_only_answer_with_something_in_it_is_the_last_has_nothing_to_lose(code, prove, wish):
+def test_one_whose_only_answer_with_something_in_it_is_the_last_has_nothing_to_lose(code, prove, wanted):
     code = code.replace("\n        if not found:", ONE_PAGE)
-    judgement = prove(code, wish(**{**WISH, "answers": [TOKEN, *ANSWERS[:1]]}, requirements=PARTIAL))
+    judgement = prove(code, wanted(**{**WANTED, "answers": [TOKEN, *ANSWERS[:1]]}, requirements=PARTIAL))
     assert judgement.complaints == ()
     assert "partial: request 2 of a call failed" in judgement.checks
 
 
-def test_one_that_puts_its_items_together_from_several_answers_may_have_none_yet(prove, wish):
-    request = wish(**{**WISH, "answers": [ANSWERS[0], *CITIES]}, requirements=PARTIAL)
+def test_one_that_puts_its_items_together_from_several_answers_may_have_none_yet(prove, wanted):
+    request = wanted(**{**WANTED, "answers": [ANSWERS[0], *CITIES]}, requirements=PARTIAL)
     assert prove(BY_NUMBER, request).complaints == ()
 
 
-def test_one_that_had_nothing_when_its_first_request_failed_may_say_so(prove, wish):
+def test_one_that_had_nothing_when_its_first_request_failed_may_say_so(prove, wanted):
     code = HONEST.replace("\n        if not found:", ONE_PAGE)
-    judgement = prove(code, wish(**{**WISH, "answers": ANSWERS[:1]}, requirements=PARTIAL))
+    judgement = prove(code, wanted(**{**WANTED, "answers": ANSWERS[:1]}, requirements=PARTIAL))
     assert judgement.complaints == ()
     assert "partial: request 1 of a call failed" in judgement.checks
 
@@ -274,10 +276,10 @@ def read_page(repo: str) -> dict:
 """
 
 
-def test_single_values_and_pages_of_text_count_too(prove, wish):
-    request = wish(
+def test_single_values_and_pages_of_text_count_too(prove, wanted):
+    request = wanted(
         **{
-            **WISH,
+            **WANTED,
             "name": "page_reader",
             "outputs": [{"name": "name", "type": "string"}, {"name": "about", "type": "string"}],
             "example_usage": 'from tools.page_reader import read_page\n\nread_page(repo="owner/name")\n',
@@ -294,22 +296,22 @@ def test_single_values_and_pages_of_text_count_too(prove, wish):
     assert [complaint.check for complaint in losing.complaints] == ["partial"]
 
 
-def test_one_that_raises_when_the_network_fails_is_told_what_and_where(prove, wish):
+def test_one_that_raises_when_the_network_fails_is_told_what_and_where(prove, wanted):
     code = HONEST.replace("            return {", "            raise KeyError('gone')\n            return {", 1)
-    [complaint] = prove(code, wish(**WISH, requirements=PARTIAL)).complaints
+    [complaint] = prove(code, wanted(**WANTED, requirements=PARTIAL)).complaints
     assert "when the network fails (KeyError: 'gone' (at star_lister.py:13)); catch" in complaint.text
 
 
-def test_one_that_loses_what_it_had_is_told_so(prove, wish):
-    judgement = prove(CARELESS, wish(**WISH, requirements=["Return partial results on failure"]))
+def test_one_that_loses_what_it_had_is_told_so(prove, wanted):
+    judgement = prove(CARELESS, wanted(**WANTED, requirements=["Return partial results on failure"]))
     assert [complaint.check for complaint in judgement.complaints] == ["partial"]
     text = judgement.complaints[0].text
     assert text.startswith("list_stars(repo='owner/name') loses what it had when the network fails (PERMANENT: ")
     assert text.endswith('catch the failure and return {"result": what there is, "success": False, "error": why}')
-    assert prove(CARELESS, wish(**WISH)).passed, "nobody asked for partial results"
+    assert prove(CARELESS, wanted(**WANTED)).passed, "nobody asked for partial results"
 
 
-def test_of_one_request_the_first_fails(prove, wish):
+def test_of_one_request_the_first_fails(prove, wanted):
     single = """
 import json
 import urllib.request
@@ -318,12 +320,12 @@ def list_stars(repo: str) -> dict:
     with urllib.request.urlopen(f"https://api.example.com/stars?repo={repo}&page=1") as answer:
         return {"users": json.load(answer), "complete": False}
 """
-    judgement = prove(single, wish(**WISH, requirements=["Return partial results on failure"]))
+    judgement = prove(single, wanted(**WANTED, requirements=["Return partial results on failure"]))
     assert [complaint.check for complaint in judgement.complaints] == ["partial"]
     assert "partial: request 1 of a call failed" in judgement.checks
 
 
-def test_a_tool_that_makes_no_requests_has_none_that_could_fail(prove, wish, honest):
-    judgement = prove(honest, wish(requirements=["Return partial results on failure"]))
+def test_a_tool_that_makes_no_requests_has_none_that_could_fail(prove, wanted, honest):
+    judgement = prove(honest, wanted(requirements=["Return partial results on failure"]))
     assert judgement.passed
     assert "partial: not tried, no call of it uses a recorded network" in judgement.checks

@@ -465,9 +465,9 @@ SECONDS = {"an endless loop": 0.5, "an endless loop for one input": 2}
 
 
 @pytest.mark.parametrize("name", CALLED)
-def test_what_a_call_does_and_answers_is_seen(name, prove, wish):
+def test_what_a_call_does_and_answers_is_seen(name, prove, wanted):
     code, check, *words = CALLED[name]
-    request = wish(inputs=[LOUDLY], example_usage="from tools.text_shouter import shout\n\nshout()\n")
+    request = wanted(inputs=[LOUDLY], example_usage="from tools.text_shouter import shout\n\nshout()\n")
     judgement = prove(code, request, seconds=SECONDS.get(name, 10))
     assert not judgement.passed
     assert judgement.unprovable is (check == "varies")

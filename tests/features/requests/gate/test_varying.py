@@ -21,10 +21,10 @@ def texts(judgement):
     return [str(complaint) for complaint in judgement.complaints]
 
 
-def test_where_the_examples_differ_other_answers_need_not(prove, wish):
+def test_where_the_examples_differ_other_answers_need_not(prove, wanted):
     """Nothing else that is tried has an answer of its own here, and the examples have."""
     text = {"name": "text", "type": "string", "description": "A word", "required": True}
-    request = wish(
+    request = wanted(
         name="yes_spotter",
         inputs=[text],
         outputs=[{"name": "found", "type": "boolean"}],
@@ -63,8 +63,8 @@ def test_examples_that_all_have_one_answer_are_remarked_on(prove, few):
     assert heard.count(ONE_ANSWER) == 1
 
 
-def test_a_tool_without_inputs_has_one_answer_and_no_remark(prove, wish):
-    request = wish(
+def test_a_tool_without_inputs_has_one_answer_and_no_remark(prove, wanted):
+    request = wanted(
         name="pi_teller", inputs=[], outputs=None, example_usage=None, examples=[{"input": {}, "output": 3.14}]
     )
     judgement = prove("def pi_teller():\n    return 3.14\n", request)
@@ -72,8 +72,8 @@ def test_a_tool_without_inputs_has_one_answer_and_no_remark(prove, wish):
     assert ONE_ANSWER not in judgement.checks
 
 
-def test_what_says_nothing_about_the_answer_is_not_provable_and_is_not_written(prove, wish):
-    request = wish(name="quantum_banana", inputs=[], outputs=None, example_usage=None)
+def test_what_says_nothing_about_the_answer_is_not_provable_and_is_not_written(prove, wanted):
+    request = wanted(name="quantum_banana", inputs=[], outputs=None, example_usage=None)
     stub = "def quantum_banana(): pass"
     text = (
         "not provable: add outputs or examples to the request, which says nothing about the answer, "
@@ -86,9 +86,9 @@ def test_what_says_nothing_about_the_answer_is_not_provable_and_is_not_written(p
     assert prove(stub, request, allowance=Allowance(unproved=True)).passed
 
 
-def test_outputs_examples_or_inputs_say_something_about_the_answer(wish):
+def test_outputs_examples_or_inputs_say_something_about_the_answer(wanted):
     def ask(**fields):
-        return wish(**{"inputs": [], "outputs": None, "example_usage": None, **fields})
+        return wanted(**{"inputs": [], "outputs": None, "example_usage": None, **fields})
 
     assert find_unprovable(ask(), Allowance()) is not None
     for fields in (

@@ -33,12 +33,12 @@ FAULTS = {
 
 
 @pytest.fixture(scope="module")
-def outcomes(tmp_path_factory, wish, honest):
+def outcomes(tmp_path_factory, wanted, honest):
     """Which tests failed, by the name of the package, all in one run of pytest."""
     root = tmp_path_factory.mktemp("workspaces")
 
     def lay_out(name, code, **fields):
-        request = wish(name=name, example_usage=USAGE.format(name=name), **fields)
+        request = wanted(name=name, example_usage=USAGE.format(name=name), **fields)
         for folder in ("package", "contract"):
             (root / name / folder).mkdir(parents=True)
         (root / name / "package" / f"{name}.py").write_text(code)
@@ -95,9 +95,9 @@ def test_examples_with_one_answer_do_not_excuse_a_constant(outcomes):
     assert outcomes["constant_example"] == {VARIES}
 
 
-def test_the_file_is_the_same_every_time_and_needs_nothing_but_pytest(wish):
-    text = write_contract_tests(wish(examples=SHOWN))
-    assert text == write_contract_tests(wish(examples=SHOWN))
+def test_the_file_is_the_same_every_time_and_needs_nothing_but_pytest(wanted):
+    text = write_contract_tests(wanted(examples=SHOWN))
+    assert text == write_contract_tests(wanted(examples=SHOWN))
     modules = {
         (alias.name if isinstance(node, ast.Import) else node.module).partition(".")[0]
         for node in ast.walk(ast.parse(text))
@@ -108,9 +108,9 @@ def test_the_file_is_the_same_every_time_and_needs_nothing_but_pytest(wish):
 
 
 @pytest.mark.parametrize("text", ['"""', "\\", "\n'''\n", "\u2028", "{FACTS}", "@FACTS@", "\ud83d\ude42"[:0] + "🙂"])
-def test_words_of_a_request_never_become_code(text, wish):
+def test_words_of_a_request_never_become_code(text, wanted):
     given = [{"name": "text", "type": "string", "description": "A text", "default": f"{text}\nimport os; {text}"}]
-    written = write_contract_tests(wish(inputs=given, description=text + "x", example_usage=None))
+    written = write_contract_tests(wanted(inputs=given, description=text + "x", example_usage=None))
     tree = ast.parse(written)
     assert "os" not in {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
     values = {node.targets[0].id: node.value for node in tree.body if isinstance(node, ast.Assign)}

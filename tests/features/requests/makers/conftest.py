@@ -40,14 +40,14 @@ CONTRACT = "def test_nothing():\n    pass\n"
 
 
 @pytest.fixture
-def wish():
+def wanted():
     return read_request(REQUEST)
 
 
 class Office:
     """A project in which a Builder works, and a folder of the operator's beside it."""
 
-    def __init__(self, place, sandbox, wish):
+    def __init__(self, place, sandbox, wanted):
         self.project = place / "project"
         self.workspace = self.project / "work"
         self.home = place / "home"
@@ -56,7 +56,7 @@ class Office:
         for folder in (self.workspace, self.home, self.operator):
             folder.mkdir(parents=True)
         self.sandbox = sandbox
-        self.request = wish
+        self.request = wanted
         self.said = []
         self.egress = Egress()
         self.variables = {}
@@ -103,8 +103,8 @@ class Office:
 
 
 @pytest.fixture
-async def office(tmp_path, sandbox, wish):
-    office = Office(tmp_path, sandbox, wish)
+async def office(tmp_path, sandbox, wanted):
+    office = Office(tmp_path, sandbox, wanted)
     yield office
     await office.egress.close()
 

@@ -177,19 +177,21 @@ def test_an_open_request_of_the_same_name_is_used_instead_of_an_automatic_one(ya
 def test_only_so_many_are_open_at_once_and_others_do_not_count(yard, monkeypatch, caplog):
     monkeypatch.setattr(auto_request, "QUIET_SECONDS", 0.0)
     yard.requests.new(yard.fields(name="asked_for_by_hand"))
-    wishes = AutoRequests(yard.requests, most=3)
-    filed = [wishes.of_call(f"tool_{number}", {}) for number in range(5)]
+    auto_requests = AutoRequests(yard.requests, most=3)
+    filed = [auto_requests.of_call(f"tool_{number}", {}) for number in range(5)]
     assert [one is not None for one in filed] == [True, True, True, False, False]
     assert "3 of this kind are open already" in caplog.text
     yard.queue.cancel(filed[0], "nobody wants it")
-    assert wishes.of_call("tool_5", {}) is not None
+    assert auto_requests.of_call("tool_5", {}) is not None
     assert len(yard.queue.requests()) == 5
 
 
 def test_many_callers_at_once_file_one_request_for_each_name(yard):
-    wishes = AutoRequests(yard.requests, patience=30.0)
+    auto_requests = AutoRequests(yard.requests, patience=30.0)
     found = []
-    threads = [threading.Thread(target=lambda: found.append(wishes.of_call("word_counter", {}))) for _ in range(30)]
+    threads = [
+        threading.Thread(target=lambda: found.append(auto_requests.of_call("word_counter", {}))) for _ in range(30)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -203,8 +205,8 @@ def test_a_queue_that_hangs_holds_up_no_one_else(yard, monkeypatch):
     queue = yard.crib._requests.queue
     go_on = threading.Event()
     monkeypatch.setattr(queue, "requests", lambda *_, **__: go_on.wait(30) and [])
-    wishes = AutoRequests(yard.requests, patience=0.01)
-    assert [wishes.of_call(f"tool_{number}", {}) for number in range(50)] == [None] * 50
+    auto_requests = AutoRequests(yard.requests, patience=0.01)
+    assert [auto_requests.of_call(f"tool_{number}", {}) for number in range(50)] == [None] * 50
     hanging = [thread for thread in threading.enumerate() if thread.name == "toolcrib-request"]
     assert len(hanging) == auto_request.MAX_ON_THEIR_WAY
     go_on.set()
@@ -223,9 +225,9 @@ def test_a_queue_that_fails_costs_the_caller_nothing_and_is_left_alone_for_a_whi
         raise problem
 
     monkeypatch.setattr(queue, "requests", fail)
-    wishes = AutoRequests(yard.requests)
+    auto_requests = AutoRequests(yard.requests)
     with caplog.at_level(logging.WARNING, "toolcrib.requests"):
-        assert [wishes.of_call(f"tool_{number}", {}) for number in range(10)] == [None] * 10
+        assert [auto_requests.of_call(f"tool_{number}", {}) for number in range(10)] == [None] * 10
     assert len(asked) == 1
     assert "no request was filed for tool_0" in caplog.text
 

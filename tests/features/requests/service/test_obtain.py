@@ -24,7 +24,7 @@ async def refused(work):
 
 
 async def until_asked(yard, number=1):
-    """Wait until so many wishes were filed."""
+    """Wait until so many requests were filed."""
     async with asyncio.timeout(20):
         while sum(filed.requesters for filed in yard.queue.requests() if not filed.merged_into) < number:
             await asyncio.to_thread(yard.queue.wait, 0.5)
@@ -53,10 +53,10 @@ async def test_a_tool_that_is_there_comes_at_once_and_nothing_is_asked_for(yard)
 
 @pytest.mark.parametrize("shape", ["fields", "text", "file"])
 async def test_a_missing_tool_is_asked_for_and_comes_when_it_is_there(yard, tmp_path, shape):
-    (tmp_path / "wish.yaml").write_text(yard.text())
-    wish = {"fields": yard.fields(), "text": yard.text(), "file": tmp_path / "wish.yaml"}[shape]
+    (tmp_path / "request.yaml").write_text(yard.text())
+    wanted = {"fields": yard.fields(), "text": yard.text(), "file": tmp_path / "request.yaml"}[shape]
     async with asyncio.timeout(20):
-        obtaining = asyncio.create_task(yard.crib.obtain("word_counter", wish, experiment="exp_words"))
+        obtaining = asyncio.create_task(yard.crib.obtain("word_counter", wanted, experiment="exp_words"))
         await until_asked(yard)
         assert yard.queue.experiments()[0].waits_for == ("word_counter",)
         yard.fulfil()
@@ -108,11 +108,11 @@ async def test_what_is_asked_for_already_is_waited_for_without_a_request(yard):
 
 
 async def test_what_is_wrong_with_a_file_is_told_with_its_name(yard, tmp_path):
-    wish = tmp_path / "wish.yaml"
-    wish.write_text("tool_request:\n  name: word_counter\n  priority: urgent\n")
+    wanted = tmp_path / "request.yaml"
+    wanted.write_text("tool_request:\n  name: word_counter\n  priority: urgent\n")
     with pytest.raises(ToolError) as refusal:
-        await yard.crib.obtain("word_counter", wish, seconds=1)
-    assert f"{wish}:3: priority: " in refusal.value.message
+        await yard.crib.obtain("word_counter", wanted, seconds=1)
+    assert f"{wanted}:3: priority: " in refusal.value.message
     assert yard.queue.requests() == []
 
 
@@ -124,7 +124,7 @@ async def test_without_a_request_the_meaning_of_a_name_is_not_guessed(yard):
 
 
 @pytest.mark.parametrize(
-    ("wish", "kind"),
+    ("wanted", "kind"),
     [
         ({"name": "other_tool"}, Kind.VALIDATION),
         ("not: a request", Kind.VALIDATION),
@@ -132,9 +132,9 @@ async def test_without_a_request_the_meaning_of_a_name_is_not_guessed(yard):
         ("\x00", Kind.VALIDATION),
     ],
 )
-async def test_a_request_for_something_else_is_refused_and_nothing_is_filed(yard, wish, kind):
-    wish = yard.fields(**wish) if isinstance(wish, dict) else wish
-    error = await refused(yard.crib.obtain("word_counter", wish))
+async def test_a_request_for_something_else_is_refused_and_nothing_is_filed(yard, wanted, kind):
+    wanted = yard.fields(**wanted) if isinstance(wanted, dict) else wanted
+    error = await refused(yard.crib.obtain("word_counter", wanted))
     assert error.kind is kind
     assert yard.requests.list() == []
 
@@ -223,7 +223,7 @@ async def test_a_tool_that_is_switched_off_is_not_built_again(yards):
 
 
 async def test_a_tool_that_another_caller_requested_differently_is_the_tool_of_that_name(yard):
-    yard.requests.new(yard.fields(description="Another wish for the same name"))
+    yard.requests.new(yard.fields(description="Another request for the same name"))
     async with asyncio.timeout(20):
         obtaining = asyncio.create_task(yard.crib.obtain("word_counter", yard.fields()))
         await until_asked(yard, 2)

@@ -45,8 +45,8 @@ def test_a_missing_tool_is_asked_for_once_and_wakes_the_builder(yard):
 @pytest.mark.spec("S0-01")
 def test_a_tool_that_is_registered_is_not_asked_for(yard):
     (yard.tools / "word_counter.py").write_text(yard.code())
-    for act, wish in ((yard.requests.submit, yard.text(ID)), (yard.requests.new, yard.fields())):
-        error = refusal(act, wish)
+    for act, wanted in ((yard.requests.submit, yard.text(ID)), (yard.requests.new, yard.fields())):
+        error = refusal(act, wanted)
         assert error.kind is Kind.CONFLICT
         assert error.details == {"tool": "tools/word-counter@1.0.0"}
         assert "call it, or request a tool of another name" in error.message
@@ -81,8 +81,8 @@ def test_a_request_gets_a_number_and_the_same_request_becomes_part_of_it(yard):
 
 
 def test_warnings_come_with_what_was_filed_and_count_as_problems_where_that_is_wanted(yard, yards):
-    wish = yard.fields(name="counter")
-    assert any("one word" in warning for warning in yard.requests.new(wish).warnings)
+    wanted = yard.fields(name="counter")
+    assert any("one word" in warning for warning in yard.requests.new(wanted).warnings)
     error = refusal(yard.requests.new, yard.fields(name="other"), strict=True)
     assert error.kind is Kind.VALIDATION
     strict = yards(requests={"strict": True})

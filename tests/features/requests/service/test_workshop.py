@@ -22,7 +22,7 @@ HONEST = "def lucky_number():\n    return {'number': 7}\n"
 WRITES = f"import pathlib\npathlib.Path('package/lucky_number.py').write_text({HONEST!r})\n"
 
 
-def wish(**more):
+def wanted(**more):
     """A tool that is quickly proved."""
     return {
         "name": "lucky_number",
@@ -76,7 +76,7 @@ def commanded(crib_with, operator):
 
 async def build(crib, **more):
     """File a request and have it built; what became of it."""
-    filed = crib.requests.new(wish(**more)).filed
+    filed = crib.requests.new(wanted(**more)).filed
     async with asyncio.timeout(SECONDS):
         await crib.builder().build_one()
     return crib.requests.show(filed.id)
@@ -104,7 +104,7 @@ class TestACommand:
 
     async def test_a_caller_that_asks_for_another_maker_gets_that_one(self, commanded):
         crib = commanded(WRITES, builder={"maker": "person"})
-        filed = crib.requests.new(wish()).filed
+        filed = crib.requests.new(wanted()).filed
         assert (await crib.builder().build_one()).held
         crib.requests.cancel(filed.id)
         crib.requests.retry(filed.id)

@@ -16,7 +16,7 @@ SECONDS = 20
 HONEST = "def lucky_number():\n    return {'number': 7}\n"
 
 
-def wish(**more):
+def wanted(**more):
     """A tool that is quickly proved."""
     return {
         "name": "lucky_number",
@@ -62,7 +62,7 @@ class TestTheGate:
 
         async def deliver(crib, code=HONEST, say=None, **more):
             (made / "lucky_number.py").write_text(code)
-            filed = crib.requests.new(wish(**more)).filed
+            filed = crib.requests.new(wanted(**more)).filed
             async with asyncio.timeout(SECONDS):
                 return await crib.requests.deliver(filed.id, made / "lucky_number.py", say)
 
@@ -106,7 +106,7 @@ class TestTheLease:
     def overtake(self, crib_with, other):
         """Hold up the builder that says this, as if it had lost its lease, until another one could claim its request."""
         crib = crib_with(builder={"lease_seconds": 1})
-        crib.requests.new(wish())
+        crib.requests.new(wanted())
         claims = []
 
         def wait(_):
@@ -138,10 +138,10 @@ class TestRequests:
     def test_warnings_refuse_a_request_where_the_setting_is_strict(self, crib_with):
         crib = crib_with(requests={"strict": True})
         with pytest.raises(ToolError, match="requested_by") as refusal:
-            crib.requests.new(wish(requested_by="somebody"))
+            crib.requests.new(wanted(requested_by="somebody"))
         assert refusal.value.kind is Kind.VALIDATION
         assert crib.requests.list() == []
-        assert crib_with().requests.new(wish(requested_by="somebody")).warnings
+        assert crib_with().requests.new(wanted(requested_by="somebody")).warnings
 
     @pytest.mark.spec("S0-01")
     async def test_what_is_missing_is_asked_for_where_the_setting_says_so(self, crib_with, other):

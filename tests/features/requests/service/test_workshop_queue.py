@@ -23,7 +23,7 @@ END = "nothing comes after this"
 HONEST = "def lucky_number():\n    return {'number': 7}\n"
 
 
-def wish(**more):
+def wanted(**more):
     """A tool that is quickly proved."""
     return {
         "name": "lucky_number",
@@ -94,65 +94,65 @@ def crib_at(crib_of, project, server, client):
 
 
 def test_requests_lie_on_the_server_that_is_named_behind_the_password_of_the_secret(crib_at, client, project):
-    filed = crib_at().requests.new(wish()).filed
+    filed = crib_at().requests.new(wanted()).filed
     assert client.hgetall(f"tool_requests:{filed.id}")["yaml"] == filed.text
     assert not (project / ".toolcrib" / QUEUE_FILE).exists()
 
 
 def test_a_server_that_wants_a_password_is_not_used_without_the_secret(crib_of, project, server):
     with pytest.raises(ToolError, match="name the secret that is its password in queue.secret") as refusal:
-        crib_of(project=project, queue={"url": f"unix://{server}"}).requests.new(wish())
+        crib_of(project=project, queue={"url": f"unix://{server}"}).requests.new(wanted())
     assert refusal.value.kind is Kind.AUTH
 
 
 def test_a_secret_that_is_not_there_is_named_with_the_setting_and_the_cure(crib_of, project, server):
     crib = crib_of(project=project, queue={"url": f"unix://{server}", "secret": "QUEUE_PASSWORD"})
     with pytest.raises(ToolError, match="queue.secret.* crib secret set QUEUE_PASSWORD") as refusal:
-        crib.requests.new(wish())
+        crib.requests.new(wanted())
     assert refusal.value.kind is Kind.AUTH
 
 
 def test_requests_are_published_on_the_channel_that_is_named(crib_at, client):
     with client.pubsub(ignore_subscribe_messages=True) as heard:
-        heard.subscribe("wishes:new", "fullsend:builder_requests")
-        filed = crib_at(queue={"requests": "wishes:new"}).requests.new(wish()).filed
+        heard.subscribe("requests:new", "fullsend:builder_requests")
+        filed = crib_at(queue={"requests": "requests:new"}).requests.new(wanted()).filed
         message = next_of(heard)
-    assert (message["channel"], message["data"]) == ("wishes:new", filed.text)
+    assert (message["channel"], message["data"]) == ("requests:new", filed.text)
 
 
 async def test_requests_are_heard_on_the_channel_that_is_named(crib_at, client):
-    crib = crib_at(queue={"requests": "wishes:new"})
+    crib = crib_at(queue={"requests": "requests:new"})
     await crib.builder().reconcile()
     # It begins to listen in a moment; the same text again is no second request.
-    until(lambda: client.publish("wishes:new", write_request(wish(id=ID))))
+    until(lambda: client.publish("requests:new", write_request(wanted(id=ID))))
     until(lambda: client.hget(f"tool_requests:{ID}", "status") == "pending")
     assert crib.requests.show(ID).name == "lucky_number"
 
 
 def test_requests_are_kept_under_the_word_that_is_named(crib_at, client):
-    filed = crib_at(queue={"hash": "wishes"}).requests.new(wish()).filed
-    assert client.hget(f"wishes:{filed.id}", "status") == "pending"
+    filed = crib_at(queue={"hash": "requests"}).requests.new(wanted()).filed
+    assert client.hget(f"requests:{filed.id}", "status") == "pending"
     assert not client.exists(f"tool_requests:{filed.id}")
 
 
 async def test_what_is_ready_is_announced_on_the_channel_that_is_named(crib_at, client, tmp_path_factory):
     made = tmp_path_factory.mktemp("made")
     (made / "lucky_number.py").write_text(HONEST)
-    crib = crib_at(queue={"ready": "wishes:granted"})
-    filed = crib.requests.new(wish()).filed
+    crib = crib_at(queue={"ready": "requests:granted"})
+    filed = crib.requests.new(wanted()).filed
     with client.pubsub(ignore_subscribe_messages=True) as heard:
-        heard.subscribe("wishes:granted", "builder:tool_ready")
+        heard.subscribe("requests:granted", "builder:tool_ready")
         await crib.requests.deliver(filed.id, made)
         client.publish("builder:tool_ready", END)
         announced, end = next_of(heard), next_of(heard)
-    assert (announced["channel"], end["data"]) == ("wishes:granted", END)
+    assert (announced["channel"], end["data"]) == ("requests:granted", END)
     assert json.loads(announced["data"])["request_id"] == filed.id
 
 
 @pytest.mark.parametrize(("original", "kinds"), [(True, ["builder_started"]), (False, [])])
 async def test_the_names_of_the_original_are_spoken_where_that_is_wanted(crib_at, client, original, kinds):
     crib = crib_at(queue={"original": original})
-    crib.requests.new(wish())
+    crib.requests.new(wanted())
     with client.pubsub(ignore_subscribe_messages=True) as heard:
         heard.subscribe("fullsend:to_orchestrator")
         assert (await crib.builder().build_one()).held
@@ -165,7 +165,7 @@ async def test_a_waiting_caller_resumes_although_the_server_lost_its_data(crib_a
     made = tmp_path_factory.mktemp("made")
     (made / "lucky_number.py").write_text(HONEST)
     crib = crib_at()
-    waiter = asyncio.create_task(crib.obtain("lucky_number", wish(), seconds=SECONDS))
+    waiter = asyncio.create_task(crib.obtain("lucky_number", wanted(), seconds=SECONDS))
     async with asyncio.timeout(SECONDS):
         filed = await asyncio.to_thread(until, lambda: crib.requests.find_open("lucky_number"))
         client.flushall()

@@ -341,7 +341,7 @@ HOSTILE = [
     b'{"prd": [1]}',
     b'{"type": "tool_requested"}',
     b'{"type": "tool_requested", "request_id": 7, "spec_key": ["a"]}',
-    b'{"type": "tool_requested", "spec_key": "toolcrib:tool_requests:wishes"}',
+    b'{"type": "tool_requested", "spec_key": "toolcrib:tool_requests:requests"}',
     b"tool_request:\n  id: ../../etc/passwd\n  name: a_b\n",
     b"tool_request:\n  id: req_20240115_001 ; FLUSHALL\n",
     b"tool_request:\n  id: REQ_20240115_001\n  name: a_b\n",

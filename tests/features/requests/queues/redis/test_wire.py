@@ -37,10 +37,10 @@ def test_a_request_is_published_and_stored_exactly_as_it_is_written(queue, clien
 @pytest.mark.spec("S0-31", "S0-06")
 def test_what_is_published_carries_the_number_that_the_request_got(queue, client, subscribe, spelled):
     hear = subscribe(REQUESTS)
-    wish = spelled().replace("  id: req_20240115_001\n", "")
-    filed = queue.file(read_request(wish, numbered=False))
+    wanted = spelled().replace("  id: req_20240115_001\n", "")
+    filed = queue.file(read_request(wanted, numbered=False))
     assert hear() == (REQUESTS, filed.text)
-    assert filed.text.replace(f"  id: {filed.id}\n", "") == wish
+    assert filed.text.replace(f"  id: {filed.id}\n", "") == wanted
     assert client.hget(f"tool_requests:{filed.id}", "yaml") == filed.text
     assert read_request(filed.text, strict=True).id == filed.id
 
@@ -131,13 +131,13 @@ def test_the_whole_life_of_a_request_can_be_followed_on_the_wire(queue, client, 
 def test_names_can_be_chosen_and_two_queues_of_one_server_keep_apart(
     queue, queue_at, client, server, subscribe, spelled
 ):
-    other = queue_at(server.url, requests="my:wishes", ready="my:tools", hash_prefix="wishes[*]")
-    hear = subscribe("my:wishes", "my:tools")
+    other = queue_at(server.url, requests="my:requests", ready="my:tools", hash_prefix="requests[*]")
+    hear = subscribe("my:requests", "my:tools")
     other.file(read_request(spelled()))
     assert other.finish(other.claim("o", 60), MADE)
-    assert [hear()[0], hear()[0]] == ["my:wishes", "my:tools"]
-    assert client.hget(f"wishes[*]:{ID}", "status") == "ready"
-    client.hset("wishes[*]:req_20240115_002", mapping={"status": "pending", "yaml": spelled(id="req_20240115_002")})
+    assert [hear()[0], hear()[0]] == ["my:requests", "my:tools"]
+    assert client.hget(f"requests[*]:{ID}", "status") == "ready"
+    client.hset("requests[*]:req_20240115_002", mapping={"status": "pending", "yaml": spelled(id="req_20240115_002")})
     assert other.reconcile() == 1
     assert queue.requests() == []
     assert queue.reconcile() == 0
