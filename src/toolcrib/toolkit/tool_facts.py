@@ -164,12 +164,13 @@ def shadow_of(crib: DescribedCrib, tool: Tool) -> Shadow:
 
 def _offer(entry: Entry, shadow: Shadow, grants: Grants, reader: Reader) -> Facts:
     """Whether and how models see the tool; without modes it is not offered, for the reason given."""
-    tool, reason = entry.tool, _why_not_offered(entry, shadow, grants, reader)
+    tool, reason = entry.tool, why_not_offered(entry, shadow, grants, reader)
     modes = [] if reason else sorted(MODES if tool.modes is None else tool.modes)
     return {"offered": not reason, "as": function_name(tool.name), "modes": modes, "reason": reason}
 
 
-def _why_not_offered(entry: Entry, shadow: Shadow, grants: Grants, reader: Reader) -> str:
+def why_not_offered(entry: Entry, shadow: Shadow, grants: Grants, reader: Reader) -> str:
+    """Why no model sees the tool, and what changes that; empty if models see it."""
     tool = entry.tool
     if not entry.enabled:
         return f"it is disabled, {entry.reason}; {cure_of(entry.cure).words_for(reader)}"

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from toolcrib import Cost, tool
+from toolcrib.features.project.health_report import list_problems
 from toolcrib.model.limits import Quota
 
 
@@ -14,6 +15,20 @@ from toolcrib.model.limits import Quota
 def shout(text: str, api_key: str = "") -> str:
     """Say it in capitals."""
     return text.upper()
+
+
+def needs_secret(name: str) -> dict[str, object]:
+    """The document of a tool that cannot run before its secret is stored."""
+    auth = {"type": "bearer", "token": "${secret:SKY_KEY}"}
+    return {
+        "schemaVersion": "toolcrib-1",
+        "displayName": name,
+        "description": f"Ask for {name}",
+        "type": "http",
+        "argSchema": {"type": "object", "properties": {}, "additionalProperties": False},
+        "outputSchema": {},
+        "impl": {"method": "GET", "urlTemplate": "https://sky.example/", "auth": auth},
+    }
 
 
 @pytest.fixture
@@ -177,6 +192,22 @@ async def test_the_doctors_report_names_versions_sandbox_and_changed_settings(wo
     assert {"plain", "network", "program"} == set(report["sandbox"])
 
 
+async def test_what_keeps_tools_from_running_is_told_with_the_tools_as_the_command_check_tells_it(make_world):
+    world = make_world(shout)
+    world.crib.bundles.put_bundle(world.bundle, {"slug": "sky", "displayName": "Sky", "isEnabled": True})
+    for slug, is_enabled in (("rain", True), ("wind", True), ("fog", False)):
+        world.crib.bundles.put_tool(world.bundle, slug, "v1", needs_secret(slug) | {"isEnabled": is_enabled})
+    [found] = (await world.client.get("/ui/obstacles")).json["obstacles"]
+    assert "crib secret set SKY_KEY" in found["reason"]
+    assert [tool["name"] for tool in found["tools"]] == ["rain", "wind"]
+    [line] = list_problems(world.crib, world.crib.entries)
+    assert line.endswith(found["reason"])
+    of_one = (await world.client.get("/ui/obstacles?name=wind")).json["obstacles"]
+    assert [[tool["name"] for tool in one["tools"]] for one in of_one] == [["wind"]]
+    assert (await world.client.get("/ui/obstacles?name=shout")).json == {"obstacles": []}
+    assert (await world.client.get("/ui/obstacles?name=snow")).status == 404
+
+
 async def test_functions_of_the_host_program_are_listed_with_what_they_say_of_themselves(make_world):
     def count(context, arguments):
         """
@@ -193,6 +224,6 @@ async def test_functions_of_the_host_program_are_listed_with_what_they_say_of_th
 
 async def test_a_caller_that_may_only_read_sees_neither_activity_nor_tokens_nor_functions_nor_the_report(world):
     reader = bearer(world, "read")
-    paths = ("activity", "access", "doctor", "functions")
+    paths = ("activity", "access", "doctor", "functions", "obstacles")
     statuses = [(await world.client.get(f"/ui/{path}", headers=reader)).status for path in paths]
-    assert statuses == [403, 403, 403, 403]
+    assert statuses == [403] * len(paths)

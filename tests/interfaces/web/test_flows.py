@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 pytestmark = pytest.mark.page
+BEARER = {"type": "bearer", "token": "${secret:SKY_KEY}"}
 
 
 def result_of(page: Page):
@@ -202,6 +203,28 @@ def test_secrets_are_shown_by_name_and_never_by_value(page, server):
     page.goto("/ui/#/access")
     expect(page.get_by_role("region", name="Secrets")).to_contain_text("WEATHER_KEY")
     assert "s3cret-of-the-sky" not in page.content()
+
+
+def test_what_keeps_a_tool_from_running_or_from_models_is_said_on_every_screen_that_shows_it(page, server, tmp_path):
+    document = json.loads((server.project / "samples" / "roll-dice.json").read_text())
+    request = {"method": "GET", "urlTemplate": "https://sky.example/", "auth": BEARER}
+    document |= {"slug": "sky-now", "displayName": "Sky", "type": "http", "impl": request, "isEnabled": True}
+    file = tmp_path / "sky-now.json"
+    file.write_text(json.dumps(document))
+    server.crib("bundle", "put", "samples", str(file))
+    page.goto("/ui/#/health")
+    obstacle = page.get_by_role("region", name="Tools that cannot run here").get_by_role("article")
+    expect(obstacle).to_contain_text("crib secret set SKY_KEY")
+    obstacle.get_by_role("link", name="sky-now").click()
+    alert = page.get_by_role("alert").filter(has_text="This tool cannot run on this server")
+    expect(alert).to_contain_text("crib secret set SKY_KEY")
+    page.goto("/ui/#/tools")
+    page.get_by_role("combobox", name="State").click()
+    page.get_by_role("option", name="Not offered to models").click()
+    row = page.get_by_role("listitem").filter(has_text="fetch")
+    expect(row).to_contain_text("Models are not offered this tool: it requires net.http, which is not granted")
+    row.get_by_role("link").click()
+    expect(page.get_by_role("alert").filter(has_text="which is not granted")).to_be_visible()
 
 
 def test_activity_shows_what_was_called_and_what_failed(page):

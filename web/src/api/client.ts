@@ -25,6 +25,7 @@ export interface ToolRow {
   reason: string;
   requiresConfirmation: boolean;
   offered: boolean;
+  notOffered: string;
   origin: string;
 }
 

@@ -1,10 +1,12 @@
-// What the server says about itself, about files that did not load, and what `crib doctor` says.
-import { Alert, List, Stack, Table, Text, Title } from "@mantine/core";
+// What the server says about itself, about files that did not load and tools that cannot run here, and what `crib doctor` says.
+import { Alert, Anchor, Card, Group, List, Stack, Table, Text, Title } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
+import { Link } from "wouter";
 import { api, read, take } from "../api/client";
 import { t } from "../messages";
 import { Facts } from "../parts/facts";
 import { Failure } from "../parts/failure";
+import { type Obstacle, useObstacles } from "../parts/obstacles";
 import { useWho } from "../sign-in";
 
 interface Doctor {
@@ -12,7 +14,9 @@ interface Doctor {
   settings: { name: string; value: unknown; where: string; about: string }[];
   sandbox: Record<string, Record<string, unknown>>;
   protected: Record<string, string[]>;
+  warnings: string[];
 }
+const MOST_TOOLS = 20;
 
 export default function Health() {
   const who = useWho();
@@ -34,10 +38,39 @@ export default function Health() {
           {health.data.queue && (<><Title order={3}>{t("health.queue")}</Title><Text className="wrap">{health.data.queue}</Text></>)}
         </>
       )}
+      {who.scopes.includes("manage") && <Obstacles />}
       {doctor.isLoading && <Text role="status">{t("app.loading")}</Text>}
       {doctor.error && <Failure message={doctor.error.message} retry={() => void doctor.refetch()} />}
       {doctor.data && <Report doctor={doctor.data} />}
     </Stack>
+  );
+}
+
+// Why tools cannot run on this machine, each reason with its tools.
+function Obstacles() {
+  const found = useObstacles();
+  return (
+    <section aria-label={t("health.obstacles")}>
+      <Stack gap="sm">
+        <Title order={3}>{t("health.obstacles")}</Title>
+        {found.isLoading && <Text role="status">{t("app.loading")}</Text>}
+        {found.error && <Failure message={found.error.message} retry={() => void found.refetch()} />}
+        {found.data?.length === 0 && <Text>{t("health.obstacles.none")}</Text>}
+        {found.data?.map((obstacle) => <OneObstacle key={obstacle.reason} obstacle={obstacle} />)}
+      </Stack>
+    </section>
+  );
+}
+
+function OneObstacle({ obstacle: { reason, tools } }: { obstacle: Obstacle }) {
+  return (
+    <Card withBorder component="article" padding="sm">
+      <Group gap="sm">
+        {tools.slice(0, MOST_TOOLS).map((tool) => <Anchor key={tool.address} fw={600} component={Link} href={`/tools/${encodeURIComponent(tool.address)}`} title={tool.address}>{tool.name}</Anchor>)}
+        {tools.length > MOST_TOOLS && <Text>{t("health.obstacles.more", { count: tools.length - MOST_TOOLS })}</Text>}
+      </Group>
+      <Text className="wrap">{reason}</Text>
+    </Card>
   );
 }
 
@@ -46,6 +79,11 @@ function Report({ doctor }: { doctor: Doctor }) {
   return (
     <Stack gap="sm">
       <Title order={3}>{t("health.doctor")}</Title>
+      {doctor.warnings.length > 0 && (
+        <Alert color="orange" variant="outline" title={t("health.warnings")}>
+          {doctor.warnings.map((line) => <Text key={line} className="wrap" c="var(--mantine-color-text)">{line}</Text>)}
+        </Alert>
+      )}
       <Title order={4}>{t("health.about")}</Title>
       <Facts label={t("health.about")} rows={Object.entries(doctor.about)} />
       <Title order={4}>{t("health.sandbox")}</Title>

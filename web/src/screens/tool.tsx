@@ -9,6 +9,7 @@ import { type Arguments, argumentsOf } from "../parts/arguments-editor";
 import { DiffView } from "../parts/diff-view";
 import { Facts } from "../parts/facts";
 import { Failure } from "../parts/failure";
+import { ObstaclesOf } from "../parts/obstacles";
 import { Value } from "../parts/result-view";
 import { RunHistory, type Run, without } from "../parts/run-history";
 import { type Order, Tester } from "../parts/tester";
@@ -69,7 +70,9 @@ export default function ToolScreen() {
         <ToolSwitch tool={tool} />
       </Group>
       <Text className="wrap">{tool.description}</Text>
-      {!tool.enabled && <Alert color="orange" variant="outline"><Text>{t("tool.off", { reason: tool.reason })} {tool.cure}</Text></Alert>}
+      {!tool.enabled && <Alert color="orange" variant="outline"><Text className="wrap">{t("tool.off", { reason: tool.reason })} {tool.cure}</Text></Alert>}
+      {tool.enabled && !tool.models.offered && <Alert color="orange" variant="outline"><Text className="wrap">{t("tool.hidden", { reason: tool.models.reason })}</Text></Alert>}
+      {tool.enabled && <ObstaclesOf tool={tool} />}
       <Tabs value={tab} onChange={setTab} keepMounted={false}>
         <Tabs.List>
           <Tabs.Tab value="try">{t("tool.tab.try")}</Tabs.Tab>
@@ -115,7 +118,7 @@ function About({ tool }: { tool: Tool }) {
   const facts: [string, string][] = [
     [t("tool.from"), tool.origin || tool.bundle],
     [t("tool.version"), tool.version],
-    [t("tool.effects"), word("tools.effects", tool.sideEffects)],
+    [t("tool.effects"), word("tools.effects", tool.sideEffects) || t("tool.effects.unsaid")],
     [t("tool.requires"), tool.requires.join(", ") || "–"],
     [t("tool.limits"), tool.limits || "–"],
     [t("tool.models"), tool.models.offered ? t("tool.models.yes") : t("tool.models.no", { reason: tool.models.reason })],

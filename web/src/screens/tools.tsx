@@ -145,7 +145,10 @@ function Rows({ asked, total }: { asked: Asked; total: number }) {
   );
 }
 
+// A tool that cannot be used as it is says why, instead of what it does.
 function Row({ tool }: { tool: ToolRow }) {
+  const hidden = tool.offered ? "" : t("tool.hidden", { reason: tool.notOffered });
+  const reason = tool.enabled ? hidden : t("tool.off", { reason: tool.reason });
   return (
     <>
       <div style={{ minWidth: 0 }}>
@@ -154,10 +157,9 @@ function Row({ tool }: { tool: ToolRow }) {
           <Badge variant="outline" color="gray" tt="none" c="var(--mantine-color-text)" title={tool.origin || tool.bundle}>{tool.bundle}</Badge>
           <Text size="xs" visibleFrom="sm" className="ellipsis">{t("tools.version", { version: tool.version })}</Text>
           {tool.requiresConfirmation && <Badge variant="outline" color="orange" tt="none" c="var(--mantine-color-text)">{t("tools.confirms")}</Badge>}
+          <Text size="xs" visibleFrom="md" c="dimmed" className="ellipsis">{tool.origin}</Text>
         </Group>
-        <Text size="sm" className="ellipsis" title={tool.enabled ? undefined : tool.reason}>
-          {tool.enabled ? tool.description : t("tool.off", { reason: tool.reason })}
-        </Text>
+        <Text size="sm" className="ellipsis" title={reason || tool.description}>{reason || tool.description}</Text>
       </div>
       <ToolSwitch tool={tool} />
     </>

@@ -1,4 +1,4 @@
-"""What `crib doctor` and the screen Health say: versions, folders, settings and where each is set, and what the sandbox guarantees."""
+"""What `crib check`, `crib doctor` and the screen Health say: versions, folders, settings, sandbox, and what keeps tools from running."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ from toolcrib.infra.settings import BY_DEFAULT, DATA_FOLDER, FILE_NAME, Workspac
 from toolcrib.lib import __version__
 from toolcrib.lib.protected_names import ASKED, CLOSED, FIXED, TABLE
 from toolcrib.lib.redaction import hide_secrets
+from toolcrib.toolkit.tool_facts import DescribedCrib, place_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from toolcrib.infra.settings import Settings
-    from toolcrib.model.tool import Tool
+    from toolcrib.model.errors import ToolError
+    from toolcrib.model.tool import Entry, Tool
 
 ACCESS = {
     CLOSED: "neither read nor written",
@@ -26,6 +28,8 @@ ACCESS = {
     ASKED: "written if confirmed, never by files of code",
 }
 NEEDED_TO_WRITE = ("mounts", "landlock", "seccomp")
+# How many tools are named that have the same problem.
+NAMED = 5
 
 
 class ReportedCrib(Protocol):
@@ -42,6 +46,41 @@ class ReportedCrib(Protocol):
     @property
     def tools(self) -> Sequence[Tool]:
         """Every tool."""
+
+
+class CheckedCrib(DescribedCrib, Protocol):
+    """A crib whose tools can be asked what keeps them from running."""
+
+    @property
+    def problems(self) -> list[ToolError]:
+        """What could not be loaded, and why."""
+
+    def problems_of(self, tool: Tool) -> list[str]:
+        """Why the tool could not do its work here."""
+
+    def obstacles(self, tool: Tool) -> list[str]:
+        """What keeps the tool from running on this machine."""
+
+
+def find_obstacles(crib: CheckedCrib, entries: Iterable[Entry]) -> dict[str, list[Tool]]:
+    """What keeps tools from being called here, with what mends it, and the tools of each; a disabled one need not run."""
+    found: dict[str, list[Tool]] = {}
+    for entry in entries:
+        tool = entry.tool
+        for message in (crib.problems_of(tool) or crib.obstacles(tool)) if entry.enabled else ():
+            found.setdefault(message, []).append(tool)
+    return found
+
+
+def list_problems(crib: CheckedCrib, entries: Iterable[Entry]) -> list[str]:
+    """Every problem on a line of its own: one file may have several, and one problem may be that of several tools."""
+    problems = [problem.message for problem in crib.problems]
+    for message, tools in find_obstacles(crib, entries).items():
+        places = [place_of(crib, tool) or tool.address for tool in tools]
+        more = f" and {len(places) - NAMED} more" if len(places) > NAMED else ""
+        place = ", ".join(dict.fromkeys(places[:NAMED])) + more
+        problems.append(message if message.startswith(f"{place}:") else f"{place}: {message}")
+    return [line for problem in problems for line in problem.splitlines()]
 
 
 def protected_names(settings: Settings, sandbox: Mapping[str, Mapping[str, object]]) -> dict[str, list[str]]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from toolcrib.features.project.health_report import about, protected_names, setting_lines
+from toolcrib.features.project.health_report import about, list_problems, protected_names, setting_lines
 from toolcrib.features.scripts.observation import observe_tool
 from toolcrib.infra.settings import BY_DEFAULT, DATA_FOLDER, FILE_NAME
 from toolcrib.interfaces.cli import perform
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
     from toolcrib.crib import Crib
     from toolcrib.features.project.health_report import SettingLine
-    from toolcrib.model.tool import Entry, Tool
+    from toolcrib.model.tool import Tool
     from toolcrib.toolkit.cli.group import Opener
 
 
@@ -154,8 +154,6 @@ def _ignore(path: Path) -> bool:
     return True
 
 
-# How many tools are named that have the same problem.
-NAMED = 5
 JOBS = {"plain": "files of code", "network": "those with a network", "program": "programs"}
 
 
@@ -213,13 +211,13 @@ def check_tools(crib: Crib, names: Sequence[str], *, strict: bool, as_json: bool
     if names:
         found = {name: crib.find(name) for name in names}
         if unknown := [name for name, entry in found.items() if entry is None]:
-            _say_all("problem", _problems(crib, []))
+            _say_all("problem", list_problems(crib, []))
             return complain_unknown(crib, unknown[0])
         entries = [entry for entry in found.values() if entry is not None]
     tools = [entry.tool for entry in entries]
     folder_problems, folder_warnings = crib.registries.check()
     asyncio.run(crib.probe_sandbox())
-    problems = [*_problems(crib, entries), *folder_problems]
+    problems = [*list_problems(crib, entries), *folder_problems]
     warnings = [warning for tool in tools for warning in (*crib.warnings(tool), *_hidden_by(crib, tool))]
     warnings += [] if names else [*crib.misleading_tools(), *crib.grants.wide()]
     warnings += [warning for warning in (*folder_warnings, *_unbuilt(crib, folder_problems)) if warning not in warnings]
@@ -237,7 +235,7 @@ def report_health(crib: Crib, *, everything: bool, as_json: bool) -> ExitCode:
     """`crib doctor`."""
     settings = [line for line in setting_lines(crib.settings) if everything or line.where != BY_DEFAULT]
     sandbox = asyncio.run(crib.sandbox_report())
-    problems = _problems(crib, crib.entries)
+    problems = list_problems(crib, crib.entries)
     warnings = list(crib.grants.wide())
     code = ExitCode.FAILED if problems else ExitCode.DONE
     if as_json:
@@ -270,20 +268,6 @@ def _policy(profile: str, found: Mapping[str, object]) -> tuple[str, ...]:
     return (JOBS[profile], *(_show_setting(found[name]) for name in ("guarantees", "missing", "layers")))
 
 
-def _problems(crib: Crib, entries: Sequence[Entry]) -> list[str]:
-    """Every problem on a line of its own: one file may have several, and one problem may be that of several tools."""
-    problems = [problem.message for problem in crib.problems]
-    places: dict[str, list[str]] = {}
-    for entry in entries:
-        for message in _problems_with(crib, entry):
-            places.setdefault(message, []).append(place_of(crib, entry.tool) or entry.tool.address)
-    for message, found in places.items():
-        more = f" and {len(found) - NAMED} more" if len(found) > NAMED else ""
-        place = ", ".join(dict.fromkeys(found[:NAMED])) + more
-        problems.append(message if message.startswith(f"{place}:") else f"{place}: {message}")
-    return [line for problem in problems for line in problem.splitlines()]
-
-
 COLOURS = {"problem": "red", "warning": "yellow", "ignored": "grey"}
 
 
@@ -292,13 +276,6 @@ def _say_all(what: str, texts: Sequence[str], excerpts: Mapping[str, str] = Mapp
         say(f"{paint(f'{what}:', COLOURS[what], sys.stdout)} {on_one_line(text)}")
         if text in excerpts:
             say(indented(excerpts[text]))
-
-
-def _problems_with(crib: Crib, entry: Entry) -> list[str]:
-    """What keeps a tool from being called; a disabled one need not run."""
-    if not entry.enabled:
-        return []
-    return crib.problems_of(entry.tool) or crib.obstacles(entry.tool)
 
 
 def _unbuilt(crib: Crib, problems: Sequence[str]) -> Iterator[str]:

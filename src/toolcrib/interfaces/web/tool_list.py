@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from toolcrib.features.bundles.endpoints import INDEX_SECONDS
+from toolcrib.model.errors import Reader
 from toolcrib.toolkit.http.contract import MAX_PAGE
-from toolcrib.toolkit.tool_facts import NOT_OFFERED, place_of, unbuilt_facts
+from toolcrib.toolkit.tool_facts import NOT_OFFERED, place_of, shadow_of, unbuilt_facts, why_not_offered
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -99,6 +100,7 @@ def _is_offered(crib: Crib, entry: Entry) -> bool:
 
 def _row(crib: Crib, entry: Entry) -> dict[str, object]:
     tool = entry.tool
+    hidden = why_not_offered(entry, shadow_of(crib, tool), crib.grants, Reader.CLIENT)
     return {
         "name": tool.name,
         "address": tool.address,
@@ -113,7 +115,8 @@ def _row(crib: Crib, entry: Entry) -> dict[str, object]:
         "enabled": entry.enabled,
         "reason": entry.reason,
         "requiresConfirmation": tool.requires_confirmation,
-        "offered": entry.enabled and _is_offered(crib, entry),
+        "offered": not hidden,
+        "notOffered": hidden,
         "origin": place_of(crib, tool),
     }
 
