@@ -109,7 +109,9 @@ class LoginRun:
     def __init__(self, *words):
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
         self.child = WarmPython(["-m", "toolcrib", "secret", "login", "CRM", *words], **pipes)
-        self.address = self.child.stdout.readline().strip()
+        # Where standard output is JSON, a person reads the other one.
+        shown = self.child.stderr if "--json" in words else self.child.stdout
+        self.address = shown.readline().strip()
 
     def visit(self):
         """What a browser does; gives where it ends."""
@@ -276,6 +278,14 @@ def test_a_login_in_a_browser_is_stored_and_the_tool_works(home, site, log_in, c
     assert json.loads((home / ".toolcrib" / "access_tokens.json").read_text())["secrets"] == {}
     ended = cli("call", "orders")
     assert "there is no login CRM yet; log in with: crib secret login CRM" in ended.err
+
+
+def test_a_login_with_json_output_prints_one_document(log_in):
+    run = log_in("--json")
+    run.visit()
+    code, out, err = run.end()
+    assert code == 0, err
+    assert json.loads(out) == {"name": "CRM", "from": "this project", "tools": ["orders"]}
 
 
 def test_a_browser_on_another_machine_ends_at_an_address_that_is_pasted(home, site, log_in):

@@ -394,7 +394,7 @@ def test_a_builder_that_could_build_nothing_does_not_begin(project, capsys, sett
 def test_the_demo_tells_the_whole_story(tmp_path):
     environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
     done = run_python(
-        [sys.executable, "-m", "toolcrib", "demo", "missing-tool", "--keep", "kept"],
+        [sys.executable, "-m", "toolcrib", "demo", "missing-tool", "--keep", "kept", "--json"],
         capture_output=True,
         text=True,
         cwd=tmp_path,
@@ -404,6 +404,10 @@ def test_the_demo_tells_the_whole_story(tmp_path):
     )
     assert done.returncode == 0, done.stderr
     steps = ("0 tools found", "exp_signup_cleanup is blocked", "refused: effects: ", "proved and live", "is ready")
-    places = [done.stdout.index(step) for step in steps]
+    places = [done.stderr.index(step) for step in steps]
     assert places == sorted(places)
+    told = json.loads(done.stdout)
+    assert set(told) == {"steps", "value", "seconds"}
+    assert [line for step in told["steps"] for line in step["lines"] if "proved and live" in line]
+    assert told["value"] == {"valid": True, "domain": "example.com"}
     assert (tmp_path / "kept" / "tools" / "email_validator" / "tool.json").is_file()

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from toolcrib.features.scripts.commands import sink_command
-from toolcrib.interfaces.cli import CribOpener
-from toolcrib.toolkit.cli import ExitCode, WrongUseError
+from toolcrib.__main__ import main
+from toolcrib.toolkit.cli import ExitCode
 
 FIXTURE = Path(__file__).parents[2] / "seeds" / "fixtures" / "ai_tools" / "sinks" / "file_sink.py"
 
@@ -37,7 +36,7 @@ def feed(project, monkeypatch, tmp_path):
             stream = (tmp_path / "input").open("rb")
         with stream:
             monkeypatch.setattr("sys.stdin", stream)
-            return sink_command(words, CribOpener(str(project)))
+            return main(["sink", *words, "-C", str(project)])
 
     return run
 
@@ -105,12 +104,12 @@ def test_settings_and_tools_are_no_place_for_events(feed, project, capsys):
     assert (project / "toolcrib.toml").read_text() == ""
 
 
-def test_without_a_name_the_command_says_how_it_is_written(feed):
-    with pytest.raises(WrongUseError, match="name a sink: crib sink NAME key=value"):
-        feed()
+def test_without_a_name_the_command_says_how_it_is_written(feed, capsys):
+    assert feed() == ExitCode.WRONG_USE
+    assert "name a sink: crib sink NAME key=value" in capsys.readouterr().err
 
 
-def test_closed_standard_input_is_told(project, monkeypatch):
+def test_closed_standard_input_is_told(project, monkeypatch, capsys):
     monkeypatch.setattr("sys.stdin", None)
-    with pytest.raises(WrongUseError, match="the events come from standard input, which is closed"):
-        sink_command(["file_sink"], CribOpener(str(project)))
+    assert main(["sink", "file_sink", "-C", str(project)]) == ExitCode.WRONG_USE
+    assert "the events come from standard input, which is closed" in capsys.readouterr().err

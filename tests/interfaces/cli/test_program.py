@@ -230,7 +230,7 @@ def test_a_tool_file_runs_in_the_sandbox_and_its_stderr_is_shown(host_module):
 
 def test_the_demonstration_works_and_names_no_place_of_this_machine(tmp_path):
     demo = Path(__file__).parents[3] / "examples" / "demo.py"
-    done = run_python([demo], env={**os.environ, "TMPDIR": str(tmp_path)}, capture_output=True, text=True, timeout=50)
+    done = run_python([demo], env={**os.environ, "TMPDIR": str(tmp_path)}, capture_output=True, text=True, timeout=300)
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
     assert done.stdout.endswith("# Every step did what it should.\n")
     assert str(tmp_path) not in done.stdout

@@ -15,10 +15,12 @@ from toolcrib.features.access.view import make_view
 from toolcrib.infra.secrets.lookup import IN_PROJECT
 from toolcrib.infra.secrets.secret import MAX_BYTES
 from toolcrib.model.call import Scope
-from toolcrib.model.errors import ToolError
+from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.limits import PERIODS, UNITS, read_quota
 from toolcrib.model.tool import MODES
 from toolcrib.toolkit.cli import (
+    Answer,
+    CommandError,
     ExitCode,
     WrongUseError,
     complain,
@@ -28,7 +30,7 @@ from toolcrib.toolkit.cli import (
     say_json,
     say_table,
 )
-from toolcrib.toolkit.cli.group import example, json_option, pass_opener, project_option
+from toolcrib.toolkit.cli.group import answers, example, json_option, pass_opener, project_option
 from toolcrib.toolkit.client_protocol import ProjectCrib
 
 if TYPE_CHECKING:
@@ -82,8 +84,9 @@ def secret() -> None:
 @click.argument("name")
 @click.argument("more", nargs=-1, metavar="", type=click.UNPROCESSED)
 @project_option
+@answers("name", "from")
 @pass_opener
-def secret_set(opener: Opener[AccessCrib], name: str, more: tuple[str, ...]) -> int:
+def secret_set(opener: Opener[AccessCrib], name: str, more: tuple[str, ...]) -> Answer:
     """Store a secret in the project, encrypted.
 
     It is typed when asked for, or comes from standard input, whose last line break does not count.
@@ -101,7 +104,7 @@ def secret_set(opener: Opener[AccessCrib], name: str, more: tuple[str, ...]) -> 
     say(f"stored {name}")
     if place != IN_PROJECT:
         complain(f"{name} is in {place} too, and that one counts")
-    return ExitCode.DONE
+    return Answer({"name": name, "from": place})
 
 
 @secret.command("login", epilog=example("crib secret login CRM"))
@@ -115,8 +118,9 @@ def secret_set(opener: Opener[AccessCrib], name: str, more: tuple[str, ...]) -> 
     help="How many seconds the login may take.",
 )
 @project_option
+@answers("name", "from", "tools")
 @pass_opener
-def secret_login(opener: Opener[AccessCrib], name: str, *, seconds: int) -> int:
+def secret_login(opener: Opener[AccessCrib], name: str, *, seconds: int) -> Answer:
     """Log in for the HTTP tools that declare this login, and store its tokens, encrypted.
 
     Prints an address for the browser and listens on this machine for its answer. Where the browser runs on another machine, paste
@@ -130,10 +134,11 @@ def secret_login(opener: Opener[AccessCrib], name: str, *, seconds: int) -> int:
         _forget_tokens(crib, name)
         crib.secrets.set(name, tokens.to_text())
         place = crib.secrets.places()[name]
-    say(f"stored {name} for {', '.join(tool.name for tool in declared.tools)}")
+    tools = [tool.name for tool in declared.tools]
+    say(f"stored {name} for {', '.join(tools)}")
     if place != IN_PROJECT:
         complain(f"{name} is in {place} too, and that one counts")
-    return ExitCode.DONE
+    return Answer({"name": name, "from": place, "tools": tools})
 
 
 @secret.command("list", epilog=example("crib secret list"))
@@ -159,21 +164,22 @@ def secret_list(opener: Opener[AccessCrib], *, as_json: bool) -> int:
 @secret.command("remove", epilog=example("crib secret remove WEATHER_KEY"))
 @click.argument("name")
 @project_option
+@answers("name", "stillIn")
 @pass_opener
-def secret_remove(opener: Opener[AccessCrib], name: str) -> int:
+def secret_remove(opener: Opener[AccessCrib], name: str) -> Answer:
     """Remove a secret of the project."""
     with opener.open_local() as crib:
         require_project(crib.settings)
         _forget_tokens(crib, name)
         removed = crib.secrets.remove(name)
         place = crib.secrets.places().get(name)
-    if removed:
-        say(f"removed {name}")
+    if not removed:
+        where = f"{name} is only in {place}; remove it there" if place is not None else ""
+        raise CommandError(Kind.NOT_FOUND, where or f"there is no secret {name}; see: crib secret list")
+    say(f"removed {name}")
     if place is not None:
-        complain(f"{name} is {'still' if removed else 'only'} in {place}; remove it there")
-    elif not removed:
-        complain(f"there is no secret {name}; see: crib secret list")
-    return ExitCode.DONE if removed else ExitCode.FAILED
+        complain(f"{name} is still in {place}; remove it there")
+    return Answer({"name": name, "stillIn": place})
 
 
 @click.group("token", epilog=example("crib token create ci --scope invoke"))
@@ -270,8 +276,9 @@ def token_list(opener: Opener[AccessCrib], *, as_json: bool) -> int:
 @token.command("revoke", epilog=example("crib token revoke ci"))
 @click.argument("token_id", metavar="ID")
 @project_option
+@answers("id", "name")
 @pass_opener
-def token_revoke(opener: Opener[AccessCrib], token_id: str) -> int:
+def token_revoke(opener: Opener[AccessCrib], token_id: str) -> Answer:
     """Revoke a token."""
     with opener.open_local() as crib:
         holder = crib.tokens.holder(token_id)
@@ -280,10 +287,9 @@ def token_revoke(opener: Opener[AccessCrib], token_id: str) -> int:
             _note(crib, TOKEN_REVOKED, token_id, {"name": holder})
     if not revoked:
         # Not quoted: it may be the token itself, written by mistake.
-        complain("there is no token by this id; see: crib token list")
-        return ExitCode.FAILED
+        raise CommandError(Kind.NOT_FOUND, "there is no token by this id; see: crib token list")
     say(f"revoked {token_id}")
-    return ExitCode.DONE
+    return Answer({"id": token_id, "name": holder})
 
 
 def _forget_tokens(crib: AccessCrib, name: str) -> None:

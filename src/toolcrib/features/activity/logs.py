@@ -14,7 +14,17 @@ import click
 import orjson
 
 from toolcrib.model.call import CALL
-from toolcrib.toolkit.cli import ExitCode, WrongUseError, complain, on_one_line, paint, require_project, say, visible
+from toolcrib.toolkit.cli import (
+    ExitCode,
+    WrongUseError,
+    complain,
+    on_one_line,
+    paint,
+    require_project,
+    say,
+    say_json_line,
+    visible,
+)
 from toolcrib.toolkit.cli.group import example, json_option, pass_opener, project_option
 
 if TYPE_CHECKING:
@@ -174,7 +184,7 @@ def _show_input(wanted: Wanted, *, as_json: bool) -> ExitCode:
 
 
 def _show_json(line: Line) -> None:
-    say(orjson.dumps(line).decode())
+    say_json_line(line)
 
 
 def _show(line: Line) -> None:

@@ -6,6 +6,7 @@ import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from toolcrib.features.bundles.archive import MAX_ARCHIVE_BYTES, unpack
@@ -18,8 +19,18 @@ from toolcrib.lib.names import is_uuid7, new_id, read_address
 from toolcrib.model.bundle import Bundle
 from toolcrib.model.errors import Cure, Kind, ToolError
 from toolcrib.model.tool import MAX_NAME
-from toolcrib.toolkit.cli import ExitCode, WrongUseError, agrees, complain, count, on_one_line, say
-from toolcrib.toolkit.cli.tool_tables import complain_unknown
+from toolcrib.toolkit.cli import (
+    Answer,
+    CommandError,
+    ExitCode,
+    WrongUseError,
+    agrees,
+    complain,
+    count,
+    on_one_line,
+    say,
+)
+from toolcrib.toolkit.cli.tool_tables import unknown_tool
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -60,7 +71,7 @@ class Load:
     tools: list[ToolFile]
 
 
-def load_bundle(crib: AnyCrib, folder: str, *, strict: bool = False) -> ExitCode:
+def load_bundle(crib: AnyCrib, folder: str, *, strict: bool = False) -> Answer:
     """`crib bundle load DIR`: store the bundle and the tools of a folder, if all of them are valid."""
     root = Path(folder)
     if not root.is_dir():
@@ -69,14 +80,14 @@ def load_bundle(crib: AnyCrib, folder: str, *, strict: bool = False) -> ExitCode
     warnings: list[str] = []
     load = _read_folder(crib, root, problems, warnings)
     if load is None or problems or (strict and warnings):
-        return _complain_of([*problems, *(warnings if strict else [])])
+        raise _nothing_written([*problems, *(warnings if strict else [])])
     _tell(warnings)
-    bundle = _put_bundle(crib, load)
-    words = [_put_tool(crib, bundle, tool, tool.path.name) for tool in load.tools]
-    return ExitCode.FAILED if DIFFERS in words else ExitCode.DONE
+    bundle, word = _put_bundle(crib, load)
+    done = [_put_tool(crib, bundle, tool, tool.path.name) for tool in load.tools]
+    return _answer(bundle, done, warnings, {"bundle": word})
 
 
-def make_bundle(crib: AnyCrib, slug: str, *, name: str, description: str) -> ExitCode:
+def make_bundle(crib: AnyCrib, slug: str, *, name: str, description: str) -> Answer:
     """`crib bundle new SLUG`: create an empty bundle and print its id."""
     if others := [bundle.id for bundle in crib.bundles.list_all() if bundle.slug == slug]:
         message = f"there is a bundle {slug!r:.80} already, {others[0]}; put tools into it, or take another slug"
@@ -84,23 +95,32 @@ def make_bundle(crib: AnyCrib, slug: str, *, name: str, description: str) -> Exi
     document = {"slug": slug, "displayName": name or slug, "description": description, "isEnabled": True}
     bundle, _ = crib.bundles.put_bundle(new_id(), document)
     say(bundle.id)
-    return ExitCode.DONE
+    return Answer({"id": bundle.id, "slug": bundle.slug})
 
 
-def put_tool(crib: AnyCrib, name: str, file: str, *, strict: bool = False) -> ExitCode:
+def put_tool(crib: AnyCrib, name: str, file: str, *, strict: bool = False) -> Answer:
     """`crib bundle put BUNDLE FILE`: add the version of a tool that a file describes."""
     bundle = known_bundle(crib, name)
     problems: list[str] = []
     warnings: list[str] = []
     tools = list(_read_tools(crib, bundle, [Path(file)], problems, warnings))
     if problems or (strict and warnings):
-        return _complain_of([*problems, *(warnings if strict else [])])
+        raise _nothing_written([*problems, *(warnings if strict else [])])
     _tell(warnings)
-    words = [_put_tool(crib, bundle, tool, f"{bundle.slug}/{tool.label}") for tool in tools]
-    return ExitCode.FAILED if DIFFERS in words else ExitCode.DONE
+    done = [_put_tool(crib, bundle, tool, f"{bundle.slug}/{tool.label}") for tool in tools]
+    return _answer(bundle, done, warnings)
 
 
-def export_bundle(crib: AnyCrib, name: str, file: str | None, *, replace: bool) -> ExitCode:
+def _answer(
+    bundle: Bundle, tools: list[Document], warnings: list[str], more: Mapping[str, object] = MappingProxyType({})
+) -> Answer:
+    """What was done with each tool; a version whose file differs from the stored one is a failure."""
+    differs = any(tool["outcome"] == DIFFERS for tool in tools)
+    facts = {"id": bundle.id, "slug": bundle.slug, **more, "tools": tools, "warnings": warnings}
+    return Answer(facts, ExitCode.FAILED if differs else ExitCode.DONE)
+
+
+def export_bundle(crib: AnyCrib, name: str, file: str | None, *, replace: bool) -> Answer:
     """`crib bundle export BUNDLE`: write its archive to a file."""
     bundle = known_bundle(crib, name)
     path = Path(file or f"{bundle.slug}.zip")
@@ -109,11 +129,12 @@ def export_bundle(crib: AnyCrib, name: str, file: str | None, *, replace: bool) 
         durable.replace(path, data)
     elif not durable.create(path, data):
         raise ToolError(Kind.CONFLICT, f"{path} is there already; name another with --to, or add --replace")
-    say(on_one_line(f"exported {bundle.slug} to {path} ({count(len(unpack(data).tools), 'tool')}, {len(data)} bytes)"))
-    return ExitCode.DONE
+    tools = len(unpack(data).tools)
+    say(on_one_line(f"exported {bundle.slug} to {path} ({count(tools, 'tool')}, {len(data)} bytes)"))
+    return Answer({"id": bundle.id, "slug": bundle.slug, "file": str(path), "tools": tools, "bytes": len(data)})
 
 
-def import_bundle(crib: AnyCrib, file: str, *, slug: str, enable: bool) -> ExitCode:
+def import_bundle(crib: AnyCrib, file: str, *, slug: str, enable: bool) -> Answer:
     """`crib bundle import FILE`: store the bundle of an archive."""
     data = durable.read(Path(file), MAX_ARCHIVE_BYTES)
     archive = unpack(data or b"")
@@ -123,7 +144,7 @@ def import_bundle(crib: AnyCrib, file: str, *, slug: str, enable: bool) -> ExitC
     say(on_one_line(f"imported {bundle.slug} ({bundle.id}) with {count(len(archive.tools), 'tool')}"))
     if not bundle.enabled:
         complain(on_one_line(f"it is disabled; look at its tools, then enable it with: crib enable '{bundle.slug}/*'"))
-    return ExitCode.DONE
+    return Answer({"id": bundle.id, "slug": bundle.slug, "enabled": bundle.enabled, "tools": len(archive.tools)})
 
 
 def _tell(warnings: Iterable[str]) -> None:
@@ -131,20 +152,20 @@ def _tell(warnings: Iterable[str]) -> None:
         complain(f"warning: {warning}")
 
 
-def remove_tool(crib: AnyCrib, name: str, *, agreed: bool) -> ExitCode:
+def remove_tool(crib: AnyCrib, name: str, *, agreed: bool) -> Answer:
     """`crib bundle remove BUNDLE/SLUG@VERSION`: remove a version for good, once it is confirmed."""
     address = read_address(name)
     if address.bundle is None or address.version is None:
         raise WrongUseError(f"{name!r:.200} names no version in a bundle; write BUNDLE/SLUG@VERSION")
     bundle = known_bundle(crib, address.bundle)
     if crib.bundles.document(bundle.id, address.name, address.version) is None:
-        return complain_unknown(crib, name)
+        raise unknown_tool(crib, name)
     if not (agreed or agrees(f"{name} will be removed for good. Remove it?")):
-        complain(f"{name} is not removed; confirm it with: --yes")
-        return ExitCode.NEEDS_CONFIRMATION
+        message = f"{name} is not removed; confirm it with: --yes"
+        raise CommandError(Kind.CONFIRMATION_REQUIRED, message, code=ExitCode.NEEDS_CONFIRMATION)
     crib.bundles.delete_tool(bundle.id, address.name, address.version)
     say(on_one_line(f"{bundle.slug}/{address.name}@{address.version} is removed"))
-    return ExitCode.DONE
+    return Answer({"bundle": bundle.slug, "slug": address.name, "version": address.version})
 
 
 def known_bundle(crib: AnyCrib, name: str) -> Bundle:
@@ -319,8 +340,8 @@ def _closed_to(crib: AnyCrib, load: Load, place: Path) -> Iterator[str]:
             yield f"{tool.path}: the bundle {load.stored.slug} is disabled and accepts no new tools; {cure}"
 
 
-def _put_bundle(crib: AnyCrib, load: Load) -> Bundle:
-    """Write the bundle if it differs; whether it is enabled stays as it is."""
+def _put_bundle(crib: AnyCrib, load: Load) -> tuple[Bundle, str]:
+    """Write the bundle if it differs, and say what was done; whether it is enabled stays as it is."""
     stored, described, document = load.stored, load.described, load.document
     if stored is None:
         word = MADE
@@ -332,14 +353,14 @@ def _put_bundle(crib: AnyCrib, load: Load) -> Bundle:
         word, document = REPLACED, {**document, "isEnabled": stored.enabled}
     bundle = stored if stored is not None and word == KEPT else crib.bundles.put_bundle(described.id, document)[0]
     say(f"{word}  " + on_one_line(f"bundle {bundle.slug} ({bundle.id})"))
-    return bundle
+    return bundle, word
 
 
 def _said_by(bundle: Bundle) -> tuple[str, ...]:
     return bundle.slug, bundle.display_name, bundle.description
 
 
-def _put_tool(crib: AnyCrib, bundle: Bundle, tool: ToolFile, label: str) -> str:
+def _put_tool(crib: AnyCrib, bundle: Bundle, tool: ToolFile, label: str) -> Document:
     """Add a tool, unless its version exists; print and return what was done."""
     there = crib.bundles.document(bundle.id, tool.slug, tool.version)
     if there is None:
@@ -352,7 +373,7 @@ def _put_tool(crib: AnyCrib, bundle: Bundle, tool: ToolFile, label: str) -> str:
         word = KEPT if _is_same(tool.document, there) else DIFFERS
     cure = f": {tool.label} is kept as it was; give it another version" if word == DIFFERS else ""
     say(f"{word}  " + on_one_line(label + cure))
-    return word
+    return {"slug": tool.slug, "version": tool.version, "outcome": word}
 
 
 def _is_same(document: Document, there: Mapping[str, object]) -> bool:
@@ -372,8 +393,6 @@ def _told_by(problem: ToolError, path: Path) -> list[str]:
     return [f"{path}: {line}" for line in problem.message.splitlines()]
 
 
-def _complain_of(problems: list[str]) -> ExitCode:
-    for problem in problems:
-        complain(on_one_line(problem))
-    complain(f"nothing is written; {count(len(problems), 'problem')}")
-    return ExitCode.FAILED
+def _nothing_written(problems: list[str]) -> CommandError:
+    lines = [*map(on_one_line, problems), f"nothing is written; {count(len(problems), 'problem')}"]
+    return CommandError(Kind.VALIDATION, "\n".join(lines))

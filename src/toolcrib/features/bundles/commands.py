@@ -16,10 +16,18 @@ from toolcrib.features.bundles.bundle_files import (
     remove_tool,
 )
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.toolkit.cli import ExitCode, complain, on_one_line, say, say_json, say_table
-from toolcrib.toolkit.cli.group import complete_tool, example, json_option, pass_opener, project_option, url_option
+from toolcrib.toolkit.cli import Answer, CommandError, ExitCode, complain, on_one_line, say, say_json, say_table
+from toolcrib.toolkit.cli.group import (
+    answers,
+    complete_tool,
+    example,
+    json_option,
+    pass_opener,
+    project_option,
+    url_option,
+)
 from toolcrib.toolkit.cli.progress import working
-from toolcrib.toolkit.cli.tool_tables import FOUND_COLUMNS, complain_unknown, found_row_of
+from toolcrib.toolkit.cli.tool_tables import FOUND_COLUMNS, found_row_of, unknown_tool
 
 if TYPE_CHECKING:
     from toolcrib.model.bundle import Bundle
@@ -58,8 +66,9 @@ def bundle_list(opener: Opener[ProjectCrib], *, url: str | None, as_json: bool) 
 @click.option("--description", metavar="TEXT", default="", help="What its tools are for.")
 @project_option
 @url_option
+@answers("id", "slug")
 @pass_opener
-def bundle_new(opener: Opener[ProjectCrib], slug: str, *, name: str, description: str, url: str | None) -> int:
+def bundle_new(opener: Opener[ProjectCrib], slug: str, *, name: str, description: str, url: str | None) -> Answer:
     """Make an empty bundle and print its id."""
     with opener.open_durable(url) as crib:
         return make_bundle(crib, slug, name=name, description=description)
@@ -73,8 +82,9 @@ strict_option = click.option("--strict", is_flag=True, help="Refuse other spelli
 @strict_option
 @project_option
 @url_option
+@answers("id", "slug", "bundle", "tools", "warnings")
 @pass_opener
-def bundle_load(opener: Opener[ProjectCrib], folder: str, *, url: str | None, strict: bool) -> int:
+def bundle_load(opener: Opener[ProjectCrib], folder: str, *, url: str | None, strict: bool) -> Answer:
     """Make a bundle of a folder, with its tools.
 
     DIR holds bundle.json and a file for each version of a tool. If anything is wrong with a file, nothing is written. A
@@ -91,8 +101,9 @@ def bundle_load(opener: Opener[ProjectCrib], folder: str, *, url: str | None, st
 @strict_option
 @project_option
 @url_option
+@answers("id", "slug", "tools", "warnings")
 @pass_opener
-def bundle_put(opener: Opener[ProjectCrib], name: str, file: str, *, url: str | None, strict: bool) -> int:
+def bundle_put(opener: Opener[ProjectCrib], name: str, file: str, *, url: str | None, strict: bool) -> Answer:
     """Put one version of a tool into a bundle.
 
     FILE describes the tool and says its slug and version; BUNDLE is a slug or an id.
@@ -107,8 +118,11 @@ def bundle_put(opener: Opener[ProjectCrib], name: str, file: str, *, url: str | 
 @click.option("--replace", is_flag=True, help="Put it where another file is.")
 @project_option
 @url_option
+@answers("id", "slug", "file", "tools", "bytes")
 @pass_opener
-def bundle_export(opener: Opener[ProjectCrib], name: str, *, file: str | None, replace: bool, url: str | None) -> int:
+def bundle_export(
+    opener: Opener[ProjectCrib], name: str, *, file: str | None, replace: bool, url: str | None
+) -> Answer:
     """Export a bundle with its tools as a ZIP archive.
 
     It holds their documents and a list of hashes, and no secrets. The same content gives the same bytes.
@@ -123,8 +137,9 @@ def bundle_export(opener: Opener[ProjectCrib], name: str, *, file: str | None, r
 @click.option("--enable", is_flag=True, help="Enable it at once.")
 @project_option
 @url_option
+@answers("id", "slug", "enabled", "tools")
 @pass_opener
-def bundle_import(opener: Opener[ProjectCrib], file: str, *, slug: str, enable: bool, url: str | None) -> int:
+def bundle_import(opener: Opener[ProjectCrib], file: str, *, slug: str, enable: bool, url: str | None) -> Answer:
     """Import the bundle of a ZIP archive.
 
     All of its tools arrive or none. The bundle is disabled until it is enabled; each tool keeps its own switch. An existing
@@ -139,8 +154,9 @@ def bundle_import(opener: Opener[ProjectCrib], file: str, *, slug: str, enable: 
 @click.option("--yes", "-y", "agreed", is_flag=True, help="Do not ask.")
 @project_option
 @url_option
+@answers("bundle", "slug", "version")
 @pass_opener
-def bundle_remove(opener: Opener[ProjectCrib], name: str, *, agreed: bool, url: str | None) -> int:
+def bundle_remove(opener: Opener[ProjectCrib], name: str, *, agreed: bool, url: str | None) -> Answer:
     """Remove one version of a tool for good."""
     with opener.open_any(url) as crib:
         return remove_tool(crib, name, agreed=agreed)
@@ -150,14 +166,15 @@ def bundle_remove(opener: Opener[ProjectCrib], name: str, *, agreed: bool, url: 
 @click.argument("name", metavar="BUNDLE")
 @project_option
 @url_option
+@answers("id", "slug")
 @pass_opener
-def bundle_delete(opener: Opener[ProjectCrib], name: str, *, url: str | None) -> int:
+def bundle_delete(opener: Opener[ProjectCrib], name: str, *, url: str | None) -> Answer:
     """Delete an empty bundle; for two days it can come back."""
     with opener.open_any(url) as crib:
         deleted = crib.bundles.delete_bundle(known_bundle(crib, name).id)
         cure = f"for two days it comes back with: crib bundle load, if bundle.json says bundleID {deleted.id}"
         say(on_one_line(f"{deleted.slug} is deleted; {cure}"))
-        return ExitCode.DONE
+        return Answer({"id": deleted.id, "slug": deleted.slug})
 
 
 @click.command("search", epilog=example("crib search --question is the server up"))
@@ -207,8 +224,9 @@ def search(
 @click.argument("name", metavar="TOOL | BUNDLE/*", shell_complete=complete_tool)
 @project_option
 @url_option
+@answers("name", "enabled", "reason")
 @pass_opener
-def enable(opener: Opener[ProjectCrib], name: str, *, url: str | None) -> int:
+def enable(opener: Opener[ProjectCrib], name: str, *, url: str | None) -> Answer:
     """Enable a tool or a bundle."""
     with opener.open_any(url) as crib:
         return switch(crib, name, on=True)
@@ -218,8 +236,9 @@ def enable(opener: Opener[ProjectCrib], name: str, *, url: str | None) -> int:
 @click.argument("name", metavar="TOOL | BUNDLE/*", shell_complete=complete_tool)
 @project_option
 @url_option
+@answers("name", "enabled", "reason")
 @pass_opener
-def disable(opener: Opener[ProjectCrib], name: str, *, url: str | None) -> int:
+def disable(opener: Opener[ProjectCrib], name: str, *, url: str | None) -> Answer:
     """Disable a tool or a bundle.
 
     This is stored in the project; the tool itself stays as it is.
@@ -228,21 +247,21 @@ def disable(opener: Opener[ProjectCrib], name: str, *, url: str | None) -> int:
         return switch(crib, name, on=False)
 
 
-def switch(crib: AnyCrib, name: str, *, on: bool) -> ExitCode:
+def switch(crib: AnyCrib, name: str, *, on: bool) -> Answer:
     """`crib enable NAME` and `crib disable NAME`; `bundle/*` is the whole bundle."""
     word = "enabled" if on else "disabled"
     if name.endswith(WHOLE_BUNDLE):
         bundle = crib.bundles.switch_bundle(known_bundle(crib, name.removesuffix(WHOLE_BUNDLE)).id, on)
         say(on_one_line(f"the bundle {bundle.slug} is {word}"))
-        return ExitCode.DONE
+        return Answer({"name": f"{bundle.slug}{WHOLE_BUNDLE}", "enabled": on, "reason": None})
     switched = crib.switch_tool(name, on=on)
     if switched is None:
-        return _complain_unswitched(crib, name, on=on)
+        raise _unswitched(crib, name, on=on)
     address, reason = switched
     say(on_one_line(f"{address} is {word}"))
     if on and reason:
         complain(f"it still cannot be called: {reason}")
-    return ExitCode.DONE
+    return Answer({"name": address, "enabled": on, "reason": (reason or None) if on else None})
 
 
 def _meant_by(crib: AnyCrib, name: str) -> str:
@@ -256,13 +275,13 @@ def _meant_by(crib: AnyCrib, name: str) -> str:
     return "" if entry is None else entry.tool.address
 
 
-def _complain_unswitched(crib: AnyCrib, name: str, *, on: bool) -> ExitCode:
-    """Report an unknown tool, and how to enable or disable a bundle of that name."""
+def _unswitched(crib: AnyCrib, name: str, *, on: bool) -> CommandError:
+    """The error of an unknown tool, which says how to enable or disable a bundle of that name."""
     if all(name not in (bundle.slug, bundle.id) for bundle in crib.bundles.list_all()):
-        return complain_unknown(crib, name)
+        return unknown_tool(crib, name)
     command = f"crib {'enable' if on else 'disable'} '{name}{WHOLE_BUNDLE}'"
-    complain(f"Tool {name!r:.200} not found; for the bundle: {command}")
-    return ExitCode.UNKNOWN_TOOL
+    message = f"Tool {name!r:.200} not found; for the bundle: {command}"
+    return CommandError(Kind.NOT_FOUND, message, code=ExitCode.UNKNOWN_TOOL)
 
 
 def _facts_of(bundle: Bundle) -> dict[str, object]:

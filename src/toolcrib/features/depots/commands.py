@@ -12,8 +12,8 @@ from toolcrib.features.depots.depot import FolderDepot, list_tools, open_depot
 from toolcrib.features.depots.package import new_key, public_half
 from toolcrib.infra.egress import EgressSettings
 from toolcrib.lib.names import read_address
-from toolcrib.toolkit.cli import ExitCode, WrongUseError, complain, say, say_facts, say_json, say_table
-from toolcrib.toolkit.cli.group import complete_tool, example, json_option, pass_opener, project_option
+from toolcrib.toolkit.cli import Answer, ExitCode, WrongUseError, complain, say, say_facts, say_json, say_table
+from toolcrib.toolkit.cli.group import answers, complete_tool, example, json_option, pass_opener, project_option
 from toolcrib.toolkit.cli.progress import working
 from toolcrib.toolkit.client_protocol import ProjectCrib
 
@@ -51,10 +51,11 @@ class DepotCrib(ProjectCrib, Protocol):
 @click.option("--sign", "key", metavar="KEYFILE", help="Sign it with this key (see: crib depot key).")
 @click.option("--version", metavar="X.Y.Z", help="The version of a bundle, which has none of its own.")
 @project_option
+@answers("name", "version", "to", "files", "hash", "signedBy", "missing")
 @pass_opener
 def publish(
     opener: Opener[DepotCrib], name: str, place: str, files: tuple[str, ...], key: str | None, version: str | None
-) -> int:
+) -> Answer:
     """Publish a tool, a tool folder, or a bundle (`BUNDLE/*`) to a depot.
 
     A depot is a folder; any web server that serves it makes it one that can be pulled from elsewhere.
@@ -71,17 +72,29 @@ def publish(
         else:
             published = crib.publish_bundle(name.removesuffix(WHOLE_BUNDLE), version, place, key=key_file)
         manifest = published.manifest
+        paths = [file.path for file in manifest.files]
+        signed_by = "" if manifest.signature is None else manifest.signature.key
         say(f"published {manifest.name}@{manifest.version} to {place}")
         say_facts(
             [
-                ("files", ", ".join(file.path for file in manifest.files)),
+                ("files", ", ".join(paths)),
                 ("hash", manifest.hash),
-                ("signed by", "" if manifest.signature is None else manifest.signature.key),
+                ("signed by", signed_by),
             ]
         )
         for missing in published.left_behind:
             complain(f"{manifest.name}: {missing}")
-        return ExitCode.DONE
+    return Answer(
+        {
+            "name": manifest.name,
+            "version": manifest.version,
+            "to": place,
+            "files": paths,
+            "hash": manifest.hash,
+            "signedBy": signed_by or None,
+            "missing": list(published.left_behind),
+        }
+    )
 
 
 @click.command("pull", epilog=example("crib pull initials@1.0.0 --from ../depot"))
@@ -90,8 +103,9 @@ def publish(
 @click.option("--replace", is_flag=True, help="Put the new files where other ones are.")
 @click.option("--enable", is_flag=True, help="Enable it at once.")
 @project_option
+@answers("name", "version", "bundle", "files", "requires", "hash", "signature", "toDo")
 @pass_opener
-def pull(opener: Opener[DepotCrib], name: str, place: str, *, replace: bool, enable: bool) -> int:
+def pull(opener: Opener[DepotCrib], name: str, place: str, *, replace: bool, enable: bool) -> Answer:
     """Pull a tool, a tool folder or a bundle from a depot.
 
     Without a version the one published last. All files arrive, each with the hash it was published with, or none. What
@@ -114,7 +128,18 @@ def pull(opener: Opener[DepotCrib], name: str, place: str, *, replace: bool, ena
         )
         if pulled.to_do:
             complain(pulled.to_do)
-        return ExitCode.DONE
+    return Answer(
+        {
+            "name": manifest.name,
+            "version": manifest.version,
+            "bundle": pulled.bundle or None,
+            "files": [] if pulled.bundle else [str(path) for path in pulled.written],
+            "requires": list(manifest.requires),
+            "hash": manifest.hash,
+            "signature": pulled.signed,
+            "toDo": pulled.to_do or None,
+        }
+    )
 
 
 @click.group("depot", epilog=example("crib depot list ../depot"))
@@ -141,15 +166,17 @@ def depot_list(opener: Opener[DepotCrib], place: str, *, as_json: bool) -> int:
 
 @depot.command("key", epilog=example("crib depot key signing.key"))
 @click.argument("file", metavar="FILE")
-def depot_key(file: str) -> int:
+@answers("file", "key", "created")
+def depot_key(file: str) -> Answer:
     """Make a key to sign with, if there is none; print its public half.
 
     The public half belongs into depot.keys of every project that should trust it.
     """
     path = Path(file)
-    key = public_half(path) if path.exists() else new_key(path)
+    is_new = not path.exists()
+    key = new_key(path) if is_new else public_half(path)
     say(key)
-    return ExitCode.DONE
+    return Answer({"file": file, "key": key, "created": is_new})
 
 
 async def _tools_of(place: str, private: tuple[str, ...]) -> dict[str, list[str]]:

@@ -8,9 +8,9 @@ import click
 
 from toolcrib.lib.export_schemas import Provider
 from toolcrib.model.tool import MODES
-from toolcrib.toolkit.cli import ExitCode, complain, count, mention_problems, say_json, say_text
-from toolcrib.toolkit.cli.group import complete_tool, example, json_option, pass_opener, project_option
-from toolcrib.toolkit.cli.tool_tables import complain_unknown
+from toolcrib.toolkit.cli import Answer, ExitCode, complain, count, mention_problems, say_json, say_text
+from toolcrib.toolkit.cli.group import answers, complete_tool, example, json_option, pass_opener, project_option
+from toolcrib.toolkit.cli.tool_tables import unknown_tool
 from toolcrib.toolkit.client_protocol import ProjectCrib
 
 if TYPE_CHECKING:
@@ -36,15 +36,17 @@ class ExportsCrib(ProjectCrib, Protocol):
 @click.command("doc", epilog=example("crib doc order_status"))
 @click.argument("name", shell_complete=complete_tool)
 @project_option
+@answers("tool", "documentation")
 @pass_opener
-def doc(opener: Opener[ExportsCrib], name: str) -> int:
+def doc(opener: Opener[ExportsCrib], name: str) -> Answer:
     """Print the whole documentation of a tool."""
     with opener.open_local() as crib:
         entry = crib.find(name)
         if entry is None:
-            return complain_unknown(crib, name)
-        say_text(entry.tool.documentation or entry.tool.description)
-        return ExitCode.DONE
+            raise unknown_tool(crib, name)
+        text = entry.tool.documentation or entry.tool.description
+        say_text(text)
+        return Answer({"tool": entry.tool.address, "documentation": text})
 
 
 @click.command("prompt", epilog=example("crib prompt --mode voice"))
@@ -112,7 +114,7 @@ def export(
     with opener.open_local() as crib:
         wanted = {name: crib.find(name) for name in names}
         if unknown := [name for name, entry in wanted.items() if entry is None]:
-            return complain_unknown(crib, unknown[0])
+            raise unknown_tool(crib, unknown[0])
         exports = crib.export(provider, mode=mode, strict=strict)
         if wanted:
             addresses = {entry.tool.address for entry in wanted.values() if entry is not None}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
@@ -10,8 +11,27 @@ import click
 
 from toolcrib.features.folders.starter import starter_files
 from toolcrib.lib.names import slug_of
-from toolcrib.toolkit.cli import ExitCode, WrongUseError, complain, count, on_one_line, say, say_facts, say_json
-from toolcrib.toolkit.cli.group import complete_tool, example, json_option, pass_opener, project_option, write_files
+from toolcrib.toolkit.cli import (
+    Answer,
+    ExitCode,
+    WrongUseError,
+    complain,
+    count,
+    on_one_line,
+    say,
+    say_facts,
+    say_json,
+    say_json_line,
+)
+from toolcrib.toolkit.cli.group import (
+    answers,
+    complete_tool,
+    example,
+    json_option,
+    pass_opener,
+    project_option,
+    write_files,
+)
 from toolcrib.toolkit.cli.progress import working
 from toolcrib.toolkit.client_protocol import ProjectCrib
 
@@ -36,8 +56,9 @@ class FoldersCrib(ProjectCrib, Protocol):
 @click.argument("name", metavar="NAME")
 @click.option("--python", "python", is_flag=True, help="Write handler.py instead of handler.js.")
 @project_option
+@answers("tool", "folder", "files")
 @pass_opener
-def new(opener: Opener[FoldersCrib], name: str, *, python: bool) -> int:
+def new(opener: Opener[FoldersCrib], name: str, *, python: bool) -> Answer:
     """Write a tool folder that passes the build, and its test.
 
     Nothing that is there is overwritten.
@@ -55,10 +76,13 @@ def build(opener: Opener[FoldersCrib], *, strict: bool, watch: bool, as_json: bo
     """Check every tool folder and write the registry.
 
     Every problem of every folder is named with file, line and cure. With any problem the registry that is there stays as it
-    is. What was built counts from the next start of an agent, or at once where the setting watch is on.
+    is. What was built counts from the next start of an agent, or at once where the setting watch is on. With --watch and --json
+    every build is one line.
     """
     with opener.open_local() as crib:
-        return watch_folders(crib, strict=strict) if watch else build_folders(crib, strict=strict, as_json=as_json)
+        if watch:
+            return watch_folders(crib, strict=strict, as_json=as_json)
+        return build_folders(crib, strict=strict, as_json=as_json)
 
 
 @click.command("registry", epilog=example("crib registry order_status"))
@@ -75,19 +99,20 @@ def registry(opener: Opener[FoldersCrib], name: str | None, *, as_json: bool) ->
         return show_registry(crib, name, as_json=as_json)
 
 
-def start_folder(name: str, root: Path, *, language: str) -> ExitCode:
+def start_folder(name: str, root: Path, *, language: str) -> Answer:
     """`crib new NAME`: a tool folder and its test, in the project."""
     files = starter_files(name, language)
     folder = next(iter(files)).rpartition("/")[0]
     if (root / folder).exists():
         raise WrongUseError(f"{folder} is already there; choose another name, or change what it holds")
-    write_files(root, files)
+    written = write_files(root, files)
+    tool = name.replace("-", "_")
     say("")
     say("Next:")
     say("  crib build")
-    say(f"  crib test {name.replace('-', '_')}")
-    say(f"  crib call {name.replace('-', '_')} text='Every tool has its place'")
-    return ExitCode.DONE
+    say(f"  crib test {tool}")
+    say(f"  crib call {tool} text='Every tool has its place'")
+    return Answer({"tool": tool, "folder": folder, "files": written})
 
 
 def build_folders(crib: FoldersCrib, *, strict: bool, as_json: bool) -> ExitCode:
@@ -107,11 +132,21 @@ def build_folders(crib: FoldersCrib, *, strict: bool, as_json: bool) -> ExitCode
     return ExitCode.DONE if all(built.ok for built in builds) else ExitCode.FAILED
 
 
-def watch_folders(crib: FoldersCrib, *, strict: bool) -> ExitCode:
-    """`crib build --watch`: until interrupted."""
+def watch_folders(crib: FoldersCrib, *, strict: bool, as_json: bool) -> ExitCode:
+    """`crib build --watch`: until interrupted; with `--json` every build is one line."""
+
+    def report(built: Built) -> None:
+        if as_json:
+            say_json_line(_facts(crib, built))
+        else:
+            _report(crib, built)
+        # A reader of a pipe watches too.
+        if sys.stdout is not None:
+            sys.stdout.flush()
+
     say("building at every change; end it with Ctrl-C")
     with suppress(KeyboardInterrupt):
-        crib.registries.watch(lambda built: _report(crib, built), threading.Event(), strict=strict)
+        crib.registries.watch(report, threading.Event(), strict=strict)
     return ExitCode.DONE
 
 

@@ -9,7 +9,7 @@ import click
 
 from toolcrib.features.project.addition import gather, place, try_out, write
 from toolcrib.model.errors import ToolError
-from toolcrib.toolkit.cli import ExitCode, complain, on_one_line, require_project, say, say_json
+from toolcrib.toolkit.cli import CommandError, ExitCode, on_one_line, require_project, say, say_json
 from toolcrib.toolkit.cli.group import example, explain_failure, json_option, pass_opener, project_option
 
 if TYPE_CHECKING:
@@ -37,10 +37,7 @@ def add(opener: Opener[AddingCrib], files: tuple[Path, ...], *, replace: bool, a
             placed = place(crib.settings, [gather(path) for path in files], replace=replace)
             added = try_out(opener, crib, placed)
         except ToolError as problem:
-            for line in problem.message.splitlines():
-                complain(line)
-            complain("nothing was copied")
-            return ExitCode.FAILED
+            raise CommandError(problem.kind, f"{problem.message}\nnothing was copied") from problem
         with explain_failure():
             write(crib.settings, placed)
     if as_json:

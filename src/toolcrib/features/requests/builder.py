@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from contextlib import suppress
 from functools import partial
 from time import monotonic
@@ -38,6 +39,7 @@ GIVEN_BACK = "the Builder ends"
 OVERTIME_SECONDS = 1.0
 GRACE_SECONDS = 5.0
 PARTING_SECONDS = 2.0
+REMEMBERED = 100
 # Events after which earlier claims do not count; a person who delivers is not a Builder.
 ENDS = frozenset({Step.FAILED, Step.CANCELLED, Step.RETRIED, Step.HELD})
 # Errors that another attempt does not cure, and errors that every other request would meet too.
@@ -86,6 +88,8 @@ class Builder:
         self._seconds = seconds
         self._attempts = attempts
         self._say = say or (lambda _: None)
+        # What became of the last requests; a Builder may run for months.
+        self.worked_on: deque[Filed] = deque(maxlen=REMEMBERED)
 
     async def run(self, stop: asyncio.Event) -> None:
         """Build requests until `stop` is set; the one in progress is then returned to the queue."""
@@ -118,6 +122,7 @@ class Builder:
         await self._build(claim, stop or asyncio.Event())
         filed = await asyncio.to_thread(self._queue.get, claim.id)
         if filed is not None:
+            self.worked_on.append(filed)
             self._tell(filed.id, "held" if filed.held else filed.status, filed.error or filed.tool)
         return filed
 

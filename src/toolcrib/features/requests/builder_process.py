@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 from toolcrib.features.requests.settings import BuilderSettings
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.toolrequest import Status
-from toolcrib.toolkit.cli import ExitCode, complain, on_one_line, require_project, say, show_warnings
+from toolcrib.toolkit.cli import Answer, ExitCode, complain, on_one_line, require_project, say, show_warnings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from toolcrib.features.requests.builder import Builder
     from toolcrib.features.requests.tracker import Requests
     from toolcrib.infra.settings import Settings
+    from toolcrib.model.toolrequest import Filed
 
 # The loggers whose warnings are shown while a Builder runs.
 TELLING = ("toolcrib.builder", "toolcrib.queues", "toolcrib.requests")
@@ -44,8 +45,8 @@ class BuilderCrib(AbstractAsyncContextManager["BuilderCrib"], Protocol):
         """A Builder for the project."""
 
 
-def run_builder(crib: BuilderCrib, *, once: bool, maker: str | None) -> ExitCode:
-    """Run a Builder in this process."""
+def run_builder(crib: BuilderCrib, *, once: bool, maker: str | None) -> Answer:
+    """Run a Builder in this process; the answer names what became of the requests that it worked on."""
     require_project(crib.settings)
     crib.check_settings()
     try:
@@ -55,7 +56,7 @@ def run_builder(crib: BuilderCrib, *, once: bool, maker: str | None) -> ExitCode
         raise KeyboardInterrupt from None
 
 
-async def _run(crib: BuilderCrib, *, once: bool, maker: str | None) -> ExitCode:
+async def _run(crib: BuilderCrib, *, once: bool, maker: str | None) -> Answer:
     async with crib:
         with _stopping() as stop:
             progress = _Progress(stop)
@@ -71,7 +72,12 @@ async def _run(crib: BuilderCrib, *, once: bool, maker: str | None) -> ExitCode:
                 await builder.close()
     if progress.problem is not None:
         raise progress.problem
-    return code
+    return Answer({"requests": [_facts_of(filed) for filed in builder.worked_on]}, code)
+
+
+def _facts_of(filed: Filed) -> dict[str, object]:
+    facts = filed.to_json()
+    return {key: facts[key] for key in ("id", "name", "status", "held", "tool", "error")}
 
 
 async def _until_empty(crib: BuilderCrib, builder: Builder, stop: asyncio.Event) -> ExitCode:

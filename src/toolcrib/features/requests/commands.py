@@ -22,7 +22,6 @@ from toolcrib.features.requests.terminal import (
     read_allowance,
     read_file,
     row_of,
-    say_line,
     show_text,
     spell_allowance,
     tell_end,
@@ -32,6 +31,7 @@ from toolcrib.features.requests.terminal import (
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.toolrequest import Status
 from toolcrib.toolkit.cli import (
+    Answer,
     ExitCode,
     WrongUseError,
     complain,
@@ -41,10 +41,11 @@ from toolcrib.toolkit.cli import (
     say,
     say_facts,
     say_json,
+    say_json_line,
     say_table,
     say_text,
 )
-from toolcrib.toolkit.cli.group import example, json_option, pass_opener, project_option, url_option
+from toolcrib.toolkit.cli.group import answers, example, json_option, pass_opener, project_option, url_option
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,13 +56,32 @@ if TYPE_CHECKING:
     from toolcrib.toolkit.cli.group import Opener
     from toolcrib.toolkit.client_protocol import AnyCrib, ProjectCrib
 
+# What is printed of a request as JSON.
+REQUEST_KEYS = (
+    "id",
+    "name",
+    "status",
+    "priority",
+    "experiment",
+    "tool",
+    "error",
+    "mergedInto",
+    "owner",
+    "held",
+    "attempts",
+    "requesters",
+    "allowance",
+    "createdAt",
+    "updatedAt",
+    "yaml",
+)
 EXPERIMENT_COLUMNS = ("experiment", "status", "waits for", "requests", "released")
 # The number of a request; the name of a tool means the newest request for it.
 id_argument = click.argument("request_id", metavar="ID|NAME")
 strict_option = click.option("--strict", is_flag=True, help="Refuse what is only readable with warnings.")
 
 
-def on_queue(command: Callable[..., int]) -> Callable[..., int]:
+def on_queue(command: Callable[..., int | Answer]) -> Callable[..., int | Answer]:
     """Give a command the opener, and the options that name a project or a server."""
     return project_option(url_option(pass_opener(command)))
 
@@ -91,7 +111,7 @@ def request_new(
         text = ask_for_request() if file is None else read_file(file)
         place = place_of(file)
         if dry_run:
-            return show_text(text, place, strict=strict)
+            return show_text(text, place, strict=strict, as_json=as_json)
         return tell_submitted(crib.requests.new(text, strict=strict or None, place=place), as_json=as_json)
 
 
@@ -170,7 +190,7 @@ def request_watch(opener: Opener[ProjectCrib], request_id: str, *, url: str | No
 
     def report(event: Event) -> None:
         if as_json:
-            say_line(event.to_json())
+            say_json_line(event.to_json())
         else:
             tell_event(event)
         # A reader of a pipe watches too.
@@ -181,7 +201,7 @@ def request_watch(opener: Opener[ProjectCrib], request_id: str, *, url: str | No
         filed = _follow(crib, find_id(crib.requests, request_id), report)
         if not as_json:
             return tell_end(filed, as_json=False)
-        say_line(filed.to_json())
+        say_json_line(filed.to_json())
         return code_of(filed)
 
 
@@ -232,23 +252,25 @@ def request_deliver(
 @id_argument
 @click.option("--reason", metavar="TEXT", default="", help="Why, for the history.")
 @on_queue
-def request_cancel(opener: Opener[ProjectCrib], request_id: str, *, url: str | None, reason: str) -> int:
+@answers(*REQUEST_KEYS)
+def request_cancel(opener: Opener[ProjectCrib], request_id: str, *, url: str | None, reason: str) -> Answer:
     """Cancel a request; a builder that works on it stops."""
     with opener.open_durable(url) as crib:
         filed = crib.requests.cancel(find_id(crib.requests, request_id), reason)
-        say(on_one_line(f"{filed.id} is {filed.status}"))
-        return ExitCode.DONE
+    say(on_one_line(f"{filed.id} is {filed.status}"))
+    return Answer(filed.to_json())
 
 
 @request.command("retry", epilog=example("crib request retry email_validator"))
 @id_argument
 @on_queue
-def request_retry(opener: Opener[ProjectCrib], request_id: str, *, url: str | None) -> int:
+@answers(*REQUEST_KEYS)
+def request_retry(opener: Opener[ProjectCrib], request_id: str, *, url: str | None) -> Answer:
     """Have a failed or cancelled request built again."""
     with opener.open_durable(url) as crib:
         filed = crib.requests.retry(find_id(crib.requests, request_id))
-        say(on_one_line(f"{filed.id} is {filed.status}"))
-        return ExitCode.DONE
+    say(on_one_line(f"{filed.id} is {filed.status}"))
+    return Answer(filed.to_json())
 
 
 @request.command("allow", epilog=example("crib request allow email_validator --capability net.http --host a.example"))
@@ -259,6 +281,7 @@ def request_retry(opener: Opener[ProjectCrib], request_id: str, *, url: str | No
 @click.option("--unproved", is_flag=True, help="Let it go live although nothing recorded proves its network.")
 @click.option("--nothing", is_flag=True, help="Revoke everything that was added.")
 @on_queue
+@answers(*REQUEST_KEYS)
 def request_allow(
     opener: Opener[ProjectCrib],
     request_id: str,
@@ -269,7 +292,7 @@ def request_allow(
     answers: str | None,
     unproved: bool,
     nothing: bool,
-) -> int:
+) -> Answer:
     """Add to a request what only the operator can: capabilities, hosts, recorded answers.
 
     What was added before is replaced.
@@ -280,8 +303,8 @@ def request_allow(
             raise WrongUseError(f"say what it is allowed: {options}; or revoke all of it: --nothing")
         allowance = read_allowance(capabilities, hosts, answers, unproved=unproved)
         filed = crib.requests.allow(find_id(crib.requests, request_id), allowance)
-        say(on_one_line(f"{filed.id} is allowed {spell_allowance(allowance) or 'nothing besides what it says'}"))
-        return ExitCode.DONE
+    say(on_one_line(f"{filed.id} is allowed {spell_allowance(allowance) or 'nothing besides what it says'}"))
+    return Answer(filed.to_json())
 
 
 @click.command("experiments", epilog=example("crib experiments --json"))
@@ -320,13 +343,15 @@ def builder() -> None:
 @click.option("--once", is_flag=True, help="Build the open requests, and end when none is left.")
 @click.option("--maker", metavar="NAME", help="What writes the code; default: the setting builder.maker.")
 @project_option
+@answers("requests")
 @pass_opener
-def builder_run(opener: Opener[BuilderCrib], *, once: bool, maker: str | None) -> int:
+def builder_run(opener: Opener[BuilderCrib], *, once: bool, maker: str | None) -> Answer:
     """Build requests until told to stop.
 
     The setting builder.maker says what writes the code: `person` lays out a workspace and waits for `crib request deliver`,
     `command` starts a program of yours in the sandbox, `openai` asks a model. The gate decides what goes live. A maker that can
     make nothing, as its key or its program is wrong, ends the Builder with 1; with --once, so does a request that failed.
+    With --json what it does is told on standard error, and in the end the requests that were built are printed.
     """
     return run_builder(opener.open_local(), once=once, maker=maker)
 
@@ -338,8 +363,9 @@ def demo() -> None:
 
 @demo.command("missing-tool", epilog=example("crib demo missing-tool --keep demo"))
 @click.option("--keep", metavar="DIR", type=click.Path(), help="Leave the project of the demo in this new folder.")
+@answers("steps", "value", "seconds")
 @pass_opener
-def demo_missing_tool(opener: Opener[DemoCrib], keep: str | None) -> int:
+def demo_missing_tool(opener: Opener[DemoCrib], keep: str | None) -> Answer:
     """A tool that is missing gets asked for, built, refused, corrected and used.
 
     Everything is real and nothing is needed: no key, no network, no server.

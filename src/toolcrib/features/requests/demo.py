@@ -11,8 +11,8 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Protocol
 
-from toolcrib.model.errors import ToolError
-from toolcrib.toolkit.cli import ExitCode, WrongUseError, on_one_line, say
+from toolcrib.model.errors import Kind, ToolError
+from toolcrib.toolkit.cli import Answer, CommandError, ExitCode, WrongUseError, on_one_line, say
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -116,16 +116,17 @@ class Story:
     """Prints each step with its duration."""
 
     began: float = field(default_factory=perf_counter)
-    number: int = 0
+    steps: list[dict[str, object]] = field(default_factory=list)
 
     @contextmanager
     def step(self, title: str) -> Iterator[list[str]]:
         """Time the block, and print the title with the lines of the list below it."""
-        self.number += 1
         lines: list[str] = []
         started = perf_counter()
         yield lines
-        say(f"{self.number}. {title}  ({perf_counter() - started:.2f} s)")
+        seconds = perf_counter() - started
+        self.steps.append({"title": title, "seconds": round(seconds, 3), "lines": lines})
+        say(f"{len(self.steps)}. {title}  ({seconds:.2f} s)")
         for line in lines:
             say(f"     {on_one_line(line)}")
         # A reader of a pipe follows it too.
@@ -138,7 +139,7 @@ class Story:
         return perf_counter() - self.began
 
 
-def show_missing_tool(keep: str | None, open_crib: OpenFolder) -> ExitCode:
+def show_missing_tool(keep: str | None, open_crib: OpenFolder) -> Answer:
     """Run the demo in a project of its own, which `open_crib` opens."""
     if keep is None:
         with tempfile.TemporaryDirectory(prefix="toolcrib-demo-") as passing:
@@ -150,7 +151,7 @@ def show_missing_tool(keep: str | None, open_crib: OpenFolder) -> ExitCode:
     return asyncio.run(_tell(folder, open_crib))
 
 
-async def _tell(folder: Path, open_crib: OpenFolder) -> ExitCode:
+async def _tell(folder: Path, open_crib: OpenFolder) -> Answer:
     (folder / "tools").mkdir()
     candidates = {name: _write(folder, name, code) for name, code in (("lying", LYING), ("honest", HONEST))}
     async with open_crib(folder) as crib:
@@ -166,7 +167,7 @@ async def _tell(folder: Path, open_crib: OpenFolder) -> ExitCode:
             await asyncio.gather(waiter, return_exceptions=True)
 
 
-async def _go_on(crib: DemoCrib, story: Story, waiter: asyncio.Task[object], candidates: dict[str, Path]) -> ExitCode:
+async def _go_on(crib: DemoCrib, story: Story, waiter: asyncio.Task[object], candidates: dict[str, Path]) -> Answer:
     with story.step("ask for it, and wait") as lines:
         filed = await _filed(crib, waiter)
         lines += [f"{filed.id} is {filed.status}, priority {filed.priority}", _waiting(crib)]
@@ -175,14 +176,15 @@ async def _go_on(crib: DemoCrib, story: Story, waiter: asyncio.Task[object], can
     with story.step("the corrected one is delivered") as lines:
         live = not await _deliver(crib, filed.id, candidates["honest"], lines)
     if not (refused and live):
-        say("the demo did not end as it should; please report this")
-        return ExitCode.FAILED
+        raise CommandError(Kind.INTERNAL, "the demo did not end as it should; please report this")
     with story.step("the waiting caller resumes") as lines:
         await waiter
         result = await crib.call(NAME, address="ada@example.com")
         lines += [f"{NAME}(address='ada@example.com') gives {result.value}", _waiting(crib)]
-    say(f"\nFrom “nothing found” to a proved tool in use: {story.seconds:.2f} s")
-    return ExitCode.DONE if result.ok else ExitCode.FAILED
+    seconds = story.seconds
+    say(f"\nFrom “nothing found” to a proved tool in use: {seconds:.2f} s")
+    facts = {"steps": story.steps, "value": result.value, "seconds": round(seconds, 3)}
+    return Answer(facts, ExitCode.DONE if result.ok else ExitCode.FAILED)
 
 
 async def _filed(crib: DemoCrib, waiter: asyncio.Task[object]) -> Filed:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from pathlib import Path
@@ -29,7 +28,7 @@ from toolcrib.toolkit.cli import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator
 
     from toolcrib.model.toolrequest import Event, Filed, Submitted
     from toolcrib.toolkit.client_protocol import AnyRequests
@@ -101,12 +100,15 @@ def lacks_only_its_id(text: str) -> bool:
         return False
 
 
-def show_text(text: str, place: str, *, strict: bool) -> ExitCode:
+def show_text(text: str, place: str, *, strict: bool, as_json: bool) -> ExitCode:
     """Print a request as it would be filed; raises ToolError if it could not be."""
     request = read_request(text, place=place, strict=strict, numbered=False)
     for warning in request.warnings:
         complain(f"warning: {warning}")
-    say_text(text.rstrip("\n"))
+    if as_json:
+        say_json({"name": request.name, "warnings": list(request.warnings), "yaml": text})
+    else:
+        say_text(text.rstrip("\n"))
     return ExitCode.DONE
 
 
@@ -140,11 +142,6 @@ def tell_end(filed: Filed, *, as_json: bool) -> ExitCode:
 def code_of(filed: Filed) -> ExitCode:
     """The exit code of a command that waited for a request."""
     return ExitCode.DONE if filed.status is Status.READY else ExitCode.FAILED
-
-
-def say_line(value: Mapping[str, object]) -> None:
-    """Print a value as one line of JSON."""
-    say_text(json.dumps(value, ensure_ascii=False))
 
 
 def tell_event(event: Event) -> None:

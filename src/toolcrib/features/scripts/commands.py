@@ -16,15 +16,14 @@ from toolcrib.toolkit.cli import (
     ARGUMENTS,
     GRANT,
     HELP,
+    JSON,
     PROJECT,
-    ExitCode,
+    Answer,
+    CommandError,
     Option,
     WrongUseError,
-    code_of_error,
     complain,
-    complain_about,
     log_on_stderr,
-    mention_problems,
     read_arguments,
     read_grants,
     read_line,
@@ -35,12 +34,14 @@ from toolcrib.toolkit.cli.group import (
     CALL_WORDS,
     READS_ITS_OWN_WORDS,
     WordsCommand,
+    answers,
     complete_tool,
     example,
     pass_opener,
     project_option,
 )
 from toolcrib.toolkit.cli.progress import working
+from toolcrib.toolkit.cli.tool_tables import unknown_tool
 from toolcrib.toolkit.client_protocol import ProjectCrib
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ SINK_OPTIONS = (
     ARGUMENTS,
     GRANT,
     Option(("--verbose", "-v"), "", "Show the log, with the traceback of a failure."),
+    JSON,
     PROJECT,
     HELP,
 )
@@ -95,10 +97,11 @@ class SinkCommand(WordsCommand):
 )
 @click.argument("words", nargs=-1, metavar=CALL_WORDS, type=click.UNPROCESSED, shell_complete=complete_tool)
 @pass_opener
-def sink(opener: Opener[ScriptsCrib], words: tuple[str, ...]) -> int:
+def sink(opener: Opener[ScriptsCrib], words: tuple[str, ...]) -> Answer:
     """Stream lines of standard input to a sink.
 
-    Each line is one event. When the command ends, what the sink writes is on disk.
+    Each line is one event. When the command ends, what the sink writes is on disk. With --json it prints tool and written, the
+    number of events.
     """
     return sink_command(words, opener)
 
@@ -106,8 +109,9 @@ def sink(opener: Opener[ScriptsCrib], words: tuple[str, ...]) -> int:
 @click.command("prepare", epilog=example("crib prepare plot"))
 @click.argument("name", shell_complete=complete_tool)
 @project_option
+@answers("tool", "python", "packages", "steps")
 @pass_opener
-def prepare(opener: Opener[ScriptsCrib], name: str) -> int:
+def prepare(opener: Opener[ScriptsCrib], name: str) -> Answer:
     """Install what a Python script asks for.
 
     Its dependencies go into an environment of its own, from wheels alone: nothing of them runs while they are installed. Each step
@@ -125,18 +129,19 @@ def prepare(opener: Opener[ScriptsCrib], name: str) -> int:
         missing = crib.missing_imports(name) if environment is None else []
     if missing:
         # A call would fail for it, so this does not end well either.
-        complain(f"{name} declares nothing to install, and it needs {'; and '.join(missing)}")
-        return ExitCode.FAILED
+        message = f"{name} declares nothing to install, and it needs {'; and '.join(missing)}"
+        raise CommandError(Kind.PERMANENT, message)
     if environment is None:
         say(f"{name} asks for nothing")
-        return ExitCode.DONE
-    packages = ", ".join(list_packages(environment)) or "no packages"
+        return Answer({"tool": name, "python": None, "packages": [], "steps": steps})
+    packages = list_packages(environment)
     say(f"{name} runs with {environment}")
-    say(f"{'installed' if steps else 'installed already'} in {environment.parent.parent}: {packages}")
-    return ExitCode.DONE
+    listed = ", ".join(packages) or "no packages"
+    say(f"{'installed' if steps else 'installed already'} in {environment.parent.parent}: {listed}")
+    return Answer({"tool": name, "python": str(environment), "packages": list(packages), "steps": steps})
 
 
-def sink_command(words: Sequence[str], opener: Opener[ScriptsCrib]) -> ExitCode:
+def sink_command(words: Sequence[str], opener: Opener[ScriptsCrib]) -> Answer:
     """`crib sink NAME key=value …`."""
     refuse_url(words, "crib sink")
     line = read_line(words, SINK_OPTIONS)
@@ -146,27 +151,21 @@ def sink_command(words: Sequence[str], opener: Opener[ScriptsCrib]) -> ExitCode:
         raise WrongUseError("the events come from standard input, which is closed; write: … | crib sink NAME")
     with log_on_stderr(verbose=line.has("--verbose")):
         folder = line.last(PROJECT.name)
-        try:
-            return asyncio.run(_pour(line, opener if folder is None else opener.in_folder(folder)))
-        except ToolError as error:
-            complain_about(error)
-            return code_of_error(error)
+        return asyncio.run(_pour(line, opener if folder is None else opener.in_folder(folder)))
 
 
-async def _pour(line: Line, opener: Opener[ScriptsCrib]) -> ExitCode:
+async def _pour(line: Line, opener: Opener[ScriptsCrib]) -> Answer:
     """Write every event to the sink."""
     name, *pairs = line.words
     async with opener.open_local(grants=read_grants(line.all(GRANT.name), name)) as crib:
         entry = crib.find(name)
         if entry is None:
-            mention_problems(crib)
-            complain(f"Tool {name!r} not found; {crib.suggest(name) or 'list the tools with: crib list'}")
-            return ExitCode.UNKNOWN_TOOL
+            raise unknown_tool(crib, name)
         async with crib.sink(name, read_arguments(line, pairs, entry.tool.parameters)) as sink:
             async for event in _read_events(sys.stdin.fileno()):
                 await sink.write(event)
     complain(f"events written: {sink.written}")
-    return ExitCode.DONE
+    return Answer({"tool": entry.tool.address, "written": sink.written})
 
 
 async def _read_events(descriptor: int) -> AsyncIterator[str]:

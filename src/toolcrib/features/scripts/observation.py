@@ -24,7 +24,7 @@ from toolcrib.toolkit.cli import (
     say_json,
     say_table,
 )
-from toolcrib.toolkit.cli.tool_tables import complain_unknown
+from toolcrib.toolkit.cli.tool_tables import unknown_tool
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -101,7 +101,7 @@ def observe_tool(
     with opener.open_local(observe=True) as crib:
         entry, workspace = crib.find(words[0]), crib.settings.workspace
         if entry is None:
-            return complain_unknown(crib, words[0])
+            raise unknown_tool(crib, words[0])
     options = {GRANT.name: sorted(grants), **({"--yes": [""]} if agreed else {})}
 
     def opened(granted: Granted) -> CallingCrib:

@@ -9,8 +9,8 @@ import click
 
 from toolcrib.features.sql_tools.inspection import suggest_name, to_text, write_starter
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.toolkit.cli import ExitCode, complain, say, say_json, say_table
-from toolcrib.toolkit.cli.group import example, json_option, pass_opener, project_option
+from toolcrib.toolkit.cli import Answer, CommandError, ExitCode, say, say_json, say_table
+from toolcrib.toolkit.cli.group import answers, example, json_option, pass_opener, project_option
 from toolcrib.toolkit.client_protocol import ProjectCrib
 
 if TYPE_CHECKING:
@@ -62,8 +62,9 @@ def inspect(opener: Opener[DatabaseCrib], database: str, tables: tuple[str, ...]
 @click.argument("table")
 @click.option("--to", "path", type=click.Path(path_type=Path), help="The file to write; by default one in tools.")
 @project_option
+@answers("tool", "file")
 @pass_opener
-def new(opener: Opener[DatabaseCrib], database: str, table: str, *, path: Path | None) -> int:
+def new(opener: Opener[DatabaseCrib], database: str, table: str, *, path: Path | None) -> Answer:
     """Write a tool that finds rows of a table, to be changed to what is needed.
 
     DATABASE is what the tool names: a path in the workspace, or '${secret:NAME}' for a URL of PostgreSQL.
@@ -78,15 +79,13 @@ def new(opener: Opener[DatabaseCrib], database: str, table: str, *, path: Path |
         with target.open("x", encoding="utf-8") as file:
             file.write(to_text(write_starter(database, found, name)))
     except FileExistsError:
-        complain(f"{target} is there already; name another file with --to")
-        return ExitCode.FAILED
+        message = f"{target} is there already; name another file with --to"
+        raise CommandError(Kind.CONFLICT, message) from None
     except OSError as problem:
-        complain(f"{target}: {problem.strerror}; name another file with --to")
-        return ExitCode.FAILED
-    say(
-        f"wrote {target.relative_to(Path.cwd()) if target.is_relative_to(Path.cwd()) else target}; try it: crib call {name} rows=3"
-    )
-    return ExitCode.DONE
+        raise CommandError(Kind.PERMANENT, f"{target}: {problem.strerror}; name another file with --to") from problem
+    shown = target.relative_to(Path.cwd()) if target.is_relative_to(Path.cwd()) else target
+    say(f"wrote {shown}; try it: crib call {name} rows=3")
+    return Answer({"tool": name, "file": str(shown)})
 
 
 def _find(crib: DatabaseCrib, database: str, names: tuple[str, ...]) -> list[Table]:

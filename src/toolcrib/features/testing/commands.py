@@ -28,7 +28,7 @@ from toolcrib.toolkit.cli import (
     say_json,
 )
 from toolcrib.toolkit.cli.group import complete_tool, example, json_option, pass_opener, project_option
-from toolcrib.toolkit.cli.tool_tables import complain_unknown
+from toolcrib.toolkit.cli.tool_tables import unknown_tool
 from toolcrib.toolkit.client_protocol import ProjectCrib
 from toolcrib.toolkit.tool_facts import NOT_OFFERED
 
@@ -144,7 +144,7 @@ def try_tools(
     unbuilt = [each for each in crib.registries.unbuilt() if not names or any(_means(name, *each) for name in names)]
     for name in names:
         if crib.find(name) is None and not any(_means(name, *each) for each in unbuilt):
-            return complain_unknown(crib, name)
+            raise unknown_tool(crib, name)
     _add_unbuilt(crib, report, unbuilt)
     for tool in _tools(crib, names):
         _try_tool(crib, tool, report, cases, mode, agreed=agreed)

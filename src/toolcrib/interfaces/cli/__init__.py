@@ -26,6 +26,7 @@ from toolcrib.toolkit.cli import (
     PROJECT,
     STREAM,
     URL,
+    CommandError,
     ExitCode,
     WrongUseError,
     agrees,
@@ -36,12 +37,15 @@ from toolcrib.toolkit.cli import (
     log_on_stderr,
     mention_problems,
     on_one_line,
+    output_as_asked,
     read_arguments,
     read_grants,
     read_line,
     require_project,
     say,
+    say_error,
     say_json,
+    say_json_line,
     say_text,
     wants_help,
 )
@@ -93,27 +97,48 @@ def main(words: Sequence[str] | None = None, opening: object = None) -> int:
 
     `opening` is the connection of `crib mcp`, whose first request was answered before this was loaded.
     """
+    words = sys.argv[1:] if words is None else words
+    with output_as_asked(words):
+        try:
+            code = _tell_errors(words, opening)
+            if sys.stdout is not None:
+                sys.stdout.flush()
+        except BrokenPipeError:
+            _give_up_stdout()
+            return ExitCode.READER_GONE
+        except OSError as problem:
+            complain(f"{problem.filename or 'output'}: {problem.strerror}")
+            _give_up_stdout()
+            return ExitCode.FAILED
+    return code
+
+
+def _tell_errors(words: Sequence[str], opening: object) -> int:
+    """Run the words; an error is told to the person, and in JSON where that is asked for."""
     try:
-        code = _dispatch(sys.argv[1:] if words is None else words, opening)
-        if sys.stdout is not None:
-            sys.stdout.flush()
-    except BrokenPipeError:
-        _give_up_stdout()
-        return ExitCode.READER_GONE
+        return _dispatch(words, opening)
     except KeyboardInterrupt:
         complain("interrupted")
-        return ExitCode.INTERRUPTED
+        return say_error(ToolError(Kind.CANCELLED, "interrupted"), ExitCode.INTERRUPTED)
+    except CommandError as problem:
+        for line in problem.message.splitlines():
+            complain(line)
+        return say_error(problem, problem.code)
     except (WrongUseError, SettingsError) as problem:
         complain(str(problem))
-        return ExitCode.WRONG_USE
+        error = problem if isinstance(problem, ToolError) else ToolError(Kind.VALIDATION, str(problem))
+        return say_error(error, ExitCode.WRONG_USE)
     except ToolError as problem:
         complain_about(problem)
-        return code_of_error(problem)
+        return say_error(problem, code_of_error(problem))
+    except BrokenPipeError:
+        raise
     except OSError as problem:
-        complain(f"{problem.filename or 'output'}: {problem.strerror}")
-        _give_up_stdout()
-        return ExitCode.FAILED
-    return code
+        if problem.filename is None:
+            raise  # the output itself cannot be written
+        message = f"{problem.filename}: {problem.strerror}"
+        complain(message)
+        return say_error(ToolError(Kind.PERMANENT, message), ExitCode.FAILED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,7 +362,7 @@ def _refusal(crib: CallingCrib, call: Call, result: Result, kind: Kind) -> Verdi
 def _print(line: Line, result: Result) -> None:
     if line.has(JSON.name):
         if line.has(STREAM.name):
-            say(json.dumps({"event": "result", **result.to_json()}, ensure_ascii=False, default=str))
+            say_json_line({"event": "result", **result.to_json()})
         else:
             say_json(result.to_json())
         return

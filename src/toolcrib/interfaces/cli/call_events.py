@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.events import Chunk, LogMessage
 from toolcrib.model.result import Result
-from toolcrib.toolkit.cli import complain, is_terminal, on_one_line, say, say_text, visible
+from toolcrib.toolkit.cli import complain, is_terminal, on_one_line, say, say_json_line, say_text, visible
 from toolcrib.values.json_values import joins_text
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class _Lines:
 
     def show(self, event: StreamEvent) -> None:
         name = "chunk" if isinstance(event, Chunk) else "log" if isinstance(event, LogMessage) else "progress"
-        say(json.dumps({"event": name, **event.to_json()}, ensure_ascii=False))
+        say_json_line({"event": name, **event.to_json()})
 
     def finish(self, result: Result) -> Result:
         return result

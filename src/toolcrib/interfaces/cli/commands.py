@@ -18,8 +18,10 @@ from toolcrib.toolkit.cli import (
     CALL_OPTIONS,
     EXPLAIN_OPTIONS,
     GRANT,
+    JSON,
     RUN_OPTIONS,
     URL,
+    Answer,
     ExitCode,
     WrongUseError,
     code_of_explanation,
@@ -39,6 +41,7 @@ from toolcrib.toolkit.cli.group import (
     CALL_WORDS,
     READS_ITS_OWN_WORDS,
     WordsCommand,
+    answers,
     complete_tool,
     example,
     json_option,
@@ -48,12 +51,12 @@ from toolcrib.toolkit.cli.group import (
 )
 from toolcrib.toolkit.cli.progress import working
 from toolcrib.toolkit.cli.tool_tables import (
-    complain_unknown,
     describe,
     offer_of,
     parameter_rows_of,
     say_tools,
     state_of,
+    unknown_tool,
 )
 from toolcrib.toolkit.tool_facts import listed
 
@@ -175,15 +178,17 @@ def run_file(opener: Opener[Crib], words: tuple[str, ...]) -> int:
 @click.option("--length", type=click.IntRange(min=1), default=None, help="How many characters; without it all of them.")
 @project_option
 @url_option
+@answers("handle", "text", "offset", "next", "total")
 @pass_opener
-def result(opener: Opener[Crib], handle: str, *, url: str | None, offset: int, length: int | None) -> int:
+def result(opener: Opener[Crib], handle: str, *, url: str | None, offset: int, length: int | None) -> Answer:
     """Print the rest of a large result."""
     with opener.open_any(url) as crib:
         piece = crib.read_result(handle, offset=offset, length=length or sys.maxsize)
     say_text(piece.text)
     if piece.next is not None:
         complain(f"characters left: {piece.total - piece.next}; continue with --offset {piece.next}")
-    return ExitCode.DONE
+    facts = {"handle": handle, "text": piece.text, "offset": offset, "next": piece.next, "total": piece.total}
+    return Answer(facts)
 
 
 @click.command("version", epilog=example("crib version --json"))
@@ -217,7 +222,7 @@ def show_tool(crib: AnyCrib, name: str, *, as_json: bool) -> ExitCode:
     """`crib show NAME`."""
     facts = crib.show_tool(name)
     if facts is None:
-        return complain_unknown(crib, name)
+        raise unknown_tool(crib, name)
     if as_json:
         say_json(facts)
         return ExitCode.DONE
@@ -315,5 +320,9 @@ def run_command(words: Sequence[str], opener: Opener[Crib]) -> ExitCode:
     grants = read_grants(line.all(GRANT.name), *(tool.name for tool in tools))
     with opener.open_local(grants=grants, tools=tools) as crib:
         addresses = {tool.address for tool in tools}
-        say_tools(facts_of() for address, facts_of in listed(crib) if address in addresses)
+        found = [facts_of() for address, facts_of in listed(crib) if address in addresses]
+    if line.has(JSON.name):
+        say_json(found)
+    else:
+        say_tools(found)
     return ExitCode.FAILED if problems else ExitCode.DONE

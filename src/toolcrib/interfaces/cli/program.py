@@ -11,8 +11,19 @@ from click.shell_completion import CompletionItem, get_completion_class, shell_c
 from toolcrib.core.plugins import Plugins
 from toolcrib.lib import __version__
 from toolcrib.lib.names import did_you_mean
-from toolcrib.toolkit.cli import MEANINGS, URL, ExitCode, WrongUseError, is_local, log_on_stderr, on_one_line, say
-from toolcrib.toolkit.cli.group import example, project_option
+from toolcrib.toolkit.cli import (
+    MEANINGS,
+    URL,
+    Answer,
+    ExitCode,
+    WrongUseError,
+    is_local,
+    log_on_stderr,
+    on_one_line,
+    say,
+    say_answer,
+)
+from toolcrib.toolkit.cli.group import answers, example, project_option
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -92,7 +103,8 @@ def run(words: Sequence[str], opener: Opener[ProjectCrib]) -> int:
         return shell_complete(cli, {"obj": opener}, PROGRAM, COMPLETE_VARIABLE, instruction)
     try:
         with log_on_stderr(), cli.make_context(PROGRAM, list(words), obj=opener) as context:
-            return int(cli.invoke(context) or ExitCode.DONE)
+            ended = cli.invoke(context)
+            return say_answer(ended) if isinstance(ended, Answer) else int(ended or ExitCode.DONE)
     except click.exceptions.Exit as ended:
         return ended.exit_code
     except click.exceptions.NoArgsIsHelpError as help_wanted:
@@ -118,8 +130,9 @@ def cli() -> None:
 
 @click.command("help", epilog=example("crib help bundle load"))
 @click.argument("words", nargs=-1, metavar="[COMMAND]...")
+@answers("command", "text")
 @click.pass_context
-def help_(context: click.Context, words: tuple[str, ...]) -> int:
+def help_(context: click.Context, words: tuple[str, ...]) -> Answer:
     """Show how a command is used."""
     shown = context.find_root()
     for word in words:
@@ -128,13 +141,15 @@ def help_(context: click.Context, words: tuple[str, ...]) -> int:
         _, command, _ = shown.command.resolve_command(shown, [word])
         if command is not None:
             shown = command.context_class(command, info_name=word, parent=shown, **command.context_settings)
-    say(shown.get_help())
-    return ExitCode.DONE
+    text = shown.get_help()
+    say(text)
+    return Answer({"command": shown.command_path, "text": text})
 
 
 @click.command("completion", epilog=example('eval "$(crib completion bash)"'))
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
-def completion(shell: str) -> int:
+@answers("shell", "script")
+def completion(shell: str) -> Answer:
     """Print the completion script of a shell.
 
     It completes commands and names of tools.
@@ -142,8 +157,9 @@ def completion(shell: str) -> int:
     completer = get_completion_class(shell)
     if completer is None:
         raise click.UsageError(f"Click does not know the shell {shell}")
-    say(completer(cli, {}, PROGRAM, COMPLETE_VARIABLE).source())
-    return ExitCode.DONE
+    script = completer(cli, {}, PROGRAM, COMPLETE_VARIABLE).source()
+    say(script)
+    return Answer({"shell": shell, "script": script})
 
 
 def _explain(problem: click.UsageError) -> WrongUseError:

@@ -16,6 +16,7 @@ from toolcrib.infra.settings import BY_DEFAULT, DATA_FOLDER, FILE_NAME
 from toolcrib.interfaces.cli import perform
 from toolcrib.lib.names import read_address
 from toolcrib.toolkit.cli import (
+    Answer,
     ExitCode,
     count,
     excerpts_of,
@@ -28,6 +29,7 @@ from toolcrib.toolkit.cli import (
     say_table,
 )
 from toolcrib.toolkit.cli.group import (
+    answers,
     complete_tool,
     example,
     explain_failure,
@@ -39,7 +41,7 @@ from toolcrib.toolkit.cli.group import (
     write_new,
 )
 from toolcrib.toolkit.cli.progress import working
-from toolcrib.toolkit.cli.tool_tables import complain_unknown
+from toolcrib.toolkit.cli.tool_tables import unknown_tool
 from toolcrib.toolkit.tool_facts import NOT_BUILT, place_of, shadow_of, unbuilt_facts
 
 if TYPE_CHECKING:
@@ -117,7 +119,8 @@ IGNORED = f"{DATA_FOLDER}/"
 
 @click.command("init", epilog=example("crib init shop"))
 @click.argument("folder", default=".", metavar="[DIR]", type=click.Path(file_okay=False))
-def init(folder: str) -> int:
+@answers("folder", "files")
+def init(folder: str) -> Answer:
     """Write a project with a first tool and its test.
 
     Nothing that is there is overwritten.
@@ -125,12 +128,12 @@ def init(folder: str) -> int:
     return start_project(folder)
 
 
-def start_project(folder: str) -> ExitCode:
+def start_project(folder: str) -> Answer:
     """`crib init [DIR]`: write what is not there yet, and say what to do next."""
     root = Path(folder)
-    write_files(root, FILES)
+    files = write_files(root, FILES)
     with explain_failure():
-        report_file(".gitignore", written=_ignore(root / ".gitignore"))
+        files.append(report_file(".gitignore", written=_ignore(root / ".gitignore")))
     say("")
     say("Next:")
     if root.resolve() != Path.cwd():
@@ -138,7 +141,7 @@ def start_project(folder: str) -> ExitCode:
     say("  crib call greet name=Ada")
     say("  crib list")
     say("  pytest    (pip install pytest)")
-    return ExitCode.DONE
+    return Answer({"folder": folder, "files": files})
 
 
 def _ignore(path: Path) -> bool:
@@ -212,7 +215,7 @@ def check_tools(crib: Crib, names: Sequence[str], *, strict: bool, as_json: bool
         found = {name: crib.find(name) for name in names}
         if unknown := [name for name, entry in found.items() if entry is None]:
             _say_all("problem", list_problems(crib, []))
-            return complain_unknown(crib, unknown[0])
+            raise unknown_tool(crib, unknown[0])
         entries = [entry for entry in found.values() if entry is not None]
     tools = [entry.tool for entry in entries]
     folder_problems, folder_warnings = crib.registries.check()

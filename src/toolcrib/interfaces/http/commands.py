@@ -22,8 +22,8 @@ from toolcrib.interfaces.http.server_state import ProblemFinder
 from toolcrib.interfaces.http.settings import ServerSettings
 from toolcrib.lib import __version__
 from toolcrib.model.errors import ToolError
-from toolcrib.toolkit.cli import ExitCode, count, say, visible
-from toolcrib.toolkit.cli.group import example, pass_opener, project_option
+from toolcrib.toolkit.cli import Answer, ExitCode, count, say, say_answer, visible
+from toolcrib.toolkit.cli.group import answers, example, pass_opener, project_option
 from toolcrib.toolkit.cli.progress import working
 from toolcrib.toolkit.tool_facts import shadow_of
 
@@ -48,11 +48,13 @@ logger = logging.getLogger("toolcrib.catalog")
 @click.option("--host", metavar="ADDRESS", help="The address to listen on; without it the setting server.host.")
 @click.option("--port", type=click.IntRange(0, 65535), help="The port; 0 takes a free one. Without it server.port.")
 @project_option
+@answers("url", "version", "root")
 @pass_opener
 def serve(opener: Opener[Crib], host: str | None, port: int | None) -> int:
     """Serve the tools over HTTP.
 
-    On loopback no token is needed; on any other address every client needs one: crib token create.
+    On loopback no token is needed; on any other address every client needs one: crib token create. With --json standard output
+    has one line, as soon as the server listens.
     """
     with working("reading the tools"):
         crib = opener.open_local()
@@ -76,7 +78,11 @@ async def run_server(crib: Crib, host: str | None, port: int | None) -> int:
     tasks: list[asyncio.Task[None]] = []
 
     def greet(url: str) -> None:
-        say(f"Toolcrib {__version__} serves {crib.settings.root or 'the tools of the user'} on {url}")
+        root = crib.settings.root
+        say(f"Toolcrib {__version__} serves {root or 'the tools of the user'} on {url}")
+        facts = {"url": url, "version": __version__, "root": None if root is None else str(root)}
+        # A program that started the server reads one line.
+        say_answer(Answer(facts), on_a_line=True)
         # A reader of a pipe waits for the address.
         sys.stdout.flush()
         tasks.append(asyncio.create_task(_suggest(crib, problems, url, address)))

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from toolcrib.features.access.sign_in import LINK_SECONDS, sign_in_link
-from toolcrib.toolkit.cli import ExitCode, complain, require_project, say
-from toolcrib.toolkit.cli.group import example, pass_opener, project_option
+from toolcrib.toolkit.cli import Answer, complain, require_project, say
+from toolcrib.toolkit.cli.group import answers, example, pass_opener, project_option
 
 if TYPE_CHECKING:
     from toolcrib.crib import Crib
@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 @click.command("page", epilog=example("crib page"))
 @click.option("--at", metavar="URL", help="The address of the server; without it that of the settings.")
 @project_option
+@answers("url", "seconds")
 @pass_opener
-def page(opener: Opener[Crib], at: str | None) -> int:
+def page(opener: Opener[Crib], at: str | None) -> Answer:
     """Print a link that signs you in to the web page.
 
     It works once, within ten minutes, on a server of the same project, and its session may do everything, approving included:
@@ -31,6 +32,7 @@ def page(opener: Opener[Crib], at: str | None) -> int:
         require_project(crib.settings)
         server = crib.settings["server"]
         host = f"[{server.host}]" if ":" in server.host else server.host
-        say(sign_in_link(crib, at or f"http://{host}:{server.port}"))
-        complain(f"It works once, within {LINK_SECONDS // 60} minutes.")
-    return ExitCode.DONE
+        link = sign_in_link(crib, at or f"http://{host}:{server.port}")
+    say(link)
+    complain(f"It works once, within {LINK_SECONDS // 60} minutes.")
+    return Answer({"url": link, "seconds": LINK_SECONDS})

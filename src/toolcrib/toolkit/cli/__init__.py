@@ -70,6 +70,57 @@ class WrongUseError(Exception):
     """Invalid command line; the message says how to write it."""
 
 
+class CommandError(ToolError):
+    """A command did not do what was asked; `code` is the exit code. Each line of the message is a complaint of its own."""
+
+    def __init__(self, kind: Kind, reason: str, *, cure: str = "", code: ExitCode = ExitCode.FAILED) -> None:
+        super().__init__(kind, reason, cure=cure)
+        self.code = code
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a command that acts has done: facts for a program, printed with `--json`; a person was told meanwhile."""
+
+    facts: Mapping[str, object]
+    code: ExitCode = ExitCode.DONE
+
+
+class _Output:
+    """Whether standard output is JSON. Then it is nothing else: what is said to a person goes to standard error."""
+
+    as_json = False
+
+
+_OUTPUT = _Output()
+
+
+@contextmanager
+def output_as_asked(words: Sequence[str]) -> Iterator[None]:
+    """Inside the block, standard output is JSON alone if the words ask for that."""
+    before = _OUTPUT.as_json
+    _OUTPUT.as_json = _stands_in(words, JSON_SPELLINGS) and not wants_help(words)
+    try:
+        yield
+    finally:
+        _OUTPUT.as_json = before
+
+
+def say_answer(answer: Answer, *, on_a_line: bool = False) -> ExitCode:
+    """Print what a command has done, if that is asked for; the exit code."""
+    if _OUTPUT.as_json:
+        (say_json_line if on_a_line else say_json)(answer.facts)
+    return answer.code
+
+
+def say_error(error: ToolError, code: ExitCode) -> ExitCode:
+    """Print an error as one line of JSON, if that is asked for; the exit code."""
+    if _OUTPUT.as_json:
+        facts = {**error.to_json(), "cure": error.cure.operator or None}
+        say_json_line({"ok": False, "error": facts, "exitCode": int(code)})
+    return code
+
+
 def code_of_error(error: ToolError) -> ExitCode:
     """The exit code of a failed call. Only a refusal by a gate names its gate; any other error is a failure."""
     if isinstance(error, SettingsError):
@@ -104,8 +155,8 @@ def on_one_line(text: str) -> str:
 
 
 def say(text: str) -> None:
-    """Write to standard output."""
-    _write(sys.stdout, text)
+    """Tell a person something: on standard output, or on standard error where standard output is JSON."""
+    _write(sys.stderr if _OUTPUT.as_json else sys.stdout, text)
 
 
 def complain(text: str) -> None:
@@ -160,7 +211,16 @@ def paint(text: str, colour: str, stream: TextIO | None) -> str:
 
 def say_json(value: object) -> None:
     """Write indented JSON, with the standard library, because it writes integers of any size."""
-    say_text(json.dumps(value, indent=2, ensure_ascii=False, default=str))
+    _write_json(json.dumps(value, indent=2, ensure_ascii=False, default=str))
+
+
+def say_json_line(value: object) -> None:
+    """Write JSON on one line, as one of several values."""
+    _write_json(json.dumps(value, ensure_ascii=False, default=str))
+
+
+def _write_json(text: str) -> None:
+    _write(sys.stdout, visible(text) if is_terminal(sys.stdout) else text)
 
 
 def say_text(text: str) -> None:
@@ -243,8 +303,14 @@ def show_warnings(*names: str) -> Iterator[None]:
 
 def mention_problems(crib: Suggesting) -> None:
     """Mention that some tools could not be loaded, if so."""
-    if problems := crib.problems:
-        complain(f"not every tool could be loaded (problems: {len(problems)}); see: crib check")
+    for line in problems_mentioned(crib):
+        complain(line)
+
+
+def problems_mentioned(crib: Suggesting) -> list[str]:
+    """The line that says that some tools could not be loaded, if so."""
+    number = len(crib.problems)
+    return [f"not every tool could be loaded (problems: {number}); see: crib check"] if number else []
 
 
 def require_project(settings: Settings) -> None:
@@ -342,6 +408,7 @@ CONFIRM = Option(("--confirm",), "TOKEN", "Confirm the call with the token of an
 ARGUMENTS = Option(("--args",), "JSON", "Arguments as a JSON object, @FILE that holds one, or - for standard input.")
 DOCUMENT_CURE = f"""{ARGUMENTS.name} takes a JSON object such as '{{"name": "Ada"}}'"""
 JSON = Option(("--json",), "", "Print JSON.")
+JSON_SPELLINGS = (JSON.name, "--full")
 STREAM = Option(("--stream",), "", "Print what the tool yields as it comes; with --json each event in a line.")
 HELP = Option(("--help", "-h"), "", "Show this message and exit.")
 
@@ -352,7 +419,7 @@ RUN_OPTIONS = (
     CONFIRM,
     MODE,
     Option(("--timeout",), "SECONDS", "Time limit of the call in seconds."),
-    Option((JSON.name, "--full"), "", "Print the whole result as JSON, not only its value."),
+    Option(JSON_SPELLINGS, "", "Print the whole result as JSON, not only its value."),
     Option(("--raw",), "", "Print text unescaped, with control characters, even on a terminal."),
     Option(("--verbose", "-v"), "", "Show the log, with the traceback of a failure."),
     PROJECT,
@@ -433,8 +500,12 @@ def read_line(words: Iterable[str], options: Sequence[Option]) -> Line:
 
 def wants_help(words: Sequence[str]) -> bool:
     """Whether `--help` or `-h` stands before any `--`."""
+    return _stands_in(words, HELP.spellings)
+
+
+def _stands_in(words: Sequence[str], spellings: Iterable[str]) -> bool:
     end = words.index("--") if "--" in words else len(words)
-    return any(spelling in words[:end] for spelling in HELP.spellings)
+    return any(spelling in words[:end] for spelling in spellings)
 
 
 def refuse_url(words: Sequence[str], command: str) -> None:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 import click
 
 from toolcrib.model.errors import ToolError
-from toolcrib.toolkit.cli import PROJECT, URL, WrongUseError, say, wants_help
+from toolcrib.toolkit.cli import JSON, PROJECT, URL, WrongUseError, say, wants_help
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
     from typing import Self
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 
 LocalT_co = TypeVar("LocalT_co", covariant=True)
+CommandT = TypeVar("CommandT", bound="Callable[..., object] | click.Command")
 
 
 class Opener(Protocol[LocalT_co]):
@@ -122,14 +123,30 @@ project_option = click.option(
     expose_value=False,
 )
 url_option = click.option(URL.name, "url", metavar=URL.value, help=URL.help)
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+json_option = click.option(JSON.name, "as_json", is_flag=True, help=JSON.help)
 
 
-def write_files(root: Path, files: Mapping[str, str]) -> None:
+class AnswerOption(click.Option):
+    """`--json` of a command that acts: it returns an `Answer` whose facts have these keys."""
+
+    def __init__(self, words: Sequence[str], *, keys: Sequence[str], help: str) -> None:  # noqa: A002 - Click names it so
+        super().__init__(words, is_flag=True, expose_value=False, help=help)
+        self.keys = tuple(keys)
+
+
+def answers(*keys: str) -> Callable[[CommandT], CommandT]:
+    """Give a command `--json`; its help names the keys of the facts that are printed."""
+    return click.option(JSON.name, cls=AnswerOption, keys=keys, help=f"Print JSON: {', '.join(keys)}.")
+
+
+# `--json` of a command whose standard output is a protocol of its own.
+json_errors = click.option(JSON.name, is_flag=True, expose_value=False, help="Print an error before the start as JSON.")
+
+
+def write_files(root: Path, files: Mapping[str, str]) -> list[dict[str, object]]:
     """Write the files that do not exist yet, and report which."""
     with explain_failure():
-        for name, text in files.items():
-            report_file(name, written=write_new(root / name, text))
+        return [report_file(name, written=write_new(root / name, text)) for name, text in files.items()]
 
 
 def write_new(path: Path, text: str) -> bool:
@@ -143,9 +160,10 @@ def write_new(path: Path, text: str) -> bool:
     return True
 
 
-def report_file(name: str, *, written: bool) -> None:
+def report_file(name: str, *, written: bool) -> dict[str, object]:
     """Report whether a file was written or kept."""
     say(f"{'wrote' if written else 'kept '}  {name}")
+    return {"file": name, "written": written}
 
 
 @contextmanager

@@ -6,7 +6,8 @@ import json
 from typing import TYPE_CHECKING
 
 from toolcrib.lib.schema_structure import properties_of, types_of
-from toolcrib.toolkit.cli import ExitCode, complain, mention_problems, say, say_facts, say_table
+from toolcrib.model.errors import Kind
+from toolcrib.toolkit.cli import CommandError, ExitCode, complain, problems_mentioned, say, say_facts, say_table
 from toolcrib.toolkit.tool_facts import NOT_BUILT
 
 if TYPE_CHECKING:
@@ -39,12 +40,11 @@ def say_tools(tools: Iterable[Facts]) -> None:
         say(f"and {len(refused) - MAX_REFUSED} more; crib show NAME says why")
 
 
-def complain_unknown(crib: Suggesting, name: str) -> ExitCode:
-    """Report an unknown tool, with a suggestion."""
+def unknown_tool(crib: Suggesting, name: str) -> CommandError:
+    """The error of an unknown tool, with a suggestion."""
     hint = crib.suggest(name) or "list the tools with: crib list"
-    complain(f"Tool {name[:200]!r} not found; {hint}")
-    mention_problems(crib)
-    return ExitCode.UNKNOWN_TOOL
+    cure = "\n".join([hint, *problems_mentioned(crib)])
+    return CommandError(Kind.NOT_FOUND, f"Tool {name[:200]!r} not found", cure=cure, code=ExitCode.UNKNOWN_TOOL)
 
 
 def row_of(facts: Facts) -> tuple[str, ...]:
