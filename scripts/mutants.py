@@ -2,7 +2,7 @@
 
 `python scripts/mutants.py core/rules.py infra/egress` mutates these files and folders of `src/toolcrib`; without words, all that TESTS names.
 mutmut does it, in an environment of its own and on a copy of the repository, both in `.judges/mutants`; what was found stays there:
-`--show NAME` prints one mutant.
+`--show NAME` prints one mutant. `--sample` tries a fifth of them.
 """
 
 from __future__ import annotations
@@ -35,14 +35,24 @@ TESTS = {
     "features/requests/document": ("tests/features/requests/document", "tests/seeds/test_tool_requests.py"),
     "features/scripts/format.py": ("tests/features/scripts/format", "tests/seeds/test_script_files.py"),
 }
-# mutmut asks items for a name that pytest 9 no longer keeps.
-SHIM = '''"""Gives items the attribute that mutmut reads."""
+# mutmut asks items for a name that pytest 9 no longer keeps, and runs the tests several times in one process.
+SHIM = '''"""Gives items the attribute that mutmut reads, and forgets the modules that tests wrote."""
+
+import sys
 
 
 def pytest_collection_modifyitems(items):
     for item in items:
         item._nodeid = item.nodeid
+
+
+def pytest_sessionfinish():
+    for name, module in list(sys.modules.items()):
+        if "/pytest-of-" in str(getattr(module, "__file__", None)):
+            del sys.modules[name]
 '''
+# Mutants of a function are numbered: the first and every fifth after it.
+A_FIFTH = "*__mutmut_*[16]"
 
 
 def tests_of(part: str) -> list[str]:
@@ -130,6 +140,7 @@ def main() -> int:
         description="Change the source in small ways and tell which changes no test notices."
     )
     parser.add_argument("parts", nargs="*", help="files and folders of src/toolcrib, such as core/rules.py")
+    parser.add_argument("--sample", action="store_true", help="try a fifth of the mutants, some of every function")
     parser.add_argument("--show", metavar="NAME", help="print one mutant of the last run")
     options = parser.parse_args()
     if options.show:
@@ -141,7 +152,7 @@ def main() -> int:
             parser.error(f"there is no {SOURCE}/{part}")
     prepare()
     configure(parts)
-    done = mutmut("run")
+    done = mutmut("run", A_FIFTH) if options.sample else mutmut("run")
     if report():
         return 0
     print(done.stdout[-SHOWN_LETTERS:])

@@ -1,5 +1,6 @@
 """How much a job may use, and that the next one finds everything as it was."""
 
+import asyncio
 import json
 import os
 import shutil
@@ -60,11 +61,16 @@ BOMBS = {
         "import os, time\ndef main():\n    while True:\n        if os.fork() == 0:\n            os.setsid()\n"
         "            if os.fork(): os._exit(0)\n            time.sleep(60)"
     ),
+    # No group of processes has them all, and those that have ended are not waited for.
+    "a bomb of sessions": (
+        "import os, signal\ndef main():\n    signal.signal(signal.SIGCHLD, signal.SIG_IGN)\n    while True:\n"
+        "        try:\n            if os.fork() == 0: os.setsid()\n        except OSError: pass"
+    ),
 }
 
 
-# A bomb grows to thousands of processes within a moment and takes the machine from every other test: it runs alone, in a judge of its own.
-APART = {"a bomb": pytest.mark.soak}
+# A bomb takes the machine from every other test for a moment: it runs alone, in a judge of its own.
+APART = {"a bomb": pytest.mark.soak, "a bomb of sessions": pytest.mark.soak}
 
 
 @pytest.mark.usefixtures("cold_launchers")
@@ -231,21 +237,47 @@ async def test_a_gigabyte_printed_costs_the_host_nothing(sandbox, run_bounded):
     assert ended.result == b'{"value": 1}'
 
 
-@pytest.mark.usefixtures("cold_launchers")
-async def test_a_control_group_is_gone_with_its_launcher(sandbox, run_python):
-    groups = []
+async def control_groups(run_python):
+    """The folders of the control group that the sandbox made, if one is to be had here."""
     for _ in range(20):  # it is made beside the first calls
         ended = await run_python("def main(): return open('/proc/self/cgroup').read()")
         lines = json.loads(ended.result)["value"].splitlines()
-        groups = groups or [line.split(":", 2) for line in lines if "/toolcrib-" in line]
-    if not groups:
-        pytest.skip("no control group is to be had here")
-    for _, controllers, path in groups:
-        assert Path(f"/sys/fs/cgroup/{controllers}{path}/pids.max").read_text() == "4096\n"
+        found = [line.split(":", 2) for line in lines if "/toolcrib-" in line]
+        if found:
+            return [Path(f"/sys/fs/cgroup/{controllers}{path}") for _, controllers, path in found]
+    pytest.skip("no control group is to be had here")
+
+
+@pytest.mark.usefixtures("cold_launchers")
+async def test_a_control_group_is_gone_with_its_launcher(sandbox, run_python):
+    groups = await control_groups(run_python)
     sandbox.close()
-    for _, controllers, path in groups:
-        assert not Path(f"/sys/fs/cgroup/{controllers}{path}").exists()
-        assert Path(f"/sys/fs/cgroup/{controllers}{path}").parent.is_dir()
+    assert [group for group in groups if group.exists()] == []
+    assert all(group.parent.is_dir() for group in groups)
+
+
+@pytest.mark.usefixtures("cold_launchers")
+async def test_a_control_group_allows_what_the_running_calls_may_have(
+    sandbox, run_python, confine, tmp_path, eventually
+):
+    groups = await control_groups(run_python)
+    limits = lambda: {int((group / "pids.max").read_text()) for group in groups}  # noqa: E731
+    await eventually(lambda: limits() == {64})
+    job = PythonFile(
+        path=tmp_path / "tool" / "sample.py",
+        code=b"import time\ndef main(): time.sleep(60)",
+        entry="main",
+        arguments={},
+        policy=confine(**SMALL),
+    )
+    one, two = (asyncio.create_task(sandbox.run(job, deadline=time.monotonic() + 60)) for _ in range(2))
+    await eventually(lambda: limits() == {64 + 2 * 16 * 8})
+    one.cancel()
+    await asyncio.wait([one])
+    assert limits() == {64 + 16 * 8}
+    two.cancel()
+    await asyncio.wait([two])
+    assert limits() == {64}
 
 
 def test_a_scratch_folder_on_disk_is_measured_and_removed_however_deep_it_is(tmp_path):

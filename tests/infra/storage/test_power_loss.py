@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import random
 import stat
 import tempfile
 from pathlib import Path
@@ -14,7 +15,9 @@ from soaks import size
 from toolcrib.infra.files import Disk
 from toolcrib.infra.storage.file_store import FileStore
 
+# Of so many pending changes every choice is looked at, of more as many choices by chance.
 MOST_PENDING = 8
+CHOICES = 256
 NOTHING, HALF, ALL = 0, 1, 2
 
 
@@ -124,12 +127,24 @@ def after(state, choices):
 
 
 def states(cut):
-    """Every state that the disk may be in at this cut."""
+    """Every state that the disk may be in at this cut; where too much is pending, some of them."""
     state, pending, _, _ = cut
-    assert len(pending) <= MOST_PENDING
     options = [(NOTHING, HALF, ALL) if change[0] == "data" else (NOTHING, ALL) for change in pending]
-    for much in itertools.product(*options):
+    for much in itertools.product(*options) if len(pending) <= MOST_PENDING else some_choices(options):
         yield after(state, list(zip(pending, much, strict=True)))
+
+
+def some_choices(options):
+    """Up to where the changes were done in their order, each one done or missing alone, and choices by chance."""
+    nothing, everything = [NOTHING] * len(options), [ALL] * len(options)
+    for number in range(len(options)):
+        yield everything[:number] + nothing[number:]
+        yield nothing[:number] + everything[number : number + 1] + nothing[number + 1 :]
+        yield everything[:number] + nothing[number : number + 1] + everything[number + 1 :]
+    yield everything
+    chance = random.Random(len(options))
+    for _ in range(CHOICES):
+        yield [chance.choice(each) for each in options]
 
 
 def lay_out(state, number, folder):
@@ -185,6 +200,8 @@ def check(tmp_path, steps, before=lambda disk, root: None):
     store = FileStore(root, disk=disk)
     for step in steps:
         verb, *arguments = step
+        if verb == "create_folder" and len(arguments) == 3 and not (root / arguments[0]).is_dir():
+            continue  # only a folder that exists can be replaced
         disk.coming = perform(disk.acknowledged, step)
         options = {"replacing": arguments.pop()} if verb == "create_folder" and len(arguments) == 3 else {}
         getattr(store, verb)(*arguments, **options)
@@ -260,6 +277,11 @@ STEPS = st.one_of(
     st.tuples(st.just("remove"), KEYS),
     st.tuples(st.just("discard"), st.sampled_from(["a/x", "a/y"])),
 )
+FOLDERS = st.dictionaries(st.sampled_from(["1", "2", "3"]), st.binary(min_size=2, max_size=9), min_size=1)
+IMPORTS = st.one_of(
+    st.tuples(st.just("create_folder"), st.sampled_from(["a/x", "a/y"]), FOLDERS),
+    st.tuples(st.just("create_folder"), st.sampled_from(["a/x", "a/y"]), FOLDERS, st.just(value=True)),
+)
 
 
 @given(st.lists(STEPS, max_size=5))
@@ -270,7 +292,7 @@ def test_every_operation_is_done_or_not_when_the_power_fails(tmp_path_factory, s
 
 @pytest.mark.soak
 @pytest.mark.timeout(1800)
-@given(st.lists(STEPS, max_size=12))
+@given(st.lists(st.one_of(STEPS, IMPORTS), max_size=12))
 @settings(max_examples=size(300))
 def test_the_power_may_fail_at_any_moment_of_a_long_story(tmp_path_factory, steps):
     check(tmp_path_factory.mktemp("power"), steps)

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 PIPES_SECONDS = 0.2
 # How much longer than needed the supervisor may take to end its call.
 PATIENCE_SECONDS = 2.0
+# How long it may take when it is asked to end a call: up to 1.7 s for itself, and a busy machine lets it wait.
+_END_SECONDS = 6.0
 _KILLED_SECONDS = 0.5
 # How long the channel and proxy tasks may take to stop; nested calls of a script kill processes of their own.
 _COMPANION_SECONDS = 5.0
@@ -96,11 +98,13 @@ class Attempt:
         for task in self._companions:
             task.cancel()
         self._supervisor_socket.end()
-        cancelled = await _wait((self._supervisor_socket.ended,), 0 if self._overdue else PATIENCE_SECONDS)
+        cancelled = await _wait((self._supervisor_socket.ended,), 0 if self._overdue else _END_SECONDS)
+        pipes_seconds = PIPES_SECONDS
         if not self._supervisor_socket.ended.done():
             self._supervisor_socket.kill()
             cancelled |= await _wait((self._supervisor_socket.ended,), _KILLED_SECONDS)
-        cancelled |= await _wait([capture.ended for capture in self._captures], PIPES_SECONDS)
+            pipes_seconds = PATIENCE_SECONDS  # the launcher kills the job, which holds them until then
+        cancelled |= await _wait([capture.ended for capture in self._captures], pipes_seconds)
         cancelled |= await _wait(self._companions, _COMPANION_SECONDS)
         for task in self._companions:
             if task.done() and not task.cancelled():

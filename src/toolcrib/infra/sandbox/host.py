@@ -25,7 +25,7 @@ from toolcrib.infra.sandbox.probe import findings_at, profile_of, shared_folder
 from toolcrib.model.errors import Cure, Kind, ToolError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from toolcrib.infra.sandbox.attempt import Hear, Proxy, Talk
     from toolcrib.infra.sandbox.jobs import CompletedJob, Job, SandboxPolicy
@@ -179,7 +179,8 @@ class Sandbox:
         limits = (max_stdout, max_stderr, max_result)
         place = contextlib.nullcontext() if nested else self._slots.take(until)
         async with place:
-            with self._launchers.use(_OWN if interpreter is None else interpreter.program) as handle:
+            program = _OWN if interpreter is None else interpreter.program
+            with self._launchers.use(program, job.policy.processes) as handle:
                 return await self._run(handle, _order_for(job), message, last, limits, talk, proxy, hear)
 
     async def _guard(self, job: Job) -> Job:
@@ -226,7 +227,7 @@ class Sandbox:
     async def _try(self, job: Job, *, deadline: float, proxy: Proxy | None = None) -> CompletedJob:
         """Run a job of the probe, without required guarantees and without a slot."""
         limits = (MAX_STREAM_BYTES, MAX_STREAM_BYTES, MAX_RESULT_BYTES)
-        with self._launchers.use(_OWN) as handle:
+        with self._launchers.use(_OWN, job.policy.processes) as handle:
             return await self._run(handle, _order_for(job), encode(job, deadline), deadline, limits, None, proxy)
 
     def _refuse_from_workspace(self, program: Path) -> None:
@@ -303,20 +304,25 @@ class Launchers:
         self._handles: dict[Path, LauncherHandle] = {}  # least recently used first
 
     @contextlib.contextmanager
-    def use(self, program: Path) -> Iterator[LauncherHandle]:
-        """The handle of the launcher for this interpreter, which is kept while in use."""
+    def use(self, program: Path, processes: int = 0) -> Iterator[LauncherHandle]:
+        """The handle of the launcher for this interpreter, which is kept while in use by a job with so many processes."""
+        tasks = processes * system.TASKS_PER_PROCESS
         with self._lock:
             handle = self._handles.pop(program, None) or LauncherHandle(program)
             self._handles[program] = handle
             handle.users += 1
+            handle.tasks += tasks
             spare = self._take_spare()
         for other in spare:
             other.close()
+        handle.limit()
         try:
             yield handle
         finally:
             with self._lock:
                 handle.users -= 1
+                handle.tasks -= tasks
+            handle.limit()
 
     def find(self, program: Path) -> LauncherProcess | None:
         """The launcher for this interpreter, if it is running."""
@@ -343,6 +349,7 @@ class LauncherHandle:
         self._last_answer = 0.0
         self.launcher: LauncherProcess | None = None
         self.users = 0
+        self.tasks = 0
 
     def running(self) -> LauncherProcess:
         """The launcher, started if necessary."""
@@ -355,7 +362,14 @@ class LauncherHandle:
                 # environment.
                 system.prctl(system.DUMPABLE, 0)
                 self.launcher = self._start()
+                self.limit()
             return self.launcher
+
+    def limit(self) -> None:
+        """Limit the launcher to the tasks of the jobs that use it now."""
+        launcher = self.launcher
+        if launcher is not None:
+            launcher.limit(lambda: self.tasks)
 
     def note_answer(self) -> None:
         """Remember that it started a job just now."""
@@ -417,6 +431,9 @@ class LauncherProcess:
 
     def __init__(self, program: Path) -> None:
         self._owner = os.getpid()
+        self._tasks: Callable[[], int] = lambda: 0
+        self._cgroup: str | None = None
+        self._cgroup_lock = threading.RLock()  # reentrant for the reason that `Launchers` gives
         self._control, theirs = socket.socketpair(socket.AF_UNIX, _ORDERS)
         self._control.settimeout(0)
         package = Path(__file__).resolve().parents[2]
@@ -469,12 +486,28 @@ class LauncherProcess:
         """As root, put the launcher into a cgroup in the background; other users are limited by RLIMIT_NPROC."""
         if os.geteuid() != 0:
             return None
-        thread = threading.Thread(target=system.enter_cgroup, args=(self._process.pid,), daemon=True)
+        thread = threading.Thread(target=self._enter_cgroup, daemon=True)
         try:
             thread.start()
         except RuntimeError:  # no thread available: each call is measured anyway
             return None
         return thread
+
+    def _enter_cgroup(self) -> None:
+        self._cgroup = system.enter_cgroup(self._process.pid)
+        self._limit_cgroup()
+
+    def limit(self, tasks: Callable[[], int]) -> None:
+        """Limit its cgroup, if it has one, to so many tasks of jobs."""
+        self._tasks = tasks
+        self._limit_cgroup()
+
+    def _limit_cgroup(self) -> None:
+        if self._cgroup is None or not self.is_ours:
+            return
+        # Counted within the lock, so that the last one to write has the newest number.
+        with self._cgroup_lock, contextlib.suppress(OSError):
+            system.limit_cgroup(self._cgroup, self._tasks())
 
     def kill(self) -> None:
         """Kill it; its supervisors end their calls."""

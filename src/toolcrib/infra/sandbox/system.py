@@ -16,7 +16,7 @@ TYPE_CHECKING = False  # defined here: importing typing would take a fifth of th
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
-    from typing import Protocol
+    from typing import Protocol, Self
 
     class CallListener(Protocol):
         """Answers system calls that wait; see notifications.NotificationListener."""
@@ -51,6 +51,10 @@ _SET_SCHEDULING = {"x86_64": 314, "aarch64": 274}
 _SCHEDULING = struct.Struct("=IIQiIQQQ")
 _HIGHEST_PRIORITY = -20
 _SLICE_NANOSECONDS = 100_000
+
+# The kernel counts threads where we count processes; its limit is a fallback behind the measurements.
+TASKS_PER_PROCESS = 8
+_FORK_SECONDS, _FORK_PAUSE_SECONDS = 1.0, 0.005
 
 _CAPABILITIES_VERSION = 0x20080522
 _WORD = 0xFFFFFFFF
@@ -161,6 +165,14 @@ def _raise_nice() -> int:
     return _HIGHEST_PRIORITY
 
 
+def _outrank() -> None:
+    """Schedule this process before all that are not real-time, if privileged."""
+    try:
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+    except OSError:
+        return
+
+
 class Events:
     """Wait for descriptors and for SIGCHLD and SIGTERM together."""
 
@@ -207,12 +219,20 @@ def _ignore(number: int, frame: object) -> None:
 def fork() -> int:
     """Fork with signals blocked, so that a signal for the child does not reach the parent's handler.
 
-    The parent restores its mask; the child unblocks signals when it is ready.
+    The parent restores its mask; the child unblocks signals when it is ready. Where a fork bomb of another call holds all
+    processes of the cgroup, wait until it is killed.
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _ALL_SIGNALS)
+    until = time.monotonic() + _FORK_SECONDS
     child = -1
     try:
-        child = os.fork()
+        while child == -1:
+            try:
+                child = os.fork()
+            except BlockingIOError:
+                if time.monotonic() > until:
+                    raise
+                time.sleep(_FORK_PAUSE_SECONDS)
     finally:
         if child != 0:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
@@ -255,6 +275,25 @@ def _children_of(process: int) -> list[int]:
             if process == os.getpid():
                 raise
     return children
+
+
+def kill_descendants(ancestor: int, killed: set[int], spared: Collection[int] = ()) -> bool:
+    """Kill the descendants that are not in `killed` and add them; returns whether there were any.
+
+    Each is killed before its children are listed: from then on it cannot fork, so the list is complete, and a fork bomb is
+    killed faster than it grows. `spared` are children of the ancestor that are left alone.
+    """
+    found = False
+    parents = [ancestor]
+    while parents:
+        for child in _children_of(parents.pop()):
+            if child in killed or child in spared:
+                continue
+            send_signal([child], signal.SIGKILL)
+            killed.add(child)
+            parents.append(child)
+            found = True
+    return found
 
 
 def children_by_parent() -> Mapping[int, list[int]]:
@@ -330,6 +369,7 @@ def is_in(path: str, folders: Iterable[str]) -> bool:
 GRACE_SECONDS = 0.2
 KILL_SECONDS = 1.5
 _ROUND_SECONDS = 0.02
+_OUTRUN_SECONDS = 0.1  # a tree that is not killed within it forks faster than it is found
 
 
 class ProcessTree:
@@ -372,13 +412,13 @@ class ProcessTree:
         if not HAS_SUBREAPER:
             return self._end_group(child)
         if at_once:
-            self._kill_at_once(child)
-        elif self.signal_all(signal.SIGTERM, GRACE_SECONDS):
+            self._kill_group(child)
+        elif self._terminate_all(GRACE_SECONDS):
             return True
-        return self.signal_all(signal.SIGKILL, KILL_SECONDS)
+        return self.kill_all(KILL_SECONDS)
 
-    def signal_all(self, number: signal.Signals, seconds: float) -> bool:
-        """Signal all processes, including new ones, until none is left; False if the time is up first."""
+    def _terminate_all(self, seconds: float) -> bool:
+        """Ask all processes to end, including new ones, until none is left; False if the time is up first."""
         until = time.monotonic() + seconds
         told: set[int] = set()
         while not self.reap():
@@ -386,12 +426,41 @@ class ProcessTree:
                 return False
             everyone = descendants_of([os.getpid()], children_by_parent())
             # A second SIGTERM would disturb a process that is cleaning up.
-            send_signal([process for process in everyone if process not in told], number)
-            if number != signal.SIGKILL:
-                told.update(everyone)
+            send_signal([process for process in everyone if process not in told], signal.SIGTERM)
+            told.update(everyone)
             self.signalled.update(everyone)
             self._answer_for(_ROUND_SECONDS)
         return True
+
+    def kill_all(self, seconds: float) -> bool:
+        """Kill all processes, including new ones, until none is left; False if the time is up first."""
+        began = time.monotonic()
+        killed: set[int] = set()
+        with StoppedForks() as forks:
+            while True:
+                # Reaped only after a round without new ones: until then the dead ones count, where a limit counts
+                # processes, and leave no room for the rest of a fork bomb.
+                if self._kill_new(killed):
+                    self.signalled.update(killed)
+                elif self.reap():
+                    return True
+                else:
+                    killed.clear()  # a process ID may be reused
+                    self._answer_for(_ROUND_SECONDS)
+                passed = time.monotonic() - began
+                if passed > seconds:
+                    return self.reap()
+                if passed > _OUTRUN_SECONDS:
+                    forks.stop()
+
+    def _kill_new(self, killed: set[int]) -> bool:
+        try:
+            return kill_descendants(os.getpid(), killed)
+        except FileNotFoundError:  # not every kernel lists the children of a process
+            everyone = set(descendants_of([os.getpid()], children_by_parent())) - killed
+            send_signal(everyone, signal.SIGKILL)
+            killed.update(everyone)
+            return bool(everyone)
 
     def _answer_for(self, seconds: float) -> None:
         """Wait for an event or the end of the time, and answer system calls meanwhile."""
@@ -405,19 +474,19 @@ class ProcessTree:
 
     def kill_strays(self, supervisors: Collection[int]) -> bool:
         """Kill children of the launcher that lost their supervisor; returns whether there were any."""
-        children = children_by_parent()
-        strays = [child for child in children.get(os.getpid(), []) if child not in supervisors]
-        send_signal([*strays, *descendants_of(strays, children)], signal.SIGKILL)
-        return bool(strays)
+        try:
+            return kill_descendants(os.getpid(), set(), supervisors)
+        except FileNotFoundError:  # not every kernel lists the children of a process
+            children = children_by_parent()
+            strays = [child for child in children.get(os.getpid(), []) if child not in supervisors]
+            send_signal([*strays, *descendants_of(strays, children)], signal.SIGKILL)
+            return bool(strays)
 
-    def _kill_at_once(self, child: int) -> None:
-        """Kill a child with its group and its descendants, before searching all processes of the machine."""
+    def _kill_group(self, child: int) -> None:
+        """Kill a child with its group, which the kernel does in one step."""
         if child not in self.statuses:  # or the process ID may have been reused
             send_signal([child, -child], signal.SIGKILL)
             self.signalled.add(child)
-        tree = descendants()
-        send_signal(tree, signal.SIGKILL)
-        self.signalled.update(tree)
 
     def _end_group(self, child: int) -> bool:
         for number in (signal.SIGTERM, signal.SIGKILL):
@@ -433,26 +502,71 @@ class ProcessTree:
 # A cgroup for the launcher and all its descendants, where one can be created: the kernel then limits processes of root
 # too.
 #
-# There is one for all calls, because moving a process into a cgroup takes up to ten milliseconds. It is the fallback
+# There is one for all calls, because moving a process into a cgroup takes up to ten milliseconds. Its limit is what the
+# running calls may have together, and is set anew when one begins or ends, which takes microseconds. It is the fallback
 # behind the measurement of each call, and stops a fork bomb that outruns the kill.
 
 _CGROUP_ROOT = "/sys/fs/cgroup"
 _CGROUP_PREFIX = "toolcrib-"
 _CGROUP_TASKS = 4_096
+# The launcher, its spare processes, and the supervisors of calls.
+_OWN_TASKS = 64
 
 
-def enter_cgroup(process: int) -> None:
-    """Move a process, with its future descendants, into a cgroup of its own, if one can be created."""
+def enter_cgroup(process: int) -> str | None:
+    """Move a process, with its future descendants, into a cgroup of its own; its path, if one can be created."""
     for parent in _cgroups():
         group = f"{parent}/{_CGROUP_PREFIX}{process}"
         try:
             _remove_stale_cgroups(parent)
             os.mkdir(group)
-            write_text(f"{group}/pids.max", str(_CGROUP_TASKS))
+            limit_cgroup(group, _CGROUP_TASKS)
             write_text(f"{group}/cgroup.procs", str(process))
         except OSError:
             continue
-        return
+        return group
+    return None
+
+
+def limit_cgroup(group: str, tasks: int) -> None:
+    """Allow the running calls so many tasks in all."""
+    write_text(f"{group}/pids.max", str(min(tasks + _OWN_TASKS, _CGROUP_TASKS)))
+
+
+class StoppedForks:
+    """Let nothing fork in the cgroup of this process from `stop` to the end of the block, as far as privileged.
+
+    This is for the moment in which a fork bomb is killed; other calls could hardly fork beside it anyway.
+    """
+
+    def __init__(self) -> None:
+        self._limits: dict[str, str] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def stop(self) -> None:
+        """Stop them, also if the host has raised the limit meanwhile, and schedule this process before all others."""
+        _outrank()
+        for group in _cgroups():
+            path = f"{group}/pids.max"
+            if f"/{_CGROUP_PREFIX}" not in group:
+                continue
+            try:
+                with open(path, encoding="ascii") as file:
+                    limit = file.read().strip()
+                if limit != "0":
+                    self._limits[path] = limit
+                    write_text(path, "0")
+            except OSError:
+                continue
+
+    def __exit__(self, *problem: object) -> None:
+        for path, limit in self._limits.items():
+            try:
+                write_text(path, limit)
+            except OSError:
+                continue
 
 
 def leave_cgroup() -> None:

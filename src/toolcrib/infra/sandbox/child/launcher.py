@@ -135,6 +135,6 @@ def _end(tree: ProcessTree, supervisors: set[int], spare: SpareSupervisor) -> No
     spare.dismiss()
     system.send_signal(supervisors, signal.SIGTERM)
     if not tree.wait(_END_SECONDS) and system.HAS_SUBREAPER:
-        tree.signal_all(signal.SIGKILL, _END_SECONDS)
+        tree.kill_all(_END_SECONDS)
     system.leave_cgroup()
     os._exit(0)

@@ -121,8 +121,6 @@ def _open_folder(path: str, parent: int | None = None) -> int:
 MEMORY, PROCESSES, DISK = "mem", "pids", "disk"
 ISOLATION = "isolation"  # not a limit, but reported like one: see protected_paths
 
-# The kernel counts threads where we count processes; its limit is a fallback behind the measurements.
-TASKS_PER_PROCESS = 8
 _DATA_OF_PROGRAMS = 8
 # Every socket pair can hold some hundred kilobytes that are not measured.
 _FILES, _MAX_FILES = 256, 1024
@@ -140,7 +138,7 @@ def limit(policy: dict[str, Any], *, is_program: bool, count_processes: bool) ->
     data = policy["memory_bytes"] * (_DATA_OF_PROGRAMS if is_program or policy["programs"] else 1)
     _set(resource.RLIMIT_DATA, data, data)
     if count_processes:
-        tasks = policy["processes"] * TASKS_PER_PROCESS
+        tasks = policy["processes"] * system.TASKS_PER_PROCESS
         _set(resource.RLIMIT_NPROC, tasks, tasks)
 
 
