@@ -23,6 +23,7 @@ SHOWN_LETTERS = 4_000
 # What is mutated, and the tests that should notice. The first that fits counts.
 TESTS = {
     "core/catalog": ("tests/core/catalog", "tests/pins/test_names.py"),
+    "core/grants": ("tests/core/test_grants.py", "tests/infra/test_settings.py"),
     "core/journal": ("tests/core/journal", "tests/contracts/test_journals.py"),
     "core/rules": ("tests/core/test_rules.py", "tests/features/safety_rules"),
     "core": ("tests/core", "tests/pins/test_fast_path.py", "tests/test_crib.py"),

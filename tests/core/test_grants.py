@@ -1,9 +1,14 @@
 """Grants for one tool, one bundle or every tool: who gets what, what is offered, and what is told of a line that is wrong."""
 
+from dataclasses import replace
+
 import pytest
 
-from toolcrib import Context, Crib, tool
-from toolcrib.model.errors import Kind, SettingsError
+from toolcrib import Context, Crib, tool, tool_of
+from toolcrib.core.grants import Grants
+from toolcrib.lib.names import function_name
+from toolcrib.model.errors import Cure, Kind, SettingsError
+from toolcrib.model.tool import Http, Spelling
 
 SCRIPT = '#!/bin/bash\n# Find lines of the log.\n#\n# Usage: grep-log.sh [WORD]\ngrep -c "${1:-x}" log.txt || true\n'
 
@@ -55,6 +60,7 @@ def test_a_grant_for_one_script_opens_nothing_to_the_built_in_shell(script):
         ({"send@1.0.0": ["*"]}, {"send"}),
         ({"host/*": ["mail.send"]}, {"send", "forward"}),
         ({"*": ["mail.send"]}, {"send"}),
+        ({"*": ["mailbox.*", "messages.*"]}, set()),
         ({"*": ["mail.send"], "forward": ["fs.read"]}, {"send", "forward"}),
         ({"send": ["mail.send"], "forward": ["mail.send"], "*": []}, {"send"}),
         ({"send@2.0.0": ["mail.send"], "tools/send": ["mail.send"], "tools/*": ["mail.send"]}, set()),
@@ -91,6 +97,54 @@ def test_explain_names_the_line_that_allows_and_the_one_to_write(script):
     with Crib(tools=[send, forward], grants={"forward": ["fs.read"]}) as crib:
         cure = next(each.verdict.cure for each in crib.explain("forward").findings if each.gate == "capabilities")
     assert cure.operator.startswith('add "mail.send" to "forward" under [grants] in toolcrib.toml')
+
+
+def test_several_capabilities_are_listed_in_what_explain_says(crib_of):
+    def finding(**grants):
+        crib = crib_of(forward, grants=grants)
+        return next(each for each in crib.explain("forward", to="Ada").findings if each.gate == "capabilities")
+
+    line = '"forward" = ["fs.read", "mail.send"], grants."forward" in the host program'
+    assert finding(forward=["fs.read", "mail.send"]).granted == f"fs.read by {line}; mail.send by {line}"
+    assert finding(**{"*": []}).verdict.cure == Cure(
+        'write "forward" = ["fs.read", "mail.send"] under [grants] in toolcrib.toml, '
+        "or for one call: --grant fs.read --grant mail.send",
+        "ask the operator to grant it",
+    )
+
+
+def test_the_refusal_of_an_adapter_lists_what_is_missing_by_the_name_as_it_is_written():
+    @tool(name="größe", requires=["b.two", "a.one"])
+    def size() -> int:
+        """Measure."""
+        return 1
+
+    refused = Grants().refusal(tool_of(size), ["b.two", "a.one"])
+    assert refused.message.startswith('größe requires a.one, b.two, which is not granted; write "größe" = ')
+    assert refused.details["missing"] == ["a.one", "b.two"]
+
+
+def test_a_tool_may_be_granted_by_the_name_that_models_are_shown(crib_of):
+    @tool(name="größe", requires=["mail.send"])
+    def size() -> int:
+        """Measure."""
+        return 1
+
+    shown = function_name("größe")
+    assert shown != "größe"
+    assert crib_of(size, grants={shown: ["mail.send"]}).explain("größe").allowed
+    assert not crib_of(size, grants={f"{shown}x": ["mail.send"]}).explain("größe").allowed
+
+
+def test_a_stored_tool_that_reaches_servers_needs_no_grant_for_it_and_a_file_does():
+    stored = Http(calls=(), spelling=Spelling.DOLLARS)
+    for run, needed in (
+        (stored, {"mail.send"}),
+        (replace(stored, spelling=Spelling.BRACES), {"net.http", "mail.send"}),
+    ):
+        one = replace(tool_of(send), run=run, requires=frozenset({"net.http", "mail.send"}))
+        assert Grants({}).missing(one) == needed
+        assert Grants({}).missing(one, frozenset({"fs.read"})) == {"fs.read"}
 
 
 async def test_a_tool_that_may_use_something_lends_it_to_no_tool_it_calls(crib_of):

@@ -285,8 +285,10 @@ class Answers:
     def answer(self, error: ToolError, case: Case) -> Result:
         """A failure, written down."""
         seconds, plan, call = monotonic() - case.started, case.plan, case.call
-        name, tool_id = (call.name, "") if plan is None else (plan.address, plan.tool_id)
-        meta: dict[str, object] = {"callId": case.id, "tool": call.name, "durationMs": seconds * 1000}
+        # The name of no tool may be anything that a caller has, such as a secret.
+        wanted = self._mask.value(call.name) if plan is None else call.name
+        name, tool_id = (str(wanted), "") if plan is None else (plan.address, plan.tool_id)
+        meta: dict[str, object] = {"callId": case.id, "tool": wanted, "durationMs": seconds * 1000}
         if plan is not None:
             meta |= {"tool": plan.name, "version": plan.version, "source": plan.source}
         if case.outcome is not None:

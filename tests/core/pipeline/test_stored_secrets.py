@@ -77,6 +77,17 @@ async def test_the_log_of_a_failing_host_function_shows_no_stored_secret(stored,
     assert VALUE not in str(result.error)
 
 
+async def test_a_secret_that_a_caller_takes_for_the_name_of_a_tool_is_written_down_nowhere(stored, caplog):
+    caplog.set_level(logging.INFO)
+    async with Crib(stored, tools=[leak]) as crib:
+        result = await crib.call(VALUE)
+        written = list(crib.journal.read())
+    assert result.error.kind is Kind.NOT_FOUND
+    assert result.meta["tool"] == "***"
+    assert written[-1]["tool"] == "***"
+    assert VALUE not in f"{result}{written}{caplog.text}"
+
+
 async def test_a_secret_that_is_stored_while_the_crib_runs_is_masked_from_then_on(project):
     (project / "toolcrib.toml").write_text("")
     async with Crib(project, tools=[leak]) as crib:

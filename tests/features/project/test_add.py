@@ -136,6 +136,37 @@ def test_a_tool_folder_is_copied_whole_and_has_to_be_built(add: AddCommand, proj
     assert files_of(project) == [f"tools/refund-order/{name}" for name in names]
 
 
+def test_a_link_in_a_tool_folder_is_not_followed(add: AddCommand, project: Path, given: Path) -> None:
+    shutil.copytree(ROOT / "examples/folders/tools/order-status", given / "order-status")
+    (given / "key.txt").write_text("my own key")
+    (given / "order-status" / "notes.txt").symlink_to(given / "key.txt")
+    code, _, said = add(given / "order-status")
+    assert code == 1
+    assert "order-status/notes.txt: it is a symbolic link; put the file itself there" in said
+    assert not (project / "tools").exists()
+
+
+@pytest.mark.parametrize("name", [".env", "conftest.py", ".vscode/tasks.json", "sub/.ENV", "server.pem", "sub/HEAD"])
+def test_a_tool_folder_brings_no_secret_and_nothing_that_the_host_runs_by_itself(
+    add: AddCommand, project: Path, given: Path, name: str
+) -> None:
+    shutil.copytree(ROOT / "examples/folders/tools/order-status", given / "order-status")
+    (given / "order-status" / name).parent.mkdir(exist_ok=True)
+    (given / "order-status" / name).write_text("print(1)\n")
+    code, _, said = add(given / "order-status")
+    assert code == 1
+    assert f"order-status/{name}: it is a secret, or something that git, a shell or an editor runs by itself" in said
+    assert not (project / "tools").exists()
+
+
+def test_a_file_that_pytest_runs_by_itself_is_no_tool(add: AddCommand, project: Path, given: Path) -> None:
+    (given / "conftest.py").write_text(GREET)
+    code, _, said = add(given / "conftest.py")
+    assert code == 1
+    assert "conftest.py: it is a secret, or something that git" in said
+    assert not (project / "tools").exists()
+
+
 def test_what_is_missing_is_said_with_its_cure(
     add: AddCommand, given: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

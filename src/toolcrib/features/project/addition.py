@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import json
 import os
 import re
@@ -16,6 +17,7 @@ from toolcrib.core.catalog import CatalogSettings
 from toolcrib.core.file_source import MAX_FILE_BYTES
 from toolcrib.features.project.readiness import RUNS_IT
 from toolcrib.infra.settings import FILE_NAME, PROJECT_SCRIPTS
+from toolcrib.lib.protected_names import judge
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Chained, Handler, Script
 from toolcrib.toolkit.client_protocol import ProjectCrib
@@ -112,12 +114,18 @@ def gather(source: Path) -> Gathered:
     path = Path(os.path.normpath(Path.cwd() / source))
     try:
         if not path.is_dir():
+            _refuse_protected(source, path.name)
             contents = {path.name: _read(path)}
             _refuse_bundle(source, contents[path.name])
             return Gathered(source=source, is_folder=False, contents=contents)
         if not (path / SCHEMA).is_file():
             raise _refusal(source, _why_no_folder(source, path))
-        files = {f"{path.name}/{file.relative_to(path)}": _read(file) for file in _walk(path)}
+        files: dict[str, bytes] = {}
+        for file in _walk(path):
+            name = f"{path.name}/{file.relative_to(path)}"
+            _refuse_protected(source / file.relative_to(path), name)
+            # Only the user names files elsewhere: a link in a folder of a stranger may lead to a key of theirs.
+            files[name] = _read(file, flags=os.O_NOFOLLOW)
         return Gathered(source=source, is_folder=True, contents=files)
     except OSError as problem:
         raise _refusal(source, f"{problem.strerror}; name a file that can be read") from None
@@ -306,9 +314,21 @@ def _walk(folder: Path) -> list[Path]:
     return found
 
 
-def _read(path: Path) -> bytes:
+def _refuse_protected(source: Path, name: str) -> None:
+    """Refuse what no tool may write either, because it is a secret or the host would run it unasked."""
+    if judge(name):
+        reason = "it is a secret, or something that git, a shell or an editor runs by itself, and no part of a tool"
+        raise _refusal(source, f"{reason}; remove or rename it")
+
+
+def _read(path: Path, *, flags: int = 0) -> bytes:
     """The bytes of a regular file; never blocks, even on a device or a pipe."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | flags)
+    except OSError as problem:
+        if problem.errno != errno.ELOOP:
+            raise
+        raise _refusal(path, "it is a symbolic link; put the file itself there") from None
     with os.fdopen(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise _refusal(path, "it is not a regular file; name a file or a tool folder")
