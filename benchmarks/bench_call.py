@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
+import time
 
 import jsonschema_rs
 
@@ -66,7 +67,8 @@ async def run() -> bool:
                     "plain function": lambda: call("add", a=1, b=2),
                     "async function": lambda: call("add_async", a=1, b=2),
                     "async function that suspends": lambda: call("add_suspending", a=1, b=2),
-                }
+                },
+                clock=time.thread_time,
             )
     base = medians["floor"]
     turn = medians["floor, suspending"] - base

@@ -168,6 +168,7 @@ class Crib:
             find=self.find,
             suggest=self._catalog.suggest,
             own_entries=self._catalog.own_entries,
+            forget_tools=self._catalog.forget,
             open_trial_crib=_open_trial_crib,
         )
         own_rules = [*rules]
@@ -185,6 +186,7 @@ class Crib:
         files_requests = root is not None and "requests.missing" in self.settings.places
         self._pipeline = Pipeline(
             find=self._catalog.find,
+            known=self._catalog.known,
             cure_for=self._catalog.cure_for,
             rules=self._rules,
             runners=resources.runners,
@@ -214,7 +216,14 @@ class Crib:
 
     def call(self, name: str | Call, arguments: Mapping[str, object] | None = None, /, **more: object) -> PendingCall:
         """Call a tool: `await crib.call("name", city="Oslo")`. A Call in place of the name says everything itself."""
-        return PendingCall(self._begin(name, arguments, more))
+        if arguments is None and type(name) is not Call:
+            work = self._pipeline.call_simply(name, more, self.caller)  # type: ignore[arg-type]  # see `_begin`
+        else:
+            work = self._begin(name, arguments, more)
+        pending = PendingCall()
+        pending.work = work
+        pending.__await__ = work.__await__  # type: ignore[method-assign]  # it is an attribute, see there
+        return pending
 
     def perform(self, call: Call) -> Coroutine[object, object, Result]:
         """Make a call; for interfaces, which await at once what this returns."""

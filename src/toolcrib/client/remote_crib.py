@@ -19,7 +19,7 @@ from toolcrib.client.remote_stream import read_call
 from toolcrib.client.server import Server
 from toolcrib.client.shapes import read_explanation, read_failure, read_success
 from toolcrib.client.tool_entries import read_entry
-from toolcrib.core.execution import PendingCall, PlainRunner, refuse_inside_a_loop
+from toolcrib.core.execution import PendingCall, PlainRunner, named_for_warning, refuse_inside_a_loop
 from toolcrib.features.exports.facade import read_provider
 from toolcrib.features.exports.framework_tools import hand_over
 from toolcrib.features.requests.auto_request import Obtainer
@@ -118,7 +118,11 @@ class RemoteCrib:
 
     def call(self, name: str | Call, arguments: Mapping[str, object] | None = None, /, **more: object) -> PendingCall:
         """Make a call: `await crib.call("name", city="Oslo")`; also what goes wrong on the way to the server is a result."""
-        return PendingCall(self._call(name, arguments, more))
+        work = self._call(name, arguments, more)
+        pending = PendingCall()
+        pending.work = work
+        pending.__await__ = work.__await__  # type: ignore[method-assign]  # it is an attribute, see there
+        return pending
 
     def call_sync(self, name: str | Call, arguments: Mapping[str, object] | None = None, /, **more: object) -> Result:
         """Make a call from code that is not async."""
@@ -371,6 +375,7 @@ class RemoteCrib:
         self.server.close_sync()
         self._plain.close()
 
+    @named_for_warning
     async def _call(
         self, name: str | Call, arguments: Mapping[str, object] | None, more: Mapping[str, object]
     ) -> Result:

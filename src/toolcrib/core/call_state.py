@@ -302,6 +302,8 @@ def _audit(record: Record, case: Case, plan: Plan, event: str, data: Mapping[str
 
 
 HOLDS_THE_LOOP_SECONDS = 0.05
+# The output schemas that allow every value of a type.
+PLAIN_OUTPUTS: tuple[tuple[dict[str, object], type], ...] = (({"type": "integer"}, int), ({"type": "string"}, str))
 CALL_SECONDS = 30.0
 RESULT_BYTES = 256_000
 # What runs in processes of its own may use its whole limit; ending them and reporting it takes a moment more.
@@ -383,11 +385,13 @@ class Plan:
     is_async: bool
     simple: Callable[..., Any] | None
     name: str
-    version: str
     address: str
     tool_id: str
-    # What made the value: the kind of tool and its bundle. It stands in `meta` of every result.
-    source: str
+    # What `meta` of every result says, with empty places for what is known at the end of a call. Its `source` is what made
+    # the value: the kind of tool and its bundle.
+    meta: dict[str, object]
+    # The type of which every value is one that the output schema allows; None where the schema must be asked.
+    returns: type | None
     attention: float
 
     def is_over_budget(self, seconds: float) -> bool:
@@ -477,10 +481,16 @@ def prepare(
         is_async=bound.is_async,
         simple=None,
         name=tool.name,
-        version=tool.version,
         address=tool.address,
         tool_id=tool.id,
-        source=f"{tool.kind}:{tool.bundle}",
+        meta={
+            "callId": "",
+            "tool": tool.name,
+            "version": tool.version,
+            "source": f"{tool.kind}:{tool.bundle}",
+            "durationMs": 0.0,
+        },
+        returns=next((kind for schema, kind in PLAIN_OUTPUTS if schema == tool.output_schema), None),
         attention=_attention(tool, is_inline=is_inline),
     )
     is_simple = retry.max_attempts == 1 and not any(gate.concerns(plan) for gate in gates)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from itertools import chain, takewhile
+from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
 
 from toolcrib.core.sources import Index, LateSource, Rank, Switches, ToolList, current_view
@@ -15,13 +16,17 @@ from toolcrib.model.tool import Broken, Chained, Entry, Script
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from toolcrib.core.sources import StoredSwitches
+    from toolcrib.core.sources import StoredSwitches, View
     from toolcrib.model.protocols import Source
     from toolcrib.model.session import Session
     from toolcrib.model.tool import Tool
 
     # What to ask whether something changed, and what it said last.
     Generations = tuple[tuple[Callable[[], object], object], ...]
+
+
+# How long a call may go on without a look at the switches, which other processes may move.
+KNOWN_SECONDS = 0.01
 
 
 class CatalogSettings(Table, name="catalog"):
@@ -41,6 +46,26 @@ class CatalogSettings(Table, name="catalog"):
     )
 
 
+class KnownTools:
+    """The enabled tools of the host program, by the names they were called by: calls find them without asking the catalog.
+
+    They hold until `until`, a reading of `time.monotonic`, because another process may move a switch. A change in this process
+    empties them at once.
+    """
+
+    __slots__ = ("tools", "until")
+
+    def __init__(self) -> None:
+        self.tools: dict[str, Tool] = {}
+        self.until = 0.0
+
+    def forget(self) -> None:
+        """Have every tool looked up again."""
+        self.until = 0.0
+        # A new one: a thread that began to look up a tool before the change adds it to the former.
+        self.tools = {}
+
+
 class Wanted(NamedTuple):
     """A tool by name, of a bundle or version if one is given."""
 
@@ -58,24 +83,25 @@ class Catalog:
 
     def __init__(self, disabled: frozenset[str] = frozenset(), where: str = "disabled") -> None:
         self.host = ToolList(Rank.HOST)
+        self.known = KnownTools()
         self._switches = Switches(disabled, where)
         self._sources: tuple[Source, ...] = (self.host,)
         # The sources before the first one whose files may change unnoticed: their tools need not be looked up again.
         self._settled: tuple[Source, ...] = self._sources
         self._watched: tuple[Callable[[], object], ...] = ()
-        self._known: tuple[Generations, dict[str, Entry]] = ((), {})
+        self._settled_entries: tuple[Generations, dict[str, Entry]] = ((), {})
         self._index: tuple[tuple[object, ...] | None, Index] = (None, Index())
         self._changing = threading.Lock()
 
     def add(self, tool: Tool) -> None:
         """Add a tool of the host program."""
         self.host.add(tool)
-        self._known = ((), {})
+        self.forget()
 
     def remove(self, tool: Tool) -> None:
         """Remove a tool of the host program."""
         self.host.remove(tool)
-        self._known = ((), {})
+        self.forget()
 
     def add_source(self, source: Source) -> None:
         """Add a source, behind those of the same rank; its tools are read when a name first leads there."""
@@ -84,6 +110,11 @@ class Catalog:
             self._settled = tuple(takewhile(lambda each: each.settled and each.listed, self._sources))
             self._watch()
             self._index = (None, Index())
+
+    def forget(self) -> None:
+        """Look up every tool again: something has changed in this process."""
+        self._settled_entries = ((), {})
+        self.known.forget()
 
     def use_switches(self, stored: StoredSwitches) -> None:
         """Obey switches that were moved while a Crib ran, too."""
@@ -100,10 +131,28 @@ class Catalog:
     ) -> Entry | None:
         """The tool that is meant, among those that the current caller may see."""
         view = current_view()
+        if bundle is None and version is None and session is None:
+            # Most calls come here, so what settled sources are known to have is only checked for changes.
+            generations, known = self._settled_entries
+            entry = known.get(name)
+            if entry is not None and (view is None or view.shows(entry.tool)):
+                until = monotonic() + KNOWN_SECONDS
+                for generation, noted in generations:
+                    if generation() != noted:
+                        break
+                else:
+                    self.known.until = until
+                    return entry
         if view is None:
-            return self.find_any(name, bundle, version, session)
+            return self._find_anew(name, bundle, version, session)
+        return self._find_seen(view, name, bundle, version, session)
+
+    def _find_seen(
+        self, view: View, name: str, bundle: str | None, version: str | None, session: Session | None
+    ) -> Entry | None:
+        """The tool that is meant among those that a view shows."""
         try:
-            entry = self.find_any(name, bundle, version, session)
+            entry = self._find_anew(name, bundle, version, session)
             if entry is None or view.shows(entry.tool):
                 return entry
             if bundle is not None or version is not None or "/" in name or "@" in name:
@@ -118,32 +167,28 @@ class Catalog:
             # A broken tool: whether the caller might see it is not known.
             return None
 
-    def find_any(
+    def _find_anew(
         self, name: str, bundle: str | None = None, version: str | None = None, session: Session | None = None
     ) -> Entry | None:
         """The tool that is meant, as its file is now; for a session of an earlier version, as that version has it."""
         is_bare = bundle is None and version is None and session is None
-        if is_bare:
-            # Every call comes here, so what settled sources are known to have is only checked for changes.
-            generations, known = self._known
-            entry = known.get(name)
-            if entry is not None:
-                for generation, noted in generations:
-                    if generation() != noted:
-                        break
-                else:
-                    return entry
         if session is not None and session.tools_version in ("", self.tools_version):
             session = None
         # Noted before anything is looked up: what changes meanwhile is seen the next time.
+        until = monotonic() + KNOWN_SECONDS
         generations = tuple((generation, generation()) for generation in self._watched)
-        kept = self._known
+        kept = self._settled_entries
         if generations != kept[0]:
-            kept = self._known = generations, {}
+            self.known.forget()
+            kept = self._settled_entries = generations, {}
+        known = self.known.tools
         entry, source = self._look_up(_read_wanted(name, bundle, version), session, self._sources)
         if is_bare and entry is not None and source in self._settled:
-            # Into the one that belongs to these generations: another thread may have begun a new one meanwhile.
+            # Into those that belong to these generations: another thread may have begun new ones meanwhile.
             kept[1][name] = entry
+            if entry.enabled and source is self.host is self._sources[0]:
+                known[name] = entry.tool
+                self.known.until = until
         return entry
 
     def require(self, name: str, session: Session | None = None) -> Entry:
@@ -252,7 +297,7 @@ class Catalog:
             source for source in self._settled if source is not self.host and not isinstance(source, LateSource)
         ]
         self._watched = tuple(each.generation for each in (stored, *changing) if each is not None)
-        self._known = ((), {})
+        self.forget()
 
     def _look_up(
         self, wanted: Wanted, session: Session | None, sources: Sequence[Source]
@@ -314,7 +359,7 @@ class Catalog:
         if rest == "*":
             return any(slug_of(entry.tool.bundle) == slug_of(bundle) for entry in self.entries())
         try:
-            return self.find_any(word) is not None
+            return self._find_anew(word) is not None
         except ToolError:
             return True  # a stored tool whose document is broken
 

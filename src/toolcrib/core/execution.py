@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 # Running a call from plain code, inside no event loop.
 
 T = TypeVar("T")
+F = TypeVar("F", bound="Callable[..., Coroutine[object, object, Result]]")
 
 
 def never_waits(tool: Tool) -> bool:
@@ -75,25 +76,31 @@ def refuse_inside_a_loop(work: Coroutine[object, object, object]) -> None:
 # A call that waits to be awaited, and says so where it is taken for its result.
 
 CURE = "write: await crib.call(...), or crib.call_sync(...) in code that is not async"
-# What Python names in its warning about a coroutine that is dropped: "coroutine '…' was never awaited".
-UNAWAITED = f"crib.call(...) [{CURE}]"
+
+
+def named_for_warning(function: F) -> F:
+    """Have Python's warning about a dropped coroutine of this function name the cure: "coroutine '…' was never awaited"."""
+    function.__qualname__ = f"crib.call(...) [{CURE}]"
+    return function
 
 
 class PendingCall(Coroutine[object, object, "Result"]):
-    """What `crib.call(...)` returns: a coroutine. Only `await` makes the call and gives its Result."""
+    """What `crib.call(...)` returns: a coroutine. Only `await` makes the call and gives its Result.
 
-    __slots__ = ("_work",)
+    `crib.call` sets `work`, the coroutine, and with it `__await__`. Both are plain attributes, and there is no `__init__`,
+    because every call pays for each method that Python has to run here.
+    """
 
-    def __init__(self, work: Coroutine[object, object, Result]) -> None:
-        work.__qualname__ = UNAWAITED  # type: ignore[attr-defined]  # it is what an `async def` returned
-        self._work = work
+    __slots__ = ("__await__", "work")
 
-    def __await__(self) -> Generator[object, object, Result]:
-        return self._work.__await__()
+    work: Coroutine[object, object, Result]
+    if TYPE_CHECKING:
+
+        def __await__(self) -> Generator[object, object, Result]: ...
 
     def send(self, value: object, /) -> object:
         """Go on."""
-        return self._work.send(value)
+        return self.work.send(value)
 
     def throw(
         self, kind: type[BaseException] | BaseException, value: object = None, trace: TracebackType | None = None, /
@@ -101,8 +108,8 @@ class PendingCall(Coroutine[object, object, "Result"]):
         """Raise inside the call."""
         try:
             if isinstance(kind, BaseException):
-                return self._work.throw(kind)
-            return self._work.throw(kind, value, trace)
+                return self.work.throw(kind)
+            return self.work.throw(kind, value, trace)
         finally:
             # The traceback holds this frame: an exception in it would hold itself, and all that the call had, until the
             # garbage collector runs.
@@ -110,7 +117,7 @@ class PendingCall(Coroutine[object, object, "Result"]):
 
     def close(self) -> None:
         """Give it up."""
-        self._work.close()
+        self.work.close()
 
     if not TYPE_CHECKING:  # so that a checker of types refuses it too
 

@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Protocol
 
 from toolcrib.core import gates
 from toolcrib.core.call_state import Case, Gate, Plan, Policy, current_quota, make_context, mode_of, prepare
-from toolcrib.core.execution import Deadlines, SecretsMask, as_coroutine, classify, go_on, unwatch
+from toolcrib.core.catalog import KnownTools
+from toolcrib.core.execution import Deadlines, SecretsMask, as_coroutine, classify, go_on, named_for_warning, unwatch
 from toolcrib.core.results import Answers, Whole, settle
 from toolcrib.core.rules import strictest
+from toolcrib.core.sources import current_view
 from toolcrib.model.call import CALL, Call, plain_call
 from toolcrib.model.errors import READ_THE_LOG, Cure, Kind, ToolError, cure_of
 from toolcrib.model.result import ALLOW, Decision, Explanation, Finding, Outcome, Result, Verdict, deny, succeed
@@ -64,6 +66,7 @@ class Pipeline:
         self,
         *,
         find: Find,
+        known: KnownTools | None = None,
         cure_for: Callable[[str], Cure],
         rules: RuleEngine,
         runners: Mapping[str, Runner],
@@ -78,6 +81,7 @@ class Pipeline:
         sleep: Callable[[float], Awaitable[None]] | None = None,
     ) -> None:
         self._find = find
+        self._known = known or KnownTools()
         self._missing = missing
         self._cure_for = cure_for
         self._rules = rules
@@ -93,7 +97,7 @@ class Pipeline:
         rules.when_changed(self._plans.clear)
         self._deadlines = Deadlines()
         self._result_bytes = policy.result_bytes
-        self._id_prefix = os.urandom(6).hex()
+        self._id_prefix = f"{os.urandom(6).hex()}-"
         self._id_numbers = itertools.count(1)
         self._rate = gates.Rate(limits or _no_limits)
         self._counted = (gates.Budget(), gates.Loop())
@@ -115,8 +119,10 @@ class Pipeline:
         """The same pipeline with this tool alone, which need not be in the catalog."""
         alone = copy(self)
         alone._find = lambda *_, **__: entry  # noqa: SLF001 - of the same class
+        alone._known = KnownTools()  # noqa: SLF001 - see above
         return alone
 
+    @named_for_warning
     async def call(self, call: Call) -> Result:
         """Run a tool under guard; a call that only carries arguments takes the fast path."""
         if call.is_plain:
@@ -153,7 +159,8 @@ class Pipeline:
         self._rate.charge(case, result)
         return result
 
-    async def call_simply(  # noqa: C901 - one fast path, told flat, because every step costs each call
+    @named_for_warning
+    async def call_simply(  # noqa: C901, PLR0912 - one fast path, told flat, because every step costs each call
         self, name: str, arguments: dict[str, object], caller: str, call: Call | None = None
     ) -> Result:
         """Run a tool with nothing but arguments: the fast path of `call`, which may pass the Call itself.
@@ -166,9 +173,14 @@ class Pipeline:
         plan: Plan | None = None
         entry: Entry | None = None
         try:
-            entry = self._find(name) if call is None else self._find(name, call.bundle, call.version)
-            if entry is not None and entry.enabled:
-                plan = self._plans.get(entry.tool)
+            known, tool = self._known, None
+            is_bare = call is None or (call.bundle is None and call.version is None)
+            if is_bare and started < known.until and current_view() is None:
+                tool = known.tools.get(name)
+            if tool is None:
+                entry = self._find(name) if call is None else self._find(name, call.bundle, call.version)
+                tool = entry.tool if entry is not None and entry.enabled else None
+            plan = None if tool is None else self._plans.get(tool)
             if (
                 plan is not None
                 and plan.simple is not None
@@ -198,7 +210,8 @@ class Pipeline:
                 else:
                     watch = watch or self._deadlines.watch(started + plan.seconds, answer)
                     answer = await go_on(answer, waits_for)
-                unwatch(watch, plan.name, started)
+                if watch is not None:
+                    unwatch(watch, plan.name, started)
             if isinstance(answer, Outcome):
                 return self._answers.finish(
                     self._case(call or plain_call(name, arguments, caller), plan, started, watch), plan, answer
@@ -215,15 +228,11 @@ class Pipeline:
             return self._answers.succeed(
                 self._case(call or plain_call(name, arguments, caller), plan, started, watch), plan, value
             )
-        call_id = (call is not None and call.id) or f"{self._id_prefix}-{next(self._id_numbers)}"
-        self._record((CALL, started, call_id, plan.address, caller, seconds, None, None, plan.tool_id))
-        meta = {
-            "callId": call_id,
-            "tool": plan.name,
-            "version": plan.version,
-            "source": plan.source,
-            "durationMs": seconds * 1000,
-        }
+        call_id = (call is not None and call.id) or f"{self._id_prefix}{next(self._id_numbers)}"
+        record = self._record
+        record((CALL, started, call_id, plan.address, caller, seconds, None, None, plan.tool_id))
+        meta = plan.meta.copy()
+        meta["callId"], meta["durationMs"] = call_id, seconds * 1000
         return succeed(value, (), meta)
 
     def explain(self, call: Call) -> Explanation:
@@ -427,7 +436,7 @@ class Pipeline:
 
     def _new_id(self) -> str:
         # A counter and not uuid4, which alone costs more than both schema checks of a call.
-        return f"{self._id_prefix}-{next(self._id_numbers)}"
+        return f"{self._id_prefix}{next(self._id_numbers)}"
 
     def _case(self, call: Call, plan: Plan, started: float, watch: Watch | None) -> Case:
         """The state of a call that took the fast path."""

@@ -37,22 +37,23 @@ if TYPE_CHECKING:
 
 STRICT = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_SUBCLASS
 HEAD_LETTERS = 2_000
-INT64 = 2**63
+MIN_INT64, MAX_INT64 = -(2**63), 2**63 - 1
 
 
 def settle(plan: Plan, value: object, limit: int) -> object:
     """The value, once it is what the output schema promises; a `Whole` if it is longer than `limit` bytes."""
+    kind: type = type(value)
+    is_plain = (kind is int and MIN_INT64 <= value <= MAX_INT64) or (  # type: ignore[operator]  # it is an int
+        kind is str and len(value) <= limit and value.isascii()  # type: ignore[arg-type, attr-defined]  # it is a str
+    )
+    if is_plain and kind is plan.returns:
+        return value
     try:
         if plan.output is not None and not plan.output.is_valid(value):
             raise _broken_promise(plan, explain_problems(plan.output, value, plan.tool.output_schema))
     except (ValueError, TypeError, RecursionError) as problem:
         raise _broken_promise(plan, [str(problem)]) from problem
-    kind = type(value)
-    if kind is int and -INT64 <= value < INT64:  # type: ignore[operator]  # it is an int
-        return value
-    if kind is str and len(value) <= limit and value.isascii():  # type: ignore[arg-type, attr-defined]  # it is a str
-        return value
-    return None if value is None else bound(plan.tool.name, value, limit)
+    return value if is_plain or value is None else bound(plan.tool.name, value, limit)
 
 
 def _broken_promise(plan: Plan, problems: list[str]) -> ToolError:
@@ -230,13 +231,7 @@ class Answers:
         """A success, written down with all there is to say about it; a value that is too large is stored, and fetched with its handle."""
         seconds, call = monotonic() - case.started, case.call
         value = self._mask.value(value)
-        meta: dict[str, object] = {
-            "callId": case.id,
-            "tool": plan.name,
-            "version": plan.version,
-            "source": plan.source,
-            "durationMs": seconds * 1000,
-        }
+        meta = {**plan.meta, "callId": case.id, "durationMs": seconds * 1000}
         if case.outcome is not None:
             meta |= self._masked_meta(case.outcome)
         if call.session is not None and call.session.max_calls is not None:
@@ -290,7 +285,7 @@ class Answers:
         name, tool_id = (str(wanted), "") if plan is None else (plan.address, plan.tool_id)
         meta: dict[str, object] = {"callId": case.id, "tool": wanted, "durationMs": seconds * 1000}
         if plan is not None:
-            meta |= {"tool": plan.name, "version": plan.version, "source": plan.source}
+            meta |= {"tool": plan.name, "version": plan.tool.version, "source": plan.meta["source"]}
         if case.outcome is not None:
             meta |= self._masked_meta(case.outcome)
         error = self._mask.error(error)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from toolcrib.model.errors import Cure, Kind, Reader, ToolError, cure_of
 from toolcrib.values.hint_values import REFUSALS, HintConverter, UnreadableHintError
@@ -135,7 +135,7 @@ def succeed(value: object, intents: tuple[Intent, ...], meta: dict[str, object])
     draft.meta = meta
     draft.refused = False
     draft.__class__ = Result  # same slots, so CPython allows it
-    return cast("Result", draft)
+    return draft  # type: ignore[return-value]  # see above; `cast` would be one more call
 
 
 class Decision(StrEnum):

@@ -119,6 +119,7 @@ class ToolRegistry:
         confirmations, kept = Confirmations(new_key, lambda: store), KeptResults(lambda: store)
         self._pipeline = Pipeline(
             find=self._catalog.find,
+            known=self._catalog.known,
             cure_for=self._catalog.cure_for,
             rules=RuleEngine() if rules is None else rules,
             runners={Function.kind: FunctionRunner()},

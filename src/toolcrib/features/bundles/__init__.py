@@ -74,6 +74,7 @@ def _for_bundles(resources: Resources) -> dict[str, object]:
         "models": frozenset(bundles.models) if "bundles.models" in settings.places else None,
         "max_tools": bundles.max_tools,
         "hosts": settings["http_tools"].hosts,
+        "on_switch": resources.get("forget_tools"),
     }
 
 

@@ -60,6 +60,7 @@ class Bundles:
         models: frozenset[str] | None = None,
         max_tools: int = 100_000,
         hosts: tuple[str, ...] = (),
+        on_switch: Callable[[], None] = lambda: None,
         clock: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -70,7 +71,7 @@ class Bundles:
         self._functions = functions
         self._clock = clock
         self._hosts = hosts
-        self._overlay = Overlay(store, clock)
+        self._overlay = Overlay(store, clock, on_switch)
         self._sources = Sources(entries, self._overlay, index)
         self._syncing = IndexSync(store, index, documents)
         self._reaper = Reaper(monotonic)

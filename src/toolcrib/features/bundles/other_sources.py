@@ -68,11 +68,15 @@ ALL_ON = Board()
 
 
 class Overlay:
-    """The stored states of all bundles, at most 100 ms behind their documents. Threads may share it."""
+    """The stored states of all bundles, at most 100 ms behind their documents. Threads may share it.
 
-    def __init__(self, store: Store, clock: Callable[[], float]) -> None:
+    `on_switch` is called after each change that is made here.
+    """
+
+    def __init__(self, store: Store, clock: Callable[[], float], on_switch: Callable[[], None] = lambda: None) -> None:
         self._store = store
         self._clock = clock
+        self._on_switch = on_switch
         self._lock = threading.Lock()
         self._look_at = 0.0
         self._stamps: dict[str, str] = {}
@@ -108,6 +112,7 @@ class Overlay:
         board = replace(board, tools={**board.tools, tool: after}) if tool else replace(board, bundle=after)
         self._store.replace(_key(bundle_id), _write(bundle_id, board))
         self._look_again()
+        self._on_switch()
         return after
 
     def _look_again(self) -> None:
