@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+import tracemalloc
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 from sql_shop import CUSTOMERS, Shop
 
 from toolcrib import Call, Chunk, Crib, Kind
+from toolcrib.features.sql_tools import sqlite_engine
 
 ALL = "SELECT id FROM customers"
 IDS = {"ids": {"type": "array"}}
@@ -175,7 +177,7 @@ async def test_full_text_search_and_json_work(shop: Shop) -> None:
 async def test_sqlite_itself_refuses_what_a_tool_that_reads_must_not_do(shop: Shop, statement: str) -> None:
     result = await shop.run(statement)
     assert result.error.kind is Kind.BLOCKED, result.error
-    assert "only reading is allowed" in result.error.message
+    assert ("no tool may use" if "function" in result.error.message else "only reading") in result.error.message
     assert shop.rows("SELECT count(*) FROM customers") == [(len(CUSTOMERS),)]
 
 
@@ -191,7 +193,8 @@ async def test_a_tool_that_writes_is_confirmed_first_and_changes_rows_only(shop:
     assert many.value == {"rows": [], "truncated": False, "affected": 5}
     for statement in ("WITH a AS (SELECT 1) SELECT load_extension('x')", "SELECT * FROM pragma_user_version"):
         refused = await shop.run(statement, write=True, confirm=False)
-        assert "only rows can be changed" in refused.error.message
+        assert refused.error.kind is Kind.BLOCKED
+        assert refused.error.message.endswith(("only rows can be changed", "no tool may use this function"))
 
 
 async def test_a_change_that_fails_leaves_nothing(shop: Shop) -> None:
@@ -218,13 +221,58 @@ async def test_all_rows_are_changed_even_if_not_all_are_shown(shop: Shop) -> Non
         ("SELECT absent FROM customers", "SQLite: no such column: absent"),
         ("SELECT 1 FROM missing", "SQLite: no such table: missing"),
         ("SELECT FROM WHERE", 'SQLite: near "FROM": syntax error'),
-        ("SELECT hex(zeroblob(100000000))", "a value has more than 16000000 bytes; select a part of it"),
+        ("SELECT hex(zeroblob(100000000))", "a value has more than 1000000 bytes; leave it out, or raise maxBytes"),
         ("SELECT 'a' LIKE :a", "LIKE or GLOB pattern too complex"),
     ],
 )
 async def test_an_error_of_sqlite_reaches_the_caller_in_its_own_words(shop: Shop, statement: str, problem: str) -> None:
     values = {"a": "%" * 2_000} if ":a" in statement else {}
     assert problem in (await shop.run(statement, values)).error.message
+
+
+async def test_a_statement_cannot_fill_the_memory_of_the_process(shop: Shop) -> None:
+    columns = ", ".join(f"zeroblob(900000) AS b{number}" for number in range(600))
+    wide = await shop.run(f"SELECT {columns}")
+    assert wide.error.kind is Kind.LIMIT_EXCEEDED
+    assert "too many columns in result set, at most 500 may have 1000000 bytes each" in wide.error.message
+    # Of rows that are too large, only the first is read.
+    rows = "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 100000) SELECT n, zeroblob(900000) AS b FROM c"
+    tracemalloc.start()
+    try:
+        found = await shop.run(rows, maxBytes=2_000)
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert (found.value["rows"], found.value["truncated"]) == ([], True)
+    assert most < 20_000_000
+
+
+async def test_a_call_ends_at_its_time_although_sqlite_is_busy_with_one_step(shop: Shop, monkeypatch) -> None:
+    monkeypatch.setattr(sqlite_engine, "STOP_SECONDS", 0)
+    ended_threads = []
+    advance = sqlite_engine._Work.advance
+
+    def note(work):
+        try:
+            return advance(work)
+        finally:
+            ended_threads.append(work)
+
+    monkeypatch.setattr(sqlite_engine._Work, "advance", note)
+    # One call of instr(), which SQLite does not interrupt; the sizes make it last seconds, not minutes.
+    slow = "SELECT instr(printf('%.*c', 400000, 'a'), printf('%.*c', 200000, 'a') || 'b') AS place"
+    ended = await shop.run(slow, timeoutMs=50)
+    assert ended.error.kind is Kind.TIMEOUT
+    assert ended_threads == [], "the call waited for its thread"
+    # Its thread is one of several: other calls go on.
+    assert (await shop.run("SELECT 1 AS one", returns="value")).value == 1
+
+
+async def test_a_function_that_no_tool_may_use_is_told_as_such(shop: Shop) -> None:
+    refused = await shop.run("SELECT load_extension('x') AS x")
+    assert refused.error.message == (
+        "SQLite refused the statement (not authorized to use function: load_extension); no tool may use this function"
+    )
 
 
 @pytest.mark.parametrize(

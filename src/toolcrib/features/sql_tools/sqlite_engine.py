@@ -36,8 +36,14 @@ BATCH = 200
 BUSY_SECONDS = 0.05
 PAUSE_SECONDS = 0.02
 LARGEST_INTEGER = 2**63 - 1
-MAX_VALUE_BYTES = 16_000_000
+# A value may be as large as what the call returns, and arguments must fit: SQLite makes values in our memory, and a function such as
+# instr() runs through two large ones in quadratic time, which no interrupt ends.
+LEAST_VALUE_BYTES = 1_000_000
+# What a row may take, if each of its columns is as large as a value may be.
+MAX_ROW_BYTES = 500_000_000
 MAX_PATTERN = 1_000
+# How long a call waits for a statement that it has stopped; the thread may have to end one step first.
+STOP_SECONDS = 2.0
 CACHE_KIBIBYTES = 8_192
 READING = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE})
 CHANGING = frozenset({sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE, sqlite3.SQLITE_DELETE})
@@ -52,6 +58,10 @@ LOCKED_MESSAGE = "another program has locked the database; try again later"
 ONLY_READING = 'only reading is allowed; a tool that changes rows says "write": true'
 NO_DATABASE = (Kind.PERMANENT, "the file cannot be read as a database: {text}; restore it")
 REFUSED = (Kind.BLOCKED, "SQLite refused the statement ({text}); {cure}")
+TOO_WIDE = (
+    Kind.LIMIT_EXCEEDED,
+    "SQLite: {text}, at most {columns} may have {bytes} bytes each; select fewer, or lower maxBytes of the tool",
+)
 # What each code of SQLite means for a call; every other one speaks for itself.
 MESSAGES = {
     **dict.fromkeys(LOCKED, (Kind.TRANSIENT, LOCKED_MESSAGE)),
@@ -67,7 +77,7 @@ MESSAGES = {
     ),
     sqlite3.SQLITE_TOOBIG: (
         Kind.LIMIT_EXCEEDED,
-        f"a value has more than {MAX_VALUE_BYTES} bytes; select a part of it with substr()",
+        "a value has more than {bytes} bytes; leave it out, or raise maxBytes of the tool",
     ),
     sqlite3.SQLITE_CONSTRAINT: (Kind.CONFLICT, "the change is refused: {text}"),
     sqlite3.SQLITE_FULL: (Kind.TRANSIENT, "the disk is full; make room on it"),
@@ -175,11 +185,12 @@ class SqliteEngine:
             return await asyncio.shield(future)
         except asyncio.CancelledError:
             future.add_done_callback(_ignore)
-            # The call may be cancelled once more; the statement is stopped all the same.
+            # The call may be cancelled once more; the statement is stopped all the same. A step that cannot be interrupted ends
+            # in its thread, which keeps nothing that it changed.
             task = asyncio.ensure_future(_stop(work, job))
             self._stopping.add(task)
             task.add_done_callback(self._stopping.discard)
-            await asyncio.shield(task)
+            await asyncio.wait({task}, timeout=STOP_SECONDS)
             raise
 
 
@@ -235,7 +246,7 @@ class _Work:
         try:
             return next(self._rows)
         except (sqlite3.Error, sqlite3.Warning) as problem:
-            raise explain(problem, write=self._write) from None
+            raise explain(problem, write=self._write, value_bytes=_value_bytes(self._collected)) from None
         except StopIteration:
             self.done = True
             return []
@@ -261,6 +272,7 @@ class _Work:
             connection = self._engine.take(file, write=self._write, pragmas=self.pragmas) or self._open(file)
             try:
                 self._connection = connection
+                connection.bound_values(_value_bytes(self._collected))
                 yield from self._collect(connection)
             except BaseException:
                 self._let_go()
@@ -293,17 +305,22 @@ class _Work:
         try:
             if cursor.description is not None:
                 collected.name_columns([column[0] for column in cursor.description])
-                while not collected.truncated:
-                    found = cursor.fetchmany(BATCH)
-                    rows = collected.add(found)
+                at_end = False
+                while not (at_end or collected.truncated):
+                    rows: list[Row] = []
+                    # One by one: of a batch of large rows, most would be read only to be dropped.
+                    while len(rows) < BATCH and not collected.truncated:
+                        row = cursor.fetchone()
+                        at_end = row is None
+                        if at_end:
+                            break
+                        rows += collected.add([row])
                     self._refuse_stopped()
                     if batch is not None and rows:
                         yield rows
-                    if len(found) < BATCH:
-                        break
             if self._write:
                 # Rows that were not read belong to a change that is made all the same.
-                while cursor.description is not None and cursor.fetchmany(BATCH):
+                while cursor.description is not None and cursor.fetchone() is not None:
                     self._refuse_stopped()
                 collected.affected = max(0, cursor.rowcount)
         finally:
@@ -358,6 +375,12 @@ class Connection:
         """Read the head of the file, so that it is opened and found to be a database."""
         return self._ours("SELECT 1 FROM sqlite_master LIMIT 1")
 
+    def bound_values(self, size: int) -> None:
+        """Let no value of the next statement be larger, and no row have so many columns that they would not fit together."""
+        # After `touch`, so that a wide table that is not asked for is no error.
+        self._sqlite.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, size)
+        self._sqlite.setlimit(sqlite3.SQLITE_LIMIT_COLUMN, _columns_of(size))
+
     def begin(self) -> sqlite3.Cursor:
         """Begin to write; raises where another connection writes."""
         return self._ours("BEGIN IMMEDIATE")
@@ -389,7 +412,6 @@ class Connection:
     def _close_down(self) -> None:
         """Leave SQLite nothing that a tool could use to reach beyond the file or beyond its limits."""
         sqlite = self._sqlite
-        sqlite.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES)
         sqlite.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
         sqlite.setlimit(sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, MAX_PATTERN)
         sqlite.setlimit(sqlite3.SQLITE_LIMIT_WORKER_THREADS, 0)
@@ -426,18 +448,31 @@ def _code_of(problem: Exception) -> int:
     return int(getattr(problem, "sqlite_errorcode", 0) or 0) & 0xFF
 
 
-def explain(problem: Exception, *, write: bool = False) -> ToolError:
+def _value_bytes(collected: Collected) -> int:
+    return max(LEAST_VALUE_BYTES, collected.max_bytes)
+
+
+def _columns_of(size: int) -> int:
+    """How many values of this size a row may have."""
+    return max(1, MAX_ROW_BYTES // size)
+
+
+def explain(problem: Exception, *, write: bool = False, value_bytes: int = LEAST_VALUE_BYTES) -> ToolError:
     """An error of SQLite as the caller reads it."""
     code, text = _code_of(problem), str(problem)
-    if "not authorized" in text:
+    if "not authorized" in text or "prohibited" in text:
         code = sqlite3.SQLITE_AUTH
     kind, message = MESSAGES.get(code, (Kind.PERMANENT, "SQLite: {text}"))
+    if "too many columns" in text:
+        kind, message = TOO_WIDE
     if "Could not decode" in text:
         message = "{text}; select it as bytes with CAST(… AS BLOB)"
     cure = "only rows can be changed" if write else ONLY_READING
+    if "function" in text:
+        cure = "no tool may use this function"
     return ToolError(
         kind,
-        message.format(text=text, cure=cure),
+        message.format(text=text, cure=cure, bytes=value_bytes, columns=_columns_of(value_bytes)),
         retryable=kind is Kind.TRANSIENT,
         details={"sqlite": getattr(problem, "sqlite_errorname", None) or ""},
     )
