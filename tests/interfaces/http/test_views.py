@@ -7,6 +7,7 @@ other they do not exist. Every endpoint and every method of MCP is asked, from t
 import asyncio
 import json
 import re
+from urllib.parse import quote
 
 import pytest
 
@@ -98,6 +99,7 @@ def fill_in(path: str) -> list[str]:
         "requestID": ("REQUEST", "nothing"),
         "sessionID": ("nothing",),
         "handle": ("abcdef",),
+        "name": (*(quote(name, safe="") for name in NAMES), "host%2Fclassified", "nothing"),
     }
     found = [path]
     for name in re.findall(r"{(\w+)}", path):
@@ -218,8 +220,9 @@ def plain(text: str) -> str:
         r'"(id|digest|nextPageToken|etag|mcp-session-id|contentHash|requestState)":"[^"]*"', r'"\1":"ID"', text
     )
     text = re.sub(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", "UUID", text)
-    text = re.sub(r"\b[0-9a-f]{12,}(-\d+)?\b", "ID", text)
-    return re.sub(r'(durationMs|score|order|ttlMs)":[\d.e-]+', r'\1":0', text)
+    # Before the ids: a duration may have as many digits as one.
+    text = re.sub(r'(durationMs|score|order|ttlMs)":[\d.e-]+', r'\1":0', text)
+    return re.sub(r"\b[0-9a-f]{12,}(-\d+)?\b", "ID", text)
 
 
 @pytest.fixture
@@ -261,6 +264,8 @@ async def test_every_endpoint_answers_as_if_other_tools_did_not_exist(two, limit
 @pytest.mark.parametrize("limits", LIMITS.values(), ids=LIMITS)
 async def test_a_limited_caller_manages_nothing(two, limits):
     two.limit(**limits)
+    with pytest.raises(ToolError, match="a token that is limited to tools may not manage them"):
+        two.worlds["full"].crib.tokens.create("agent", (*SCOPES, "manage"), view=make_view(**limits))
     for table in registered_tables(two.worlds["full"].crib.plugins):
         for endpoint in (each for each in table.endpoints if each.scope is Scope.MANAGE):
             for path in fill_in(endpoint.path):
@@ -390,6 +395,22 @@ async def test_a_tool_calls_others_only_within_the_view_of_its_caller(make_world
     refused = await world.client.post("/call/outer", {"name": "classified"}, headers=headers)
     assert reached.json["value"] == ""
     assert "Tool 'classified' not found" in refused.json["value"]
+
+
+async def test_a_file_in_the_sandbox_calls_others_only_within_the_view_of_its_caller(make_world, tmp_path):
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "tools" / "outer.py").write_text(
+        '__requires__ = ["rye.execute"]\nimport rye\n\n\n'
+        'def outer(name: str) -> str:\n    """Call another tool."""\n    return str(rye.execute(name))\n'
+    )
+    world = make_world(near, classified, root=tmp_path, grants={"outer": ["rye.execute"]})
+    _, token = world.crib.tokens.create("agent", ("invoke",), view=make_view(tools=["outer", "near"]))
+    headers = {"authorization": f"Bearer {token}"}
+    assert (await world.client.post("/call/outer", {"name": "near"}, headers=headers)).json["ok"] is True
+    for name in ("classified", "host/classified", "host/classified@1.0.0"):
+        refused = await world.client.post("/call/outer", {"name": name}, headers=headers)
+        assert refused.json["error"]["type"] == "NOT_FOUND", name
+        assert f"Tool '{name}' not found" in refused.json["error"]["message"]
 
 
 async def test_the_loopback_caller_is_limited_by_the_settings_of_the_server(make_world):
