@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 
-from toolcrib import Context, Cost, Intent, Kind, ToolError, tool
+from toolcrib import Context, Cost, Intent, Kind, PromptArgument, ToolError, prompt, resource, tool
 from toolcrib.model.result import Outcome
 
 MARKUP = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>\x1b[31mred\x1b[0m"
@@ -112,6 +112,20 @@ async def pour(context: Context, into: str = "") -> AsyncIterator[str]:
     context.progress(1, 4, "a quarter <b>full</b>")
     yield "first drops \x1b[31m<b>red</b>"
     await asyncio.Event().wait()
+
+
+@resource("notes://{day}", day=["today", "yesterday"], mime_type="text/plain")
+def note(context: object, day: str) -> str:
+    """What was written down on a day."""
+    if day == "never":
+        raise ToolError(Kind.VALIDATION, "there is no such day")
+    return f"<b>rain</b> \u202e {day}"
+
+
+@prompt("topic", PromptArgument(name="tone", description="How it sounds.", choices=("dry", "warm")), title="An essay")
+def essay(context: object, topic: str, tone: str = "dry") -> list[object]:
+    """Ask for an essay."""
+    return [f"Write about {topic}, {tone}.", {"role": "assistant", "content": "Gladly."}]
 
 
 def flat(fields: int) -> dict[str, object]:

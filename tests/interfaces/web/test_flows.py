@@ -227,6 +227,34 @@ def test_what_keeps_a_tool_from_running_or_from_models_is_said_on_every_screen_t
     expect(page.get_by_role("alert").filter(has_text="which is not granted")).to_be_visible()
 
 
+@pytest.mark.parametrize("is_signed_in", [True, False], ids=["signed in", "local"])
+def test_published_resources_and_prompts_are_read_as_a_client_reads_them(page, server, is_signed_in):
+    if is_signed_in:
+        page.goto(server.link())
+        page.get_by_role("button", name="Sign out").wait_for()
+    page.goto("/ui/")
+    page.get_by_role("navigation").get_by_role("link", name="Published").click()
+    prompt = page.get_by_role("article", name="essay")
+    expect(prompt).to_contain_text("Ask for an essay.")
+    show = prompt.get_by_role("button", name="Show essay")
+    expect(show).to_be_disabled()
+    prompt.get_by_label("topic").fill("the sea")
+    prompt.get_by_label("tone").click()
+    page.get_by_role("option", name="warm").click()
+    show.click()
+    expect(prompt.get_by_label("What essay gives")).to_contain_text("Write about the sea, warm.")
+    expect(prompt.get_by_label("What essay gives")).to_contain_text("Assistant")
+    note = page.get_by_role("region", name="Resources by address").get_by_role("article", name="note")
+    note.get_by_label("day").fill("today")
+    note.get_by_label("day").press("Enter")
+    expect(note.get_by_label("What note gives")).to_contain_text("<b>rain</b> \\u202e today")
+    note.get_by_label("day").fill("never")
+    note.get_by_label("day").press("Enter")
+    expect(note.get_by_role("alert")).to_contain_text("there is no such day")
+    page.get_by_label("Search what is published").fill("essay")
+    expect(page.get_by_role("article")).to_have_count(1)
+
+
 def test_activity_shows_what_was_called_and_what_failed(page):
     page.goto("/ui/#/tools/fail")
     page.get_by_label("reason").fill("on purpose")

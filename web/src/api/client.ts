@@ -169,12 +169,14 @@ export async function readFile(path: string): Promise<Blob> {
   return (await answerOf(path, { method: "GET" })).blob();
 }
 
-async function answerOf(path: string, wanted: { method: string; headers?: Record<string, string>; body?: BodyInit }): Promise<Response> {
+// The answer to a request; raises Refusal for one that is refused or not answered.
+export async function answerOf(path: string, wanted: RequestInit & { method: string; headers?: Record<string, string> }): Promise<Response> {
   let answer: Response;
   try {
     const headers = { ...wanted.headers, ...(csrf && wanted.method !== "GET" && { "x-toolcrib-csrf": csrf }) };
     answer = await fetch(path, { ...wanted, headers, credentials: "same-origin" });
-  } catch {
+  } catch (problem) {
+    if (wanted.signal?.aborted) throw problem;
     throw new Refusal({ detail: t("app.unreachable"), retryable: true });
   }
   notice(answer);
@@ -203,5 +205,8 @@ export function refusalOf(error: unknown, response: Response): Refusal {
   if (typeof error === "object" && error !== null && "detail" in error && typeof error.detail === "string") {
     return new Refusal(error as Problem);
   }
+  // As the Model Context Protocol writes an error.
+  const inner = typeof error === "object" && error !== null && "error" in error ? (error.error as { message?: unknown } | null) : null;
+  if (typeof inner?.message === "string") return new Refusal({ detail: inner.message, status: response.status });
   return new Refusal({ detail: t("app.answered", { status: `${response.status} ${response.statusText}`.trim() }), status: response.status });
 }

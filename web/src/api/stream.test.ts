@@ -1,5 +1,6 @@
 import { expect, test, vi } from "vitest";
-import { EventCutter, streamCall } from "./stream";
+import { EventCutter } from "./events";
+import { streamCall } from "./stream";
 
 test("events are the same however their text is cut", () => {
   const text = ': begun\n\nevent: chunk\ndata: {"number":1}\n\ndata: one\ndata:two\n\nevent: empty\n\nevent: result\ndata: {}\n\n';

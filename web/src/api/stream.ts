@@ -1,5 +1,6 @@
 // A call that is heard while it runs: events of the server, read off the body as it comes.
 import { asFailure, type CallResult, call, Refusal, refusalOf, type WantedCall } from "./client";
+import { EventCutter } from "./events";
 import { t } from "../messages";
 
 export interface Progress {
@@ -9,25 +10,6 @@ export interface Progress {
 }
 
 export type Told = { name: "progress"; data: Progress } | { name: "chunk"; data: { number: number; value: unknown } };
-
-const MAX_EVENT = 64_000_000;
-
-// Cuts text into events, however it comes; comments and events without data are none.
-export class EventCutter {
-  #rest = "";
-
-  feed(text: string): { name: string; data: string }[] {
-    const blocks = (this.#rest + text).split("\n\n");
-    this.#rest = blocks.pop() ?? "";
-    if (this.#rest.length > MAX_EVENT) throw new Refusal({ detail: t("tool.brokeOff") });
-    return blocks.flatMap((block) => {
-      const lines = block.split("\n");
-      const data = lines.filter((line) => line.startsWith("data:")).map((line) => line.slice(5).replace(/^ /, ""));
-      const name = lines.find((line) => line.startsWith("event:"))?.slice(6).trim() ?? "message";
-      return data.length ? [{ name, data: data.join("\n") }] : [];
-    });
-  }
-}
 
 // Make a call; `hear` is told what comes before the result. A call that is refused has its result at once.
 export async function streamCall(wanted: WantedCall, signal: AbortSignal, hear: (told: Told) => void): Promise<CallResult> {

@@ -6,8 +6,8 @@ import { t } from "../messages";
 
 const SHOWN = 20_000;
 const WAIT_MS = 60;
-// Characters that cannot be seen, or that change the direction of what follows.
-const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
+// Characters that cannot be seen, or that change the direction of what follows; a line may end with two of them.
+const HIDDEN = /\r(?!\n)|[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
 
 export interface Live {
   text: string;

@@ -71,7 +71,7 @@ function KeptResult({ kept }: { kept: unknown }) {
   const read = pieces.length ? (next ?? letters ?? 0) : (shown ?? 0);
   return (
     <>
-      {pieces.map((piece, place) => <Code key={place} block className="wrap scroll" tabIndex={0}>{piece}</Code>)}
+      {pieces.map((piece, place) => <Code key={place} block className="wrap scroll" tabIndex={0}>{visible(piece)}</Code>)}
       <Group>
         <Text size="sm">{t("tool.result.large", { shown: read, total: letters ?? 0 })}</Text>
         {next !== null && pieces.length < MAX_PIECES && <Button size="xs" variant="default" loading={more.isPending} onClick={() => more.mutate()}>{t("tool.result.more")}</Button>}
@@ -81,14 +81,15 @@ function KeptResult({ kept }: { kept: unknown }) {
   );
 }
 
-// Text is shown in steps: a browser that lays out megabytes at once does nothing else.
+// Text is shown in steps: a browser that lays out megabytes at once does nothing else. What cannot be seen is written out, so that
+// a person approves what runs and not what it looks like.
 export function Value({ value }: { value: unknown }) {
   const [shown, show] = useState(SHOWN);
   const text = typeof value === "string" ? value : (JSON.stringify(value, null, 2) ?? "null");
   const isLong = text.length > shown;
   return (
     <>
-      <Code block className="wrap scroll" tabIndex={0}>{isLong ? text.slice(0, shown) : text}</Code>
+      <Code block className="wrap scroll" tabIndex={0}>{visible(isLong ? text.slice(0, shown) : text)}</Code>
       {isLong && (
         <Group>
           <Text size="sm">{t("tool.result.large", { shown, total: text.length })}</Text>

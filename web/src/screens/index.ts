@@ -19,6 +19,7 @@ const SCREENS: Screen[] = [
   { name: "tools", path: "/tools", title: "nav.tools", component: Tools },
   { name: "bundles", path: "/bundles", title: "nav.bundles", component: lazy(() => import("./bundles")) },
   { name: "recipes", path: "/recipes", title: "nav.recipes", component: lazy(() => import("./recipes")) },
+  { name: "publications", path: "/published", title: "nav.publications", component: lazy(() => import("./publications")) },
   { name: "approvals", path: "/approvals", title: "nav.approvals", component: lazy(() => import("./approvals")) },
   { name: "requests", path: "/requests", title: "nav.requests", component: lazy(() => import("./requests")) },
   { name: "activity", path: "/activity", title: "nav.activity", component: lazy(() => import("./activity")) },

@@ -9,7 +9,8 @@ if TYPE_CHECKING:
 
 
 def register(plugins: Plugins) -> None:
-    """Add `crib mcp`, and `/mcp` of the HTTP server."""
+    """Add `crib mcp`, `/mcp` of the HTTP server, and the screen of what it publishes beside tools."""
     plugins.add_command("mcp", "toolcrib.interfaces.mcp.commands:mcp", "Serve the tools to an MCP client over stdio.")
     plugins.add_endpoints("toolcrib.interfaces.mcp.endpoints:endpoints")
+    plugins.add_screen("publications")
     plugins.add_settings("mcp", "toolcrib.interfaces.mcp.settings:McpSettings")
