@@ -129,7 +129,8 @@ export function ArgumentsEditor(given: {
   );
 }
 
-function Waiting({ reset }: { reset: () => void }) {
+// Says that a form waits for the JSON beside it.
+export function Waiting({ reset }: { reset: () => void }) {
   return (
     <Alert role="status" variant="outline" color="orange" mb="sm">
       <Text c="var(--mantine-color-text)">{t("tool.json.first")}</Text>

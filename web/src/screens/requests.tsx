@@ -5,15 +5,17 @@ import { useEffect, useState } from "react";
 import { Link } from "wouter";
 import { api, type Schemas, take } from "../api/client";
 import { moment, t, word } from "../messages";
+import { argumentsOf, type ArgumentsState } from "../parts/arguments-editor";
 import { Dialog } from "../parts/dialog";
 import { Empty } from "../parts/empty";
 import { Failure } from "../parts/failure";
 import { Value } from "../parts/result-view";
+import { type Field, followed, isEmpty, remembering, type Side, type Values } from "../requests/example";
+import { ExampleEditor } from "../requests/example-editor";
 import { useWho } from "../sign-in";
 
 type ToolRequest = Schemas["ToolRequest"];
 type RequestEvent = Schemas["RequestEvent"];
-const EXAMPLE = ['{"text": "one two"}', '{"words": 2}'] as const;
 const COLOURS: Record<string, string> = { building: "indigo", ready: "teal", failed: "red", pending: "orange" };
 const TYPES = ["string", "integer", "number", "boolean", "array", "object"];
 
@@ -128,37 +130,36 @@ function Deliver({ request }: { request: ToolRequest }) {
   );
 }
 
-interface Field {
-  key: number;
-  name: string;
-  type: string;
-  description: string;
-  required: boolean;
-}
-
 let counter = 0;
 function newField(): Field {
   counter += 1;
   return { key: counter, name: "", type: "string", description: "", required: true };
 }
 
+// Asking has a form of its own beside that of an example, because forms do not stand in each other.
+const FORM = "new-request";
+
 function NewRequest({ done }: { done: (id: string) => void }) {
   const queries = useQueryClient();
   const [name, setName] = useState("");
   const [description, setDescription] = useState("");
-  const [inputs, setInputs] = useState<Field[]>([newField()]);
-  const [outputs, setOutputs] = useState<Field[]>([newField()]);
-  const [input, setInput] = useState("");
-  const [output, setOutput] = useState("");
+  const [fields, setFields] = useState<Record<Side, Field[]>>({ input: [newField()], output: [newField()] });
+  const [examples, setExamples] = useState<ArgumentsState[]>([argumentsOf({ input: {}, output: {} })]);
+  function change(side: Side, typed: Field[]) {
+    const next = remembering(fields[side], typed);
+    setFields({ ...fields, [side]: next });
+    // A value goes with its field; JSON that cannot be read yet stays as it was typed.
+    setExamples(examples.map((one) => (one.mistake ? one : argumentsOf({ ...one.values, [side]: followed((one.values[side] ?? {}) as Values, fields[side], next) }))));
+  }
   const file = useMutation({
     mutationFn: () => {
-      const example = input.trim() && output.trim() ? { examples: [{ input: JSON.parse(input) as unknown, output: JSON.parse(output) as unknown }] } : {};
+      const given = examples.map((one) => one.values).filter((one) => !isEmpty(one));
       const request = {
         name,
         description,
-        inputs: inputs.filter((field) => field.name).map(({ key: _, ...field }) => field),
-        outputs: outputs.filter((field) => field.name).map((field) => ({ name: field.name, type: field.type, ...(field.description && { description: field.description }) })),
-        ...example,
+        inputs: fields.input.filter((field) => field.name).map(({ key: _, held: __, ...field }) => field),
+        outputs: fields.output.filter((field) => field.name).map((field) => ({ name: field.name, type: field.type, ...(field.description && { description: field.description }) })),
+        ...(given.length > 0 && { examples: given }),
       };
       return take(api.POST("/requests", { body: { request } }));
     },
@@ -168,21 +169,31 @@ function NewRequest({ done }: { done: (id: string) => void }) {
     },
   });
   return (
-    <form onSubmit={(event) => { event.preventDefault(); file.mutate(); }}>
-      <Stack gap="sm">
-        <TextInput label={t("requests.name")} description={t("requests.name.help")} required value={name} onChange={(event) => setName(event.currentTarget.value)} data-autofocus />
-        <Textarea label={t("requests.what")} required autosize minRows={2} value={description} onChange={(event) => setDescription(event.currentTarget.value)} />
-        <Fields title={t("requests.inputs")} add={t("requests.addInput")} fields={inputs} change={setInputs} asksRequired />
-        <Fields title={t("requests.outputs")} add={t("requests.addOutput")} fields={outputs} change={setOutputs} />
-        <fieldset>
-          <legend>{t("requests.example")}</legend>
-          <Textarea label={t("requests.example.input")} autosize value={input} onChange={(event) => setInput(event.currentTarget.value)} placeholder={EXAMPLE[0]} />
-          <Textarea label={t("requests.example.output")} autosize value={output} onChange={(event) => setOutput(event.currentTarget.value)} placeholder={EXAMPLE[1]} />
-        </fieldset>
-        {file.error && <Failure message={file.error.message} />}
-        <Group><Button type="submit" loading={file.isPending}>{t("requests.submit")}</Button></Group>
-      </Stack>
-    </form>
+    <Stack gap="sm">
+      <form id={FORM} onSubmit={(event) => { event.preventDefault(); file.mutate(); }}>
+        <Stack gap="sm">
+          <TextInput label={t("requests.name")} description={t("requests.name.help")} required value={name} onChange={(event) => setName(event.currentTarget.value)} data-autofocus />
+          <Textarea label={t("requests.what")} required autosize minRows={2} value={description} onChange={(event) => setDescription(event.currentTarget.value)} />
+          <Fields title={t("requests.inputs")} add={t("requests.addInput")} fields={fields.input} change={(next) => change("input", next)} asksRequired />
+          <Fields title={t("requests.outputs")} add={t("requests.addOutput")} fields={fields.output} change={(next) => change("output", next)} />
+        </Stack>
+      </form>
+      <Text size="sm">{t("requests.example.help")}</Text>
+      {examples.map((state, place) => (
+        <ExampleEditor
+          key={place}
+          number={place + 1}
+          inputs={fields.input}
+          outputs={fields.output}
+          state={state}
+          change={(next) => setExamples(examples.map((one, at) => (at === place ? next : one)))}
+          remove={examples.length > 1 ? () => setExamples(examples.filter((_, at) => at !== place)) : undefined}
+        />
+      ))}
+      <Group><Button size="compact-sm" variant="default" onClick={() => setExamples([...examples, argumentsOf({ input: {}, output: {} })])}>{t("requests.example.add")}</Button></Group>
+      {file.error && <Failure message={file.error.message} />}
+      <Group><Button type="submit" form={FORM} loading={file.isPending} disabled={examples.some((one) => one.mistake)}>{t("requests.submit")}</Button></Group>
+    </Stack>
   );
 }
 
