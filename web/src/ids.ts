@@ -18,3 +18,8 @@ export function newBundleId(now = Date.now()): string {
 export function slugFor(title: string): string {
   return title.normalize("NFC").toLowerCase().replace(/[^\p{L}\p{Nd}]+/gu, "-").replace(/^-+|-+$/g, "").slice(0, 64).replace(/-+$/, "") || "tool";
 }
+
+// "v1" becomes v2 and "1.4.2" becomes 1.4.3; any other gets a number.
+export function nextVersion(version: string): string {
+  return /\d$/.test(version) ? version.replace(/\d+$/, (number) => String(Number(number) + 1)) : `${version}-2`;
+}

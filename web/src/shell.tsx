@@ -60,7 +60,7 @@ export function Shell() {
             <Switch>
               <Route path="/"><Redirect to="/tools" /></Route>
               <Route path="/tools/:address" component={toolScreen} />
-              {screens.map((screen) => <Route key={screen.path} path={screen.path} component={screen.component} />)}
+              {screens.flatMap(({ path, inner, component }) => [path, ...(inner ? [inner] : [])].map((one) => <Route key={one} path={one} component={component} />))}
               {screens.length > 0 && <Route><Failure message={t("app.noScreen")} /></Route>}
             </Switch>
           </Suspense>

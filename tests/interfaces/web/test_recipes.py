@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -355,3 +356,72 @@ def test_a_host_that_is_not_allowed_is_refused_with_the_reason(page: Page, watch
     paste(page, "https://example.com/a")
     page.get_by_role("button", name="Try it").click()
     expect(result_of(page)).to_contain_text("Host not allowed")
+
+
+def written_by_hand(api: str) -> dict[str, object]:
+    """A tool that says more than the builder has fields for."""
+    return {
+        "schemaVersion": "toolcrib-1",
+        "slug": "by-hand",
+        "version": "v1",
+        "displayName": "By hand",
+        "description": "Tell the weather.\nOf a city.",
+        "type": "http",
+        "isEnabled": True,
+        "tags": ["sky"],
+        "argSchema": {
+            "type": "object",
+            "properties": {"city": {"type": "string", "minLength": 2}, "note": {"type": "string"}},
+            "required": ["city"],
+            "additionalProperties": False,
+        },
+        "outputSchema": {"type": "string", "maxLength": 400},
+        "impl": {
+            "method": "GET",
+            "urlTemplate": f"http://{api}/weather",
+            "query": {"q": "${city}", "lang": "x-${note}"},
+            "successCodes": [200, 203],
+            "extractExpr": "$.current.condition.text",
+        },
+    }
+
+
+def stored(page: Page, slug: str, version: str) -> dict[str, object]:
+    """The document of a stored version, as far as a person wrote it."""
+    listed = page.request.get("/tools/bundles?includeDisabled=true").json()["bundles"]
+    [bundle] = [one["bundleID"] for one in listed if one["slug"] == "kept"]
+    found = page.request.get(f"/tools/bundles/{bundle}/tools/{slug}/version/{version}").json()
+    return {key: found[key] for key in written_by_hand("") if key not in ("slug", "version")}
+
+
+@pytest.mark.spec("S1-96")
+def test_a_stored_tool_is_changed_in_the_builder_and_what_has_no_field_there_is_named_and_kept(
+    page, api, server, tmp_path
+):
+    document = written_by_hand(api)
+    file = tmp_path / "by-hand.json"
+    file.write_text(json.dumps(document))
+    server.crib("bundle", "new", "kept")
+    server.crib("bundle", "put", "kept", str(file))
+    page.goto("/ui/#/tools/kept%2Fby-hand%40v1")
+    page.get_by_role("tab", name="About").click()
+    page.get_by_role("link", name="Change it in the builder").click()
+    kept = page.get_by_role("alert").filter(has_text="They stay as they are written")
+    for place in ("city.minLength", "impl.successCodes", "x-${note}"):
+        expect(kept).to_contain_text(place)
+    give(page, "q = {city}", "place")
+    page.get_by_label("place for the trial").fill("Oslo")
+    try_it(page)
+    page.get_by_role("button", name="Save as a new version").click()
+    page.get_by_role("link", name="Saved. Open by-hand v2").click()
+    expect(page.get_by_role("heading", level=2)).to_have_text("by-hand")
+    before, after = stored(page, "by-hand", "v1"), stored(page, "by-hand", "v2")
+    assert after["impl"] == {**before["impl"], "query": {"q": "${place}", "lang": "x-${note}"}}
+    assert after["argSchema"]["properties"] == {"note": {"type": "string"}, "place": {"type": "string"}}
+    same = ("description", "outputSchema", "tags", "isEnabled", "displayName")
+    assert (
+        {key: after[key] for key in same} == {key: before[key] for key in same} == {key: document[key] for key in same}
+    )
+    field_of(page, "place").fill("Bergen")
+    page.get_by_role("button", name="Run", exact=True).click()
+    expect(result_of(page)).to_contain_text("sunny")

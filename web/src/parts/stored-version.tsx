@@ -2,9 +2,12 @@
 import { Button, Group, Stack, Text, TextInput } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
-import { useLocation } from "wouter";
+import { Link, useLocation } from "wouter";
 import { api, refusalOf, type Schemas, take, type Tool } from "../api/client";
+import { nextVersion } from "../ids";
 import { t } from "../messages";
+import { writtenOf } from "../recipe/stored";
+import { useFeatures } from "../screens";
 import { slugOf } from "../screens/tools";
 import { useWho } from "../sign-in";
 import { Dialog } from "./dialog";
@@ -16,6 +19,7 @@ const PATH = "/tools/bundles/{bundleID}/tools/{toolSlug}/version/{version}";
 
 export default function StoredVersion({ tool }: { tool: Tool }) {
   const who = useWho();
+  const features = useFeatures();
   const queries = useQueryClient();
   const [, go] = useLocation();
   const [opened, open] = useState<"edit" | "delete" | null>(null);
@@ -41,6 +45,7 @@ export default function StoredVersion({ tool }: { tool: Tool }) {
   return (
     <>
       <Group mt="md">
+        {found.data.type === "http" && features.has("recipes") && <Button component={Link} href={`/recipes/${encodeURIComponent(tool.address)}`} variant="default">{t("tool.edit.builder")}</Button>}
         <Button variant="default" onClick={() => open("edit")}>{t("tool.edit")}</Button>
         <Button variant="default" onClick={() => open("delete")}>{t("tool.delete")}</Button>
       </Group>
@@ -62,7 +67,7 @@ function Editor({ stored, close }: { stored: Stored; close: () => void }) {
   const [, go] = useLocation();
   const [slug, setSlug] = useState(stored.slug);
   const [version, setVersion] = useState(() => nextVersion(stored.version));
-  const [text, setText] = useState(() => JSON.stringify(documentOf(stored), null, 2));
+  const [text, setText] = useState(() => JSON.stringify(writtenOf(stored), null, 2));
   const save = useMutation({
     mutationFn: () =>
       take(api.PUT(PATH, { params: { path: { bundleID: stored.bundleID, toolSlug: slug.trim(), version: version.trim() } }, body: JSON.parse(text) as never })),
@@ -90,15 +95,4 @@ function Editor({ stored, close }: { stored: Stored; close: () => void }) {
       </form>
     </Dialog>
   );
-}
-
-// What a person writes; ids, times and counts are the server's.
-function documentOf(stored: Stored): Partial<Stored> {
-  const { schemaVersion, displayName, description, type, isEnabled, argSchema, outputSchema, impl, tags } = stored;
-  return { schemaVersion, displayName, description, type, isEnabled, argSchema, outputSchema, impl, tags };
-}
-
-// "v1" becomes v2 and "1.4.2" becomes 1.4.3; anything else is the person's to change.
-export function nextVersion(version: string): string {
-  return version.replace(/\d+$/, (number) => String(Number(number) + 1));
 }

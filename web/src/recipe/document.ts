@@ -2,7 +2,7 @@
 import { t } from "../messages";
 import { keptOf } from "./keep";
 import { KINDS } from "./kinds";
-import { type Input, isStepName, type Part, type Path, type Recipe, type Step } from "./model";
+import { type Input, isStepName, type Part, type Path, type Recipe } from "./model";
 
 export interface ToolDocument {
   schemaVersion: string;
@@ -23,9 +23,14 @@ export function toDocument(recipe: Recipe): ToolDocument {
   return {
     ...headOf(recipe),
     type: "http",
-    outputSchema: outputSchema(recipe.steps.at(-1)),
-    impl: calls.length > 1 ? { calls } : only,
+    outputSchema: outputSchema(recipe),
+    // A stored tool may have one call in a list, or say something for all of them.
+    impl: calls.length > 1 || isList(recipe) ? { ...(recipe.stored?.document.impl as object | undefined), calls } : only,
   };
+}
+
+function isList({ stored }: Recipe): boolean {
+  return stored !== undefined && "impl" in stored.document;
 }
 
 // A tool that is a function of the host program, by its key.
@@ -56,30 +61,30 @@ export function namesIn(statement: string): string[] {
 }
 
 function headOf(recipe: Recipe): Pick<ToolDocument, "schemaVersion" | "displayName" | "description" | "isEnabled" | "argSchema" | "tags"> {
+  const required = recipe.inputs.filter((input) => input.required).map((input) => input.name);
   return {
-    schemaVersion: "toolcrib-1",
+    ...(recipe.stored?.document ?? { schemaVersion: "toolcrib-1", isEnabled: true, tags: [] }),
     displayName: recipe.title.trim(),
     description: recipe.description.trim(),
-    isEnabled: true,
     argSchema: {
-      type: "object",
+      ...(recipe.stored?.argSchema ?? { type: "object", additionalProperties: false }),
       properties: Object.fromEntries(recipe.inputs.map((input) => [input.name, schemaOf(input)])),
-      required: recipe.inputs.filter((input) => input.required).map((input) => input.name),
-      additionalProperties: false,
+      ...((required.length > 0 || !recipe.stored) && { required }),
     },
-    tags: [],
   };
 }
 
 function schemaOf(input: Input): Record<string, unknown> {
-  const described = input.description.trim() ? { description: input.description.trim() } : {};
-  if (input.type === "array") return { type: "array", items: { type: input.items }, ...described };
+  const described = input.description.trim() ? { ...input.kept, description: input.description.trim() } : { ...input.kept };
+  if (input.schema) return { ...input.schema, ...described };
+  if (input.type === "array") return { ...described, type: "array", items: { ...(input.kept?.items as object | undefined), type: input.items } };
   return { type: input.type, ...described, ...(input.type === "string" && input.choices.length > 0 && { enum: input.choices }) };
 }
 
 // A value as a template writes it: fixed text with its own slots taken literally, or a slot.
 function slot({ source, value }: Part, names: ReadonlyMap<string, string>): string {
   if (source.kind === "fixed") return String(value ?? "").replaceAll("${", () => "$${");
+  if (source.kind === "written") return source.text;
   return source.kind === "step" ? `\${${names.get(source.step) ?? source.step}${inSlot(source.path)}}` : `\${${source.name}}`;
 }
 
@@ -87,7 +92,10 @@ function inSlot(path: Path): string {
   return path.map((word) => (typeof word === "number" ? `[${word}]` : `.${word}`)).join("");
 }
 
-function outputSchema(step: Step | undefined): Record<string, unknown> {
+function outputSchema({ steps, stored }: Recipe): Record<string, unknown> {
+  const step = steps.at(-1);
+  // What a stored tool says of its result holds as long as the same is kept of the answer.
+  if (stored && JSON.stringify(stored.keep) === JSON.stringify(step?.keep)) return stored.outputSchema;
   if (!step?.answer) return {};
   if (step.answer.kind === "text") return { type: "string" };
   const outcome = KINDS[step.run.kind].outcome(step);

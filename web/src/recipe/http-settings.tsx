@@ -1,5 +1,5 @@
 // What a request has besides its parts: method, content, credentials and further pages, each as a form.
-import { Button, Group, NativeSelect, Stack, Text, Textarea, TextInput } from "@mantine/core";
+import { Button, Code, Group, NativeSelect, Stack, Text, Textarea, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { type MessageId, t } from "../messages";
 import { AuthEditor } from "./auth-editor";
@@ -18,6 +18,7 @@ export function HttpSettings({ recipe, place, onChange }: Given) {
   const { run } = step;
   return (
     <Stack gap="xs" mt="sm">
+      {run.body.kind === "written" && <><Text size="sm">{t("recipe.body.written")}</Text><Code block className="wrap scroll" tabIndex={0}>{run.body.text}</Code></>}
       {run.body.kind === "text" && (
         <Textarea label={t("recipe.body.text")} autosize maxRows={10} value={run.body.text} onChange={(event) => onChange(changeRun(recipe, place, { body: { kind: "text", text: event.currentTarget.value } }))} />
       )}
@@ -28,7 +29,7 @@ export function HttpSettings({ recipe, place, onChange }: Given) {
             <NativeSelect label={t("recipe.method")} data={[...METHODS]} value={run.method} onChange={(event) => onChange(changeRun(recipe, place, { method: event.currentTarget.value as Method }))} />
             <NativeSelect
               label={t("recipe.body")}
-              data={BODIES.map((kind) => ({ value: kind, label: t(`recipe.body.${kind}` as MessageId) }))}
+              data={(run.body.kind === "written" ? [...BODIES, run.body.kind] : BODIES).map((kind) => ({ value: kind, label: t(`recipe.body.${kind}` as MessageId) }))}
               value={run.body.kind}
               onChange={(event) => onChange(changeBody(recipe, place, event.currentTarget.value as Body["kind"]))}
             />
@@ -53,7 +54,7 @@ const CONTENT_TYPES: Partial<Record<Body["kind"], string>> = { json: "applicatio
 
 // Another kind of content begins empty; its type is said in a header.
 function changeBody(recipe: Recipe, place: number, kind: Body["kind"]): Recipe {
-  const body: Body = kind === "json" ? { kind, example: {} } : kind === "text" ? { kind, text: "" } : { kind };
+  const body: Body = kind === "json" ? { kind, example: {} } : kind === "text" || kind === "written" ? { kind: "text", text: "" } : { kind };
   return withoutUnused(
     changeStep(recipe, place, (step) => {
       const others = step.parts.filter((part) => part.place !== "body" && !(part.place === "header" && part.label.toLowerCase() === "content-type"));

@@ -10,7 +10,8 @@ export const METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTION
 export type Method = (typeof METHODS)[number];
 export const PLACES = ["path", "query", "header", "body"] as const;
 export type Place = (typeof PLACES)[number];
-export type Body = { kind: "none" } | { kind: "json"; example: Json } | { kind: "form" } | { kind: "text"; text: string };
+// `text` is how a stored tool writes its JSON, which stays as long as it says the same. "written" is a template of a stored tool that is neither JSON nor a form; it is kept as it is.
+export type Body = { kind: "none" } | { kind: "json"; example: Json; text?: string } | { kind: "form" } | { kind: "text"; text: string } | { kind: "written"; text: string };
 
 // How further pages are asked for. `next` and `items` are places in one page.
 export interface Pages {
@@ -34,6 +35,8 @@ export interface HttpRun {
   body: Body;
   auth: Auth;
   pages: Pages;
+  // What the description of a stored request says besides; it is kept as it is.
+  kept?: Record<string, unknown>;
 }
 
 export const HTTP: StepKind = {
@@ -81,15 +84,17 @@ function write(step: Step, slot: (part: Part) => string): Record<string, unknown
   const auth = toDeclaration(run.auth);
   const pagination = writePages(run.pages);
   const extract = expressionOf(step.keep);
+  const kept = run.kept ?? {};
   return {
+    ...kept,
     method: run.method,
-    urlTemplate: `${run.origin}/${path.join("/")}`,
-    ...(Object.keys(query).length > 0 && { query }),
-    ...(Object.keys(headers).length > 0 && { headers }),
+    urlTemplate: path.length > 0 ? `${run.origin}/${path.join("/")}` : run.origin,
+    ...(Object.keys(query).length > 0 && { query: { ...(kept.query as object | undefined), ...query } }),
+    ...(Object.keys(headers).length > 0 && { headers: { ...(kept.headers as object | undefined), ...headers } }),
     ...(body !== null && { bodyTemplate: body }),
     ...(auth && { auth }),
     ...(pagination && { pagination }),
-    ...(step.answer?.kind === "text" && { responseEncoding: "text" }),
+    ...(step.answer?.kind === "text" && !("responseEncoding" in kept) && { responseEncoding: "text" }),
     ...(extract && { extractExpr: extract }),
   };
 }
@@ -102,6 +107,7 @@ function withScheme(part: Part, written: string): string {
 
 function bodyOf(step: Step, body: Body, slot: (part: Part) => string): string | null {
   if (body.kind === "none") return null;
+  if (body.kind === "written") return body.text;
   if (body.kind === "text") return body.text.replaceAll("${", () => "$${");
   const parts = openParts(step).filter((part) => part.place === "body");
   if (body.kind === "form") return parts.map((part) => `${encodeURIComponent(part.label)}=${part.source.kind === "fixed" ? encodeURIComponent(String(part.value ?? "")) : slot(part)}`).join("&");
@@ -111,7 +117,8 @@ function bodyOf(step: Step, body: Body, slot: (part: Part) => string): string | 
     const isWhole = part.source.kind === "fixed" && typeof part.value === "object" && part.value !== null;
     if (part.at && !isWhole) put(filled, part.at, part.source.kind === "fixed" && typeof part.value !== "string" ? part.value : slot(part));
   }
-  return JSON.stringify(filled, null, 2);
+  const isUnchanged = body.text !== undefined && JSON.stringify(JSON.parse(body.text)) === JSON.stringify(filled);
+  return isUnchanged ? (body.text as string) : JSON.stringify(filled, null, 2);
 }
 
 function put(value: Json, path: Path, what: Json): void {
@@ -119,7 +126,7 @@ function put(value: Json, path: Path, what: Json): void {
   holder[path.at(-1) as string | number] = what;
 }
 
-function writePages(pages: Pages): Record<string, unknown> | null {
+export function writePages(pages: Pages): Record<string, unknown> | null {
   const { type, parameter, next, items, first, size, most, truncate } = pages;
   if (type === "none") return null;
   const whole = (text: string) => (/^\d+$/.test(text.trim()) ? Number(text) : null);
@@ -148,7 +155,7 @@ export function changeRun(recipe: Recipe, place: number, change: Partial<HttpRun
 
 export function canAdd(step: Step, place: Place): boolean {
   const body = step.run.body.kind;
-  return place !== "body" || (body !== "text" && !(body === "json" && Array.isArray((step.run.body as { example: Json }).example)));
+  return place !== "body" || (body !== "text" && body !== "written" && !(body === "json" && Array.isArray((step.run.body as { example: Json }).example)));
 }
 
 // Add a part by hand; the first one of the content makes it an object in JSON.

@@ -1,5 +1,5 @@
 // What the caller of a tool gives: its name, its type, and what it means.
-import { Button, Card, Checkbox, Group, Select, Stack, Text, TextInput, Title } from "@mantine/core";
+import { Button, Card, Checkbox, Group, Select, Stack, Text, Textarea, TextInput, Title } from "@mantine/core";
 import { useState } from "react";
 import { t } from "../messages";
 import { type Input, type InputType, isName, newInput, type Recipe } from "./model";
@@ -19,16 +19,16 @@ export function Inputs({ recipe, onChange, isFree = false }: { recipe: Recipe; o
         <Card key={input.name} withBorder component="section" aria-label={input.name}>
           <Group align="end">
             <Text fw={600} w={120} className="wrap">{input.name}</Text>
-            <Select label={t("recipe.input.type")} w={150} allowDeselect={false} data={TYPES.map((type) => ({ value: type, label: t(`recipe.type.${type}`) }))} value={input.type} onChange={(type) => set(input.name, { type: type as InputType })} />
-            <TextInput label={t("recipe.input.description")} style={{ flex: 1, minWidth: "12rem" }} value={input.description} onChange={(event) => set(input.name, { description: event.currentTarget.value })} />
+            {input.schema ? <Text size="sm">{t("recipe.input.kept")}</Text> : <Select label={t("recipe.input.type")} w={150} allowDeselect={false} data={TYPES.map((type) => ({ value: type, label: t(`recipe.type.${type}`) }))} value={input.type} onChange={(type) => set(input.name, { type: type as InputType })} />}
+            <Textarea autosize maxRows={6} label={t("recipe.input.description")} style={{ flex: 1, minWidth: "12rem" }} value={input.description} onChange={(event) => set(input.name, { description: event.currentTarget.value })} />
             <Checkbox label={t("recipe.input.required")} checked={input.required} onChange={(event) => set(input.name, { required: event.currentTarget.checked })} />
-            {input.type === "string" && (
+            {input.type === "string" && !input.schema && (
               <TextInput label={t("recipe.input.choices")} value={input.choices.join(", ")} onChange={(event) => set(input.name, { choices: event.currentTarget.value.split(",").map((word) => word.trim()).filter(Boolean) })} />
             )}
             {input.type === "array" && (
               <Select label={t("recipe.input.items")} w={150} allowDeselect={false} data={TYPES.slice(0, -1).map((type) => ({ value: type, label: t(`recipe.type.${type}`) }))} value={input.items} onChange={(items) => set(input.name, { items: items as InputType })} />
             )}
-            {isFree && <Button variant="default" aria-label={t("recipe.pair.remove", { name: input.name })} onClick={() => onChange({ ...recipe, inputs: recipe.inputs.filter((one) => one !== input) })}>✕</Button>}
+            {(isFree || input.isFree) && <Button variant="default" aria-label={t("recipe.pair.remove", { name: input.name })} onClick={() => onChange({ ...recipe, inputs: recipe.inputs.filter((one) => one !== input) })}>✕</Button>}
           </Group>
         </Card>
       ))}

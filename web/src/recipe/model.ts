@@ -10,7 +10,9 @@ export type Source =
   | { kind: "fixed" }
   | { kind: "input"; name: string }
   | { kind: "secret"; name: string }
-  | { kind: "step"; step: string; path: Path };
+  | { kind: "step"; step: string; path: Path }
+  // A template that a stored tool has in this place and that no other source can say; it is kept as it is written.
+  | { kind: "written"; text: string };
 
 // One value that a step needs: `value` is what the example had in this place, `at` where it stands in a larger document.
 export interface Part {
@@ -35,12 +37,14 @@ export interface Step {
 // An answer that the person pasted or that a trial gave.
 export type Answer = { kind: "json"; value: unknown } | { kind: "text"; text: string };
 
-// What of the answer is kept: everything, a place in JSON ("*" for all of a list), or the content of an XML element.
-export type Keep = { kind: "all" } | { kind: "path"; path: Path } | { kind: "element"; name: string };
+// What of the answer is kept: everything, a place in JSON ("*" for all of a list), the content of an XML element, or what an
+// expression of a stored tool says that was not made here.
+export type Keep = { kind: "all" } | { kind: "path"; path: Path } | { kind: "element"; name: string } | { kind: "written"; text: string };
 
 export type InputType = "string" | "integer" | "number" | "boolean" | "array";
 
-// `items` says what a list holds.
+// `items` says what a list holds. Of a stored tool there may be more: `kept` is what its schema says besides, `schema` the whole of
+// one that the form has no fields for, and `isFree` marks one that no part names, which stays all the same.
 export interface Input {
   name: string;
   type: InputType;
@@ -48,6 +52,9 @@ export interface Input {
   description: string;
   required: boolean;
   choices: string[];
+  kept?: Record<string, unknown>;
+  schema?: Record<string, unknown>;
+  isFree?: boolean;
 }
 
 export interface Recipe {
@@ -55,6 +62,16 @@ export interface Recipe {
   description: string;
   inputs: Input[];
   steps: Step[];
+  // What the document of a stored tool says that a recipe does not.
+  stored?: Stored;
+}
+
+export interface Stored {
+  document: { schemaVersion: string; isEnabled: boolean; tags: string[] } & Record<string, unknown>;
+  argSchema: Record<string, unknown>;
+  outputSchema: Record<string, unknown>;
+  // What was kept of the last answer when the tool was opened: with something else its schema is another.
+  keep: Keep | undefined;
 }
 
 export const EMPTY: Recipe = { title: "", description: "", inputs: [], steps: [] };
@@ -110,7 +127,9 @@ export function changeStep(recipe: Recipe, step: number, change: (step: Step) =>
 // Leave out inputs that no part names.
 export function withoutUnused(recipe: Recipe): Recipe {
   const used = new Set(recipe.steps.flatMap((one) => one.parts.flatMap((each) => (each.source.kind === "input" ? [each.source.name] : []))));
-  return { ...recipe, inputs: recipe.inputs.filter((input) => used.has(input.name)) };
+  // What is kept as it is written may name an input anywhere.
+  const written = recipe.stored ? JSON.stringify(recipe.steps.map((step) => [step.run, step.keep, step.parts.map((part) => part.source)])) : "";
+  return { ...recipe, inputs: recipe.inputs.filter((input) => used.has(input.name) || input.isFree || written.includes(`\${${input.name}`)) };
 }
 
 export function isInside(inner: Part, outer: Part): boolean {

@@ -1,5 +1,5 @@
 // One part of a step: fixed, given by the caller, a secret, or taken from an earlier answer.
-import { Button, type ButtonProps, Group, Popover, SegmentedControl, Select, Stack, Text, TextInput } from "@mantine/core";
+import { Button, type ButtonProps, Code, Group, Popover, SegmentedControl, Select, Stack, Text, TextInput } from "@mantine/core";
 import { type KeyboardEvent, useState } from "react";
 import { t } from "../messages";
 import { KINDS } from "./kinds";
@@ -52,11 +52,14 @@ function Fields({ recipe, place, part, onChange }: Omit<Given, "onPress" | "butt
   const step = recipe.steps[place] as Step;
   const without = KINDS[step.run.kind].remove(step, part);
   const isStep = recipe.steps.some((step) => step.name === name);
-  const canSave = kind === "fixed" || (kind === "step" ? output !== null : isName(name) && !(kind === "input" && isStep));
+  const canSave = kind === "fixed" || kind === "written" || (kind === "step" ? output !== null : isName(name) && !(kind === "input" && isStep));
 
   function save() {
     if (kind === "fixed") return onChange(fix(recipe, place, part, isWhole ? part.value : fixed));
-    if (kind !== "step") return onChange(assign(recipe, place, part.id, { kind, name: kind === "secret" ? name.toUpperCase() : name }));
+    if (kind === "written") return onChange(recipe);
+    // Secrets are in capitals; one that a stored tool writes otherwise keeps its name.
+    const isKnown = source.kind === kind && source.kind === "secret" && source.name === name;
+    if (kind !== "step") return onChange(assign(recipe, place, part.id, { kind, name: kind === "secret" && !isKnown ? name.toUpperCase() : name }));
     const found = outputs.find((one) => key(one.step, one.path) === output);
     if (found) onChange(assign(recipe, place, part.id, { kind, step: found.step, path: found.path }));
   }
@@ -66,7 +69,8 @@ function Fields({ recipe, place, part, onChange }: Omit<Given, "onPress" | "butt
   if (!isWhole || Array.isArray(part.value)) kinds.push("input");
   if (!isWhole) kinds.push("secret");
   if (place > 0) kinds.push("step");
-  const labels = { fixed: "recipe.fixed", input: "recipe.input", secret: "recipe.secret", step: "recipe.fromStep" } as const;
+  if (source.kind === "written") kinds.unshift("written");
+  const labels = { fixed: "recipe.fixed", input: "recipe.input", secret: "recipe.secret", step: "recipe.fromStep", written: "recipe.written" } as const;
   return (
     <Stack gap="xs">
       <SegmentedControl
@@ -76,6 +80,7 @@ function Fields({ recipe, place, part, onChange }: Omit<Given, "onPress" | "butt
         onChange={(value) => setKind(value as Source["kind"])}
         data={kinds.map((value) => ({ value, label: t(labels[value]) }))}
       />
+      {kind === "written" && source.kind === "written" && <Code block className="wrap">{source.text}</Code>}
       {kind === "fixed" && (isWhole ? <Text size="sm">{t("recipe.fixed.whole")}</Text> : <TextInput label={t("recipe.value")} value={fixed} onChange={(event) => setFixed(event.currentTarget.value)} />)}
       {kind === "input" && (
         <TextInput label={t("recipe.input.name")} value={name} error={!isName(name) ? t("recipe.name.wrong") : isStep ? t("recipe.name.step") : undefined} onChange={(event) => setName(event.currentTarget.value)} />
@@ -129,5 +134,6 @@ export function shownPart(recipe: Recipe, part: Part): string {
   if (source.kind === "fixed") return `${name}${(typeof part.value === "object" && part.value !== null ? shown(part.value) : String(part.value ?? "")) || "–"}`;
   if (source.kind === "input") return `${name}{${source.name}}`;
   if (source.kind === "secret") return name + t("recipe.secret.shown", { name: source.name });
+  if (source.kind === "written") return name + source.text;
   return `${name}← ${[nameOf(recipe, source.step), ...source.path].join(".")}`;
 }

@@ -11,6 +11,8 @@ export interface Screen {
   path: string;
   title: MessageId;
   component: ComponentType;
+  // The path of one thing on the screen.
+  inner?: string;
 }
 
 export const toolScreen = lazy(() => import("./tool"));
@@ -18,7 +20,7 @@ export const toolScreen = lazy(() => import("./tool"));
 const SCREENS: Screen[] = [
   { name: "tools", path: "/tools", title: "nav.tools", component: Tools },
   { name: "bundles", path: "/bundles", title: "nav.bundles", component: lazy(() => import("./bundles")) },
-  { name: "recipes", path: "/recipes", title: "nav.recipes", component: lazy(() => import("./recipes")) },
+  { name: "recipes", path: "/recipes", title: "nav.recipes", inner: "/recipes/:address", component: lazy(() => import("./recipes")) },
   { name: "publications", path: "/published", title: "nav.publications", component: lazy(() => import("./publications")) },
   { name: "approvals", path: "/approvals", title: "nav.approvals", component: lazy(() => import("./approvals")) },
   { name: "requests", path: "/requests", title: "nav.requests", component: lazy(() => import("./requests")) },

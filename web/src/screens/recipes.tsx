@@ -1,17 +1,20 @@
 // The recipe builder: a tool without writing JSON, of web requests, a function of the host program, or a question to a database.
-import { Button, Group, NativeSelect, SegmentedControl, Stack, Text, Textarea, TextInput, Title } from "@mantine/core";
-import { useMutation } from "@tanstack/react-query";
+import { Alert, Anchor, Button, Code, Group, List, NativeSelect, SegmentedControl, Stack, Text, Textarea, TextInput, Title } from "@mantine/core";
+import { useMutation, useQuery } from "@tanstack/react-query";
 import { lazy, Suspense, useState } from "react";
-import { api, type CallResult, refusalOf } from "../api/client";
+import { Link, useParams } from "wouter";
+import { api, type CallResult, readTool, refusalOf, take } from "../api/client";
 import { t } from "../messages";
 import { Failure } from "../parts/failure";
 import { ResultView } from "../parts/result-view";
 import { problemsOf, toDocument } from "../recipe/document";
 import { Inputs } from "../recipe/inputs";
 import { type Answer, changeStep, EMPTY, type Input, type Json, newStepName, type Recipe, type Step, withoutUnused } from "../recipe/model";
-import { Save } from "../recipe/save";
+import { type Origin, Save } from "../recipe/save";
 import { readStart } from "../recipe/start";
 import { StepEditor } from "../recipe/step-editor";
+import { openDocument, writtenOf } from "../recipe/stored";
+import { slugOf } from "./tools";
 
 const Canvas = lazy(() => import("../recipe/canvas"));
 const FunctionTool = lazy(() => import("../recipe/function-tool"));
@@ -21,6 +24,11 @@ const KINDS = { requests: Requests, function: FunctionTool, query: QueryTool };
 type Kind = keyof typeof KINDS;
 
 export default function Recipes() {
+  const { address } = useParams<{ address?: string }>();
+  return address ? <StoredRecipe address={decodeURIComponent(address)} /> : <NewRecipe />;
+}
+
+function NewRecipe() {
   const [kind, choose] = useState<Kind>("requests");
   const [seen, see] = useState<Kind[]>(["requests"]);
   return (
@@ -43,8 +51,40 @@ export default function Recipes() {
   );
 }
 
-function Requests() {
-  const [recipe, setRecipe] = useState<Recipe>(EMPTY);
+// A stored tool that was opened to be changed.
+function StoredRecipe({ address }: { address: string }) {
+  const found = useQuery({
+    queryKey: ["tools", "recipe", address],
+    queryFn: async ({ signal }) => {
+      const tool = await readTool(address, signal);
+      const path = { bundleID: tool.bundleID, toolSlug: slugOf(tool), version: tool.version };
+      const stored = await take(api.GET("/tools/bundles/{bundleID}/tools/{toolSlug}/version/{version}", { params: { path }, signal }));
+      return { opened: openDocument(writtenOf(stored)), origin: { bundleID: stored.bundleID, slug: stored.slug, version: stored.version } };
+    },
+    // What a person changes here is not read anew under their hands.
+    staleTime: Number.POSITIVE_INFINITY,
+    gcTime: 0,
+  });
+  const { opened, origin } = found.data ?? {};
+  return (
+    <Stack gap="md">
+      <Anchor component={Link} href={`/tools/${encodeURIComponent(address)}`}>{t("recipe.stored.back", { name: address })}</Anchor>
+      <Title order={2} className="wrap">{t("recipe.stored", { name: address })}</Title>
+      {found.isLoading && <Text role="status">{t("app.loading")}</Text>}
+      {found.error && <Failure message={found.error.message} retry={() => void found.refetch()} />}
+      {opened === null && <Alert color="orange" variant="outline"><Text className="wrap">{t("recipe.stored.cannot")}</Text></Alert>}
+      {opened && opened.kept.length > 0 && (
+        <Alert color="orange" variant="outline" title={t("recipe.stored.kept")}>
+          <List size="sm">{opened.kept.map((place) => <List.Item key={place}><Code className="wrap">{place}</Code></List.Item>)}</List>
+        </Alert>
+      )}
+      {opened && <Requests start={opened.recipe} origin={origin} />}
+    </Stack>
+  );
+}
+
+function Requests({ start = EMPTY, origin }: { start?: Recipe; origin?: Origin | undefined }) {
+  const [recipe, setRecipe] = useState<Recipe>(start);
   const [view, setView] = useState<"list" | "canvas">("list");
   return (
     <Stack gap="md">
@@ -62,7 +102,7 @@ function Requests() {
           )}
           <Inputs recipe={recipe} onChange={setRecipe} />
           <Trial recipe={recipe} onAnswer={(place, answer) => setRecipe((now) => changeStep(now, place, (step) => ({ ...step, answer })))} />
-          <Save recipe={recipe} onChange={setRecipe} document={toDocument(recipe)} problems={problemsOf(recipe)} />
+          <Save recipe={recipe} onChange={setRecipe} document={toDocument(recipe)} problems={problemsOf(recipe)} origin={origin} />
         </>
       )}
     </Stack>
