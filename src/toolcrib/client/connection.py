@@ -142,20 +142,7 @@ class Connection:
 
     def problem_of(self, answer: Answer) -> ToolError:
         """The error that a refusal tells of."""
-        document = answer.document
-        details = document.get("details")
-        problems = document.get("problems")
-        kind = Kind(document["kind"])
-        return ToolError(
-            kind,
-            document["detail"][:MAX_MESSAGE],
-            retryable=document.get("retryable") is True,
-            details={
-                **(details if isinstance(details, dict) else {}),
-                **({"problems": problems} if isinstance(problems, list) else {}),
-                **({"gate": "token"} if kind is Kind.AUTH else {}),
-            },
-        )
+        return error_of(answer.document)
 
     async def close(self) -> None:
         """Let go of the connections."""
@@ -193,13 +180,12 @@ class Connection:
             raise self._not_ours(response)
         if response.status < REFUSED:
             return document
-        kind, detail = document.get("kind"), document.get("detail")
-        if not isinstance(kind, str) or kind not in KINDS or not isinstance(detail, str):
+        if not is_problem(document):
             raise self._not_ours(response)
         if response.status == UNAUTHORIZED:
             word = "another" if self._headers else "a"
             cure = f"give {word} token: token=… in Python, the variable {TOKEN_VARIABLE} on the command line"
-            document["detail"] = f"{self.url}: {detail}; {cure}"
+            document["detail"] = f"{self.url}: {document['detail']}; {cure}"
         return document
 
     def _not_ours(self, response: Response) -> ToolError:
@@ -219,6 +205,27 @@ class Connection:
         if cure is None:
             return problem
         return problem.replace(cure=problem.cure.then(cure_of(cure(self._place))))
+
+
+def is_problem(document: Mapping[str, object]) -> bool:
+    """Whether it is a problem as a server of ours describes one."""
+    kind = document.get("kind")
+    return isinstance(kind, str) and kind in KINDS and isinstance(document.get("detail"), str)
+
+
+def error_of(problem: Mapping[str, object]) -> ToolError:
+    """The error that a problem of a server describes."""
+    details, problems, kind = problem.get("details"), problem.get("problems"), Kind(str(problem["kind"]))
+    return ToolError(
+        kind,
+        str(problem["detail"])[:MAX_MESSAGE],
+        retryable=problem.get("retryable") is True,
+        details={
+            **(details if isinstance(details, dict) else {}),
+            **({"problems": problems} if isinstance(problems, list) else {}),
+            **({"gate": "token"} if kind is Kind.AUTH else {}),
+        },
+    )
 
 
 # What helps against a failure, by its kind and by whether it says why there was no connection.

@@ -366,8 +366,8 @@ class Pipeline:
         pause = plan.retry.delay_after(case.attempts)
         if plan.retry.jitter:
             pause = random.uniform(0, pause)  # noqa: S311 - spreads callers out, keeps no secret
-        asked = error.details.get("retryAfter")
-        if isinstance(asked, int | float):
+        asked = error.retry_after
+        if asked is not None:
             if asked > MAX_WAIT_SECONDS:
                 return None  # left to the next call
             pause = max(pause, asked)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolcrib.infra.files import commit_or_rollback, make_folder
-from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.errors import RETRY_AFTER, Kind, ToolError
 from toolcrib.model.limits import Shortage, Taken
 
 if TYPE_CHECKING:
@@ -226,7 +226,7 @@ class UsageLedger:
             code = getattr(problem, "sqlite_errorcode", 0) & 0xFF
             if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
                 message = f"the limits could not be looked up: another process holds {self._path}; try again"
-                raise ToolError(Kind.TRANSIENT, message, retryable=True, details={"retryAfter": 1}) from problem
+                raise ToolError(Kind.TRANSIENT, message, retryable=True, details={RETRY_AFTER: 1}) from problem
             if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or "no such table" in str(problem):
                 raise self._damaged(str(problem)) from problem
             message = f"the limits could not be counted: {self._path}: {problem}; check the file and its disk"

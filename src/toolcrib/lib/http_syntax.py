@@ -13,17 +13,14 @@ from ipaddress import AddressValueError, IPv4Address, IPv6Address
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from toolcrib.model.errors import Cure, Kind, ToolError
-from toolcrib.model.tool import Method
+from toolcrib.model.errors import MAX_RETRY_SECONDS, Cure, Kind, ToolError
+from toolcrib.model.tool import METHODS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from toolcrib.lib.document_fields import Fields
 
-
-METHODS = tuple(method.value for method in Method)
-SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 RESERVED = frozenset(
     {
         "accept-encoding",
@@ -45,6 +42,7 @@ DEFAULT_PORTS = {"http": 80, "https": 443}
 # A pattern without a port means these: what listens on another port is rarely meant for the public.
 STANDARD_PORTS = frozenset(DEFAULT_PORTS.values())
 
+_SECONDS = re.compile(r"[0-9]+(?:\.[0-9]{1,6})?")
 _NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _URL = re.compile(r"(https?)://([^/?#]*)([^#]*)(?:#.*)?", re.ASCII | re.IGNORECASE)
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
@@ -348,3 +346,21 @@ def _parse_pattern(text: str) -> HostPattern:
         cure = 'write "example.com", "*.example.com" for what lies below it, or either with a port such as ":8443"'
         raise ToolError(Kind.VALIDATION, f"host pattern {text[:80]!r} is refused; {cure}")
     return HostPattern(host=host, subdomains=subdomains, port=port)
+
+
+def read_retry_after(header: str, now: float) -> float | None:
+    """The seconds of a Retry-After header, which is a number or a date; None for what is neither."""
+    if _SECONDS.fullmatch(header):
+        # Of a number that no float holds, it is enough to know that it is too long to wait for.
+        return min(float(header), float(MAX_RETRY_SECONDS))
+    # Imported here: few answers have a date there, and the libraries take longer than most calls.
+    from datetime import UTC
+    from email.utils import parsedate_to_datetime
+
+    try:
+        moment = parsedate_to_datetime(header)
+        # A date without a zone is in the one that HTTP has, and not in that of this machine.
+        seconds = (moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)).timestamp() - now
+    except (ValueError, TypeError, OverflowError, IndexError):
+        return None
+    return min(max(0.0, round(seconds, 3)), float(MAX_RETRY_SECONDS))

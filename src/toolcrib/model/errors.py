@@ -93,6 +93,9 @@ def cure_of(cure: Cure | str) -> Cure:
 
 
 NO_CURE = Cure("", "")
+# In how many seconds to try again, as details of errors say it.
+RETRY_AFTER = "retryAfter"
+MAX_RETRY_SECONDS = 10**9
 READ_THE_LOG = cure_of("the log has the details")
 LIST_THE_TOOLS = Cure(
     "list the tools with: crib list",
@@ -161,6 +164,14 @@ class ToolError(Exception):
         # Which setting or file decided is for the operator, who can change it.
         details = {name: fact for name, fact in self.details.items() if name not in {"cure", "where"}}
         return self.replace(cure=words, details=details)
+
+    @property
+    def retry_after(self) -> float | None:
+        """In how many seconds to try again; None where that is not known. Tools and servers may have written anything there."""
+        wait = self.details.get(RETRY_AFTER)
+        if isinstance(wait, bool) or not isinstance(wait, int | float) or wait != wait:  # noqa: PLR0124 - not a number
+            return None
+        return float(min(max(0, wait), MAX_RETRY_SECONDS))
 
     def as_cure(self) -> Cure:
         """The whole message as what is said behind another reason."""

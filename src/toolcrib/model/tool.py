@@ -363,6 +363,13 @@ class Method(StrEnum):
     OPTIONS = "OPTIONS"
 
 
+METHODS = tuple(method.value for method in Method)
+# What changes nothing; what reads, and has no body; what may be repeated.
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+READING_METHODS = frozenset({"GET", "HEAD"})
+REPEATABLE_METHODS = READING_METHODS | {"PUT", "DELETE"}
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HttpCall:
     """One request of a tool, with slots in url, query, headers, body and auth.

@@ -7,6 +7,7 @@ import pytest
 
 from toolcrib import Kind, RetryPolicy
 from toolcrib.features.http_tools.response import MAX_WAIT_SECONDS, Repeating
+from toolcrib.lib.http_syntax import read_retry_after
 from toolcrib.model.tool import Backoff, HttpCall
 
 
@@ -160,6 +161,33 @@ async def test_a_server_that_asks_for_more_than_there_is_is_not_asked_again(benc
     assert (outcome.error.kind, bench.pauses) == (Kind.RATE_LIMIT, [])
     assert outcome.error.details["retryAfter"] == float(after)
     assert len(site.requests) == 1
+
+
+@pytest.mark.parametrize("after", ["9" * 400, "99999999999", "Fri, 31 Dec 9999 23:59:59 GMT"])
+async def test_a_server_that_asks_for_ages_is_not_asked_again_and_the_wait_is_bounded(bench, serve, answer, after):
+    site = await serve(answer(b"", "503 Later", Retry_After=after))
+    outcome = await bench.run(bench.tool(site.url()))
+    assert (bench.pauses, outcome.error.details["retryAfter"]) == ([], 10**9)
+    assert outcome.error.message.endswith("; try again in 1000000000 s")
+
+
+@pytest.mark.parametrize(
+    "after", ["-1", "NaN", "1e3", "0x10", "soon", "١٢", "Thu, 32 Nov 2026 99:99:99 GMT", ", " * 100]
+)
+async def test_what_is_neither_a_number_nor_a_date_is_no_wait(bench, serve, answer, after):
+    site = await serve([answer(b"", "503 Later", Retry_After=after), answer(b"1")])
+    assert await bench.value(site.url()) == 1
+    assert bench.pauses[0] < 3
+
+
+def test_a_date_without_a_zone_is_one_of_http_and_not_of_this_machine(monkeypatch):
+    monkeypatch.setenv("TZ", "Pacific/Kiritimati")
+    time.tzset()
+    try:
+        assert read_retry_after("Thu, 01 Jan 1970 00:01:40", now=40.0) == 60.0
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
 
 async def test_a_pause_that_would_not_end_in_time_is_not_begun(bench, serve, answer):

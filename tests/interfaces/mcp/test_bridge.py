@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import socket
 import ssl
@@ -205,6 +206,28 @@ def test_a_token_that_may_not_invoke_is_told_so(server, connect):
     error = program.ask("tools/call", {"name": "add", "arguments": ARGUMENTS, "_meta": meta(NEW)})["error"]
     assert "the token may not invoke" in error["message"]
     assert error["data"] == {"type": "AUTH"}
+
+
+@pytest.mark.spec("S1-95")
+def test_a_server_that_has_no_room_for_a_request_is_told_with_when_to_try_again(connect):
+    problem = {"kind": "RATE_LIMIT", "detail": "more than 5 requests in a minute", "retryable": True}
+    body = json.dumps({**problem, "details": {"retryAfter": 12}}).encode()
+    head = f"HTTP/1.1 429 Too Many Requests\r\nContent-Type: application/problem+json\r\nContent-Length: {len(body)}"
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def refuse() -> None:
+            connection, _ = listener.accept()
+            with connection:
+                connection.recv(65_536)
+                connection.sendall(head.encode() + b"\r\nConnection: close\r\n\r\n" + body)
+
+        refusing = threading.Thread(target=refuse)
+        refusing.start()
+        program = connect(f"http://127.0.0.1:{listener.getsockname()[1]}")
+        error = program.ask("tools/list", {"_meta": meta(NEW)})["error"]
+        refusing.join(SECONDS)
+    assert error["message"] == "more than 5 requests in a minute"
+    assert error["data"] == {"type": "RATE_LIMIT", "retryable": True, "details": {"retryAfter": 12.0}}
 
 
 def test_a_certificate_that_is_not_trusted_is_told_with_its_cure(connect):

@@ -20,6 +20,8 @@ from toolcrib.model.tool import (
     MAX_CALLS_PER_MINUTE,
     MAX_NAME,
     ONCE,
+    READING_METHODS,
+    REPEATABLE_METHODS,
     Http,
     Limits,
     Origin,
@@ -62,8 +64,6 @@ KNOWN = frozenset({*REQUIRED, *IDENTITY, *OPTIONAL, *COMPUTED})
 MAX_DISPLAY_NAME = 256
 MAX_TAGS = 50
 TAG = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]*")
-READS = frozenset({"GET", "HEAD"})
-REPEATABLE = READS | {"PUT", "DELETE"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -266,13 +266,13 @@ def _side_effects(run: Implementation) -> SideEffects | None:
         return side_effects_of(run)
     if not isinstance(run, Http):
         return None
-    return SideEffects.READ_ONLY if _methods(run) <= READS else SideEffects.WRITES
+    return SideEffects.READ_ONLY if _methods(run) <= READING_METHODS else SideEffects.WRITES
 
 
 def _is_idempotent(run: Implementation) -> bool:
     if isinstance(run, Sql):
         return not run.write
-    return isinstance(run, Http) and _methods(run) <= REPEATABLE
+    return isinstance(run, Http) and _methods(run) <= REPEATABLE_METHODS
 
 
 def _capabilities(run: Implementation) -> frozenset[str]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from toolcrib.infra.sandbox import QUEUE
-from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.errors import RETRY_AFTER, Kind, ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -241,4 +241,4 @@ def _settle(ready: asyncio.Future[None]) -> None:
 
 def _refusal(reason: str) -> ToolError:
     message = f"{reason}; call again in {RETRY_SECONDS} s, or raise the setting folders.workers"
-    return ToolError(Kind.OVERLOADED, message, retryable=True, details={"retryAfter": RETRY_SECONDS})
+    return ToolError(Kind.OVERLOADED, message, retryable=True, details={RETRY_AFTER: RETRY_SECONDS})

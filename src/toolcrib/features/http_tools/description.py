@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING
 
 from toolcrib.features.http_tools.request_check import check_http, remark_on_slots
 from toolcrib.lib.document_fields import Fields, show
-from toolcrib.lib.http_syntax import METHODS, read_hosts
+from toolcrib.lib.http_syntax import read_hosts
 from toolcrib.lib.templates import as_text
 from toolcrib.model.tool import (
     MAX_ATTEMPTS,
     MAX_NAME,
+    METHODS,
     ONCE,
     RETRY_KEYS,
     Backoff,

@@ -12,7 +12,7 @@ from toolcrib.features.http_tools.slots import put_in_place, reader_of, slots_in
 from toolcrib.lib.http_syntax import check_header, check_method
 from toolcrib.lib.templates import ABSENT, as_text
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.model.tool import Spelling
+from toolcrib.model.tool import READING_METHODS, Spelling
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from toolcrib.model.tool import HttpCall
 
 CONTENT_TYPE = "content-type"
-BODILESS = frozenset({"GET", "HEAD"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -168,7 +167,7 @@ class Written(NamedTuple):
 def read_body(call: HttpCall, spelling: Spelling = Spelling.DOLLARS) -> Body | DocumentBody | None:
     """The body of a request; refuses one that is not sent, and one whose type a value would choose."""
     read = reader_of(spelling)
-    if call.body and spelling is Spelling.DOLLARS and call.method in BODILESS:
+    if call.body and spelling is Spelling.DOLLARS and call.method in READING_METHODS:
         raise ToolError(Kind.VALIDATION, f"{call.method} sends none; leave it empty, or use POST, PUT, PATCH or DELETE")
     content_type = content_type_of(call.headers) if isinstance(call.headers, Mapping) else None
     if content_type is not None and slots_in(read(content_type)):

@@ -14,8 +14,9 @@ from toolcrib.features.http_tools.streamed_response import STREAMED, read_items,
 from toolcrib.infra.egress import UTF_8, codec_of, decode_text, describe_binary, is_json, read_media_type, text_of
 from toolcrib.infra.secrets.secret import MASK
 from toolcrib.lib.documents import MAX_DEPTH, read_json
-from toolcrib.model.errors import Kind, ToolError
-from toolcrib.model.tool import REPEAT_IDEMPOTENT, Encoding
+from toolcrib.lib.http_syntax import read_retry_after
+from toolcrib.model.errors import NO_CURE, RETRY_AFTER, Kind, ToolError, cure_of
+from toolcrib.model.tool import REPEAT_IDEMPOTENT, REPEATABLE_METHODS, Encoding
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,8 +60,6 @@ SERVER_ERRORS = range(500, 600)
 REQUEST_TIMEOUT = 408
 TOO_MANY_REQUESTS = 429
 UNAUTHORISED = frozenset({401, 403})
-RETRY_AFTER = "retryAfter"
-REPEATABLE = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})
 # A longer Retry-After is left to the next call.
 MAX_WAIT_SECONDS = 60.0
 VOICE = "voice"
@@ -68,7 +67,6 @@ VOICE = "voice"
 # orjson silently rounds integers beyond 64 bits; a shorter run of digits cannot be one.
 _LONG_NUMBER = re.compile(rb"[0-9]{19}")
 _PLAIN_CODECS = frozenset({UTF_8, "ascii"})
-_SECONDS = re.compile(r"[0-9]{1,9}")
 
 
 class Value(NamedTuple):
@@ -122,12 +120,13 @@ def explain_status(request: Request, response: Response, hide: Callable[[str], s
     if body := _body(response, hide):
         details["body"] = body[:BODY_LETTERS]
         told += _excerpt(response, body)
-    wait = _retry_after(response.headers.get("retry-after", ""))
+    wait = read_retry_after(response.headers.get("retry-after", ""), time.time())
     if wait is not None:
         details[RETRY_AFTER] = wait
     return ToolError(
         _kind_of(status, again=again),
         f"{origin}: the server answered {request.method} with status {told}",
+        cure=cure_of(f"try again in {math.ceil(wait)} s") if again and wait else NO_CURE,
         retryable=again,
         partial_side_effects=request.has_effects,
         details=details,
@@ -140,7 +139,7 @@ class Repeating:
     def __init__(self, method: str, policy: RetryPolicy | None, max_retries: int) -> None:
         self._policy = policy or REPEAT_IDEMPOTENT
         self._attempts = min(self._policy.max_attempts, 1 + max_retries)
-        self._always = policy is not None or method in REPEATABLE
+        self._always = policy is not None or method in REPEATABLE_METHODS
 
     def pause_after(self, attempt: int, error: ToolError, *, mode: str, left: float) -> float | None:
         """Seconds to wait before the next attempt; None for no retry. `left` are the seconds until the deadline."""
@@ -152,8 +151,8 @@ class Repeating:
         pause = self._policy.delay_after(attempt)
         if self._policy.jitter:
             pause = random.uniform(0, pause)  # noqa: S311 - spreads callers out, keeps no secret
-        asked = error.details.get(RETRY_AFTER)
-        if isinstance(asked, float):
+        asked = error.retry_after
+        if asked is not None:
             pause = max(pause, asked)
             if asked > MAX_WAIT_SECONDS:
                 return None
@@ -268,15 +267,3 @@ def _excerpt(response: Response, body: str) -> str:
     line = "".join(letter if letter.isprintable() else " " for letter in body[:BODY_LETTERS])
     said = " ".join(line.split())
     return f": {said[:SAID_LETTERS]}{'…' if len(said) > SAID_LETTERS else ''}" if said else ""
-
-
-def _retry_after(header: str) -> float | None:
-    """The seconds of a Retry-After header, given as a number or a date."""
-    if _SECONDS.fullmatch(header):
-        return float(header)
-    from email.utils import parsedate_to_datetime
-
-    try:
-        return max(0.0, round(parsedate_to_datetime(header).timestamp() - time.time(), 3))
-    except (ValueError, TypeError, OverflowError, IndexError):
-        return None

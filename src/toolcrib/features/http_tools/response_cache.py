@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from toolcrib.lib.document_fields import Fields, Report
 from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.tool import READING_METHODS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 MAX_SECONDS = 86_400
 MAX_ENTRIES = 1_000
-CACHED = frozenset({"GET", "HEAD"})
 OK = 200
 NOT_MODIFIED = 304
 VALIDATORS = {"etag": "If-None-Match", "last-modified": "If-Modified-Since"}
@@ -50,7 +50,7 @@ def compile_cache(written: Mapping[str, object], method: str) -> CacheRule | Non
         fields.refuse(name, f"is unknown; did you mean {meant}?" if meant else "is unknown; write seconds")
     fields.require({"seconds": "60"})
     seconds = fields.whole("seconds", at_least=0, at_most=MAX_SECONDS, default=60)
-    if method not in CACHED:
+    if method not in READING_METHODS:
         report.refuse((), f"answers of {method} are not used again; leave cache out, or use GET")
     if report.problems:
         raise ToolError(Kind.VALIDATION, "; ".join(report.problems))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.errors import RETRY_AFTER, Kind, ToolError
 from toolcrib.model.limits import MINUTE, PERIODS, UNITS, Claim, Shortage, Usage, spell_amount
 from toolcrib.model.result import ALLOW, deny
 
@@ -146,7 +146,7 @@ def _refusal(shortage: Shortage, case: Case, plan: Plan) -> Verdict:
             f"{spell_amount(claim.limit / UNITS[unit])} {case.quota.currency if case.quota and unit == MONEY else unit}"
         )
         reason = f"the quota of {case.call.caller} is used up, which is {limit} per {per}{again}"
-    details = {} if wait is None else {"retryAfter": round(wait, 3)}
+    details = {} if wait is None else {RETRY_AFTER: round(wait, 3)}
     return deny(reason, kind=Kind.RATE_LIMIT, rule=rule, where=where, details=details, retryable=wait is not None)
 
 

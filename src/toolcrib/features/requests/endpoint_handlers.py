@@ -14,7 +14,7 @@ from toolcrib.features.requests.document.extensions import read_allowance
 from toolcrib.features.requests.document.writer import readable_id
 from toolcrib.features.requests.tracker import MAX_TEXT_BYTES
 from toolcrib.infra.files.durable import show
-from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.errors import RETRY_AFTER, Kind, ToolError
 from toolcrib.model.toolrequest import Status, Submitted
 from toolcrib.toolkit.http import answer_json, read_body, read_yaml, text_of, until_gone
 from toolcrib.toolkit.http.concurrency import Admission
@@ -123,8 +123,7 @@ class RequestEndpoints:
         files = await self._threads.read(files_of, body)
         if self._deliveries >= MAX_DELIVERIES:
             message = f"{MAX_DELIVERIES} deliveries are being proved; deliver it again in {DELIVERY_SECONDS} s"
-            again = (b"retry-after", b"%d" % DELIVERY_SECONDS)
-            raise Refusal(429, Kind.OVERLOADED, message, headers=(again,))
+            raise Refusal(429, Kind.OVERLOADED, message, details={RETRY_AFTER: DELIVERY_SECONDS})
         self._deliveries += 1
         try:
             filed = await until_gone(request, self._deliver(request.path_params["requestID"], files))

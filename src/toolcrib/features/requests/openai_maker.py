@@ -21,8 +21,8 @@ from toolcrib.infra.files.durable import PRIVATE_FILE, discard_in, explained, re
 from toolcrib.infra.secrets.secret import Masking
 from toolcrib.lib.documents import read_json
 from toolcrib.lib.hidden_text import drop_hidden
-from toolcrib.lib.http_syntax import HostList, HostPattern, parse_url
-from toolcrib.model.errors import Kind, SettingsError, ToolError
+from toolcrib.lib.http_syntax import HostList, HostPattern, parse_url, read_retry_after
+from toolcrib.model.errors import RETRY_AFTER, Kind, SettingsError, ToolError
 from toolcrib.model.tool import RetryPolicy
 
 if TYPE_CHECKING:
@@ -44,13 +44,11 @@ MAX_WAIT_SECONDS = 60.0
 SUCCESS = range(200, 300)
 SERVER_ERRORS = range(500, 600)
 REQUEST_TIMEOUT, TOO_MANY_REQUESTS = 408, 429
-RETRY_AFTER = "retryAfter"
 KEPT_BODY = 100_000
 SHORTEST_KEY = 16
 # Retrying does not help an account without credit.
 NO_MONEY = "insufficient_quota"
 PACKAGE = "package"
-_SECONDS = re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,6})?")
 
 MAX_FILES = 50
 MAX_PARTS = 5
@@ -199,8 +197,8 @@ class OpenAIMaker:
         pause = self._retries.delay_after(attempt)
         if self._retries.jitter:
             pause = random.uniform(0, pause)  # noqa: S311 - spreads callers out, keeps no secret
-        asked = error.details.get(RETRY_AFTER)
-        if isinstance(asked, float):
+        asked = error.retry_after
+        if asked is not None:
             if asked > MAX_WAIT_SECONDS:
                 return None
             pause = max(pause, asked)
@@ -216,8 +214,8 @@ class OpenAIMaker:
             message = f"{message}: {shown}"
         kind, cure = _MEANINGS.get(status, (Kind.TRANSIENT if again else Kind.PERMANENT, ""))
         details: dict[str, object] = {"origin": self._url.origin, "status": status}
-        if _SECONDS.fullmatch(asked := response.headers.get("retry-after", "")):
-            details[RETRY_AFTER] = float(asked)
+        if (asked := read_retry_after(response.headers.get("retry-after", ""), time.time())) is not None:
+            details[RETRY_AFTER] = asked
         return ToolError(kind, f"{message}; {cure}" if cure else message, retryable=again, details=details)
 
     def _document(self, response: Response) -> object:

@@ -23,7 +23,7 @@ from toolcrib.lib.python_source import top_imports
 from toolcrib.lib.schema import compile_schema
 from toolcrib.lib.schema_structure import object_schema
 from toolcrib.lib.system_tools import HTTP_CLIENT
-from toolcrib.model.tool import Chained, Convention, Origin, Script, Sql, Tool
+from toolcrib.model.tool import REPEATABLE_METHODS, Chained, Convention, Origin, Script, Sql, Tool
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -58,7 +58,6 @@ SINK = "sink"
 SCRIPT = "script"
 PYTHON_RUNTIMES = frozenset({"python_runtime", "python"})
 # Idempotent HTTP methods.
-REPEATABLE = frozenset({"GET", "HEAD", "PUT", "DELETE"})
 HTTP = "http"
 SQL = "sql"
 KINDS = {
@@ -428,7 +427,7 @@ def _title(options: Options) -> str:
 
 def _is_repeatable(options: Options, call: _Call) -> bool:
     """Whether it is an HTTP request that may be repeated; not if the caller chooses the method."""
-    return call.kind == HTTP and str(options.config.get("method") or "GET").upper() in REPEATABLE
+    return call.kind == HTTP and str(options.config.get("method") or "GET").upper() in REPEATABLE_METHODS
 
 
 def _script(metadata: Metadata, entry: Entry) -> Script:

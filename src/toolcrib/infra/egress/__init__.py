@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from toolcrib.infra.settings import Table, read_words, setting
-from toolcrib.lib.http_syntax import SAFE_METHODS, check_header, check_method
+from toolcrib.lib.http_syntax import check_header, check_method
+from toolcrib.model.tool import SAFE_METHODS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

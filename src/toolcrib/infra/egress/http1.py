@@ -7,8 +7,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from toolcrib.lib.http_syntax import METHODS
 from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.tool import METHODS
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable

@@ -24,7 +24,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from toolcrib.infra.settings import Table, read_positive, read_words, setting
-from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.errors import RETRY_AFTER, Kind, ToolError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -161,7 +161,7 @@ class Slots:
         seconds = self._usual_seconds * (len(self._waiting) + 1) / self._jobs
         advice = min(max(1, math.ceil(seconds)), _LONGEST_ADVICE_SECONDS)
         message = f"{reason}; call again in {advice} s, or raise the setting sandbox.jobs"
-        return ToolError(Kind.OVERLOADED, message, retryable=True, details={"retryAfter": advice})
+        return ToolError(Kind.OVERLOADED, message, retryable=True, details={RETRY_AFTER: advice})
 
 
 class WaitingJobs:

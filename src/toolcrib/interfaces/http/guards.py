@@ -17,11 +17,11 @@ from toolcrib.core.sources import VIEW
 from toolcrib.features.access.oauth import UnreachableIssuerError
 from toolcrib.features.access.sign_in import CSRF_HEADER, csrf_of, session_in
 from toolcrib.infra.usage_ledger import UsageLedger
-from toolcrib.lib.http_syntax import SAFE_METHODS
 from toolcrib.lib.signed_tokens import TokenError, looks_signed
 from toolcrib.model.call import Scope
-from toolcrib.model.errors import NO_CURE, Cure, Kind, ToolError
+from toolcrib.model.errors import NO_CURE, RETRY_AFTER, Cure, Kind, ToolError
 from toolcrib.model.limits import MINUTE, Claim, Shortage, Taken
+from toolcrib.model.tool import SAFE_METHODS
 from toolcrib.toolkit.http import CALLER, HOLDER, REQUEST
 from toolcrib.toolkit.http.problems import Refusal, challenge
 
@@ -219,7 +219,7 @@ class Callers:
             message = f"the token of the authorization server does not count: {problem}"
             raise self._unknown(request, message, "invalid_token") from problem
         except UnreachableIssuerError as problem:
-            raise Refusal(503, problem.kind, problem.message, headers=((b"retry-after", b"10"),)) from problem
+            raise Refusal(503, problem.kind, problem.message, details={RETRY_AFTER: 10}) from problem
         return Caller(grant.caller, grant.scopes, grant.view, grant.caller)
 
     def require(self, caller: Caller, request: Request, needed: Scope) -> None:
@@ -336,7 +336,7 @@ class Rates:
             return found
         wait = max(1, math.ceil(found.wait or 0))
         message = f"more than {self._most} requests in a minute; retry in {wait} s"
-        raise Refusal(429, Kind.RATE_LIMIT, message, headers=((b"retry-after", b"%d" % wait),))
+        raise Refusal(429, Kind.RATE_LIMIT, message, details={RETRY_AFTER: wait})
 
     def _ask(self, ledger: UsageLedger, caller: str, old: Block | None, now: float) -> Block | Shortage:
         if old is not None and old.left:

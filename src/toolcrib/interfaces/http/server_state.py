@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from toolcrib.lib import __version__
-from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.errors import RETRY_AFTER, Kind, ToolError
 from toolcrib.toolkit.http.concurrency import Admission
 from toolcrib.toolkit.http.endpoint import Host
 
@@ -321,7 +321,7 @@ class SessionStore:
         own = sum(opened.caller == caller for opened in self._open.values())
         if own >= MAX_SESSIONS_OF_CALLER or len(self._open) >= MAX_SESSIONS:
             message = f"{own} sessions of yours are open, of {len(self._open)} in all; close one with DELETE"
-            raise ToolError(Kind.OVERLOADED, message, retryable=True, details={"retryAfter": 60})
+            raise ToolError(Kind.OVERLOADED, message, retryable=True, details={RETRY_AFTER: 60})
 
     def add(self, session: Session, caller: str) -> OpenSession:
         """Store a new session."""

@@ -22,6 +22,7 @@ import httptools
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
+from toolcrib.model.tool import METHODS
 from toolcrib.toolkit.http.problems import raw_refusal
 from toolcrib.toolkit.loop_watch import watch_loop
 
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 # Responses that never have a body.
 BODILESS = frozenset({204, 304})
 END_OF_CHUNKS = b"0\r\n\r\n"
-METHODS = frozenset({b"GET", b"HEAD", b"POST", b"PUT", b"PATCH", b"DELETE", b"OPTIONS"})
+SERVED_METHODS = frozenset(method.encode() for method in METHODS)
 VERSIONS = frozenset({"1.0", "1.1"})
 FRAMING = frozenset({b"content-length", b"transfer-encoding"})
 ASGI: ASGIVersions = {"version": "3.0", "spec_version": "2.3"}
@@ -266,7 +267,7 @@ class GuardedProtocol(HttpToolsProtocol):
         """Refuse a head that is invalid or ambiguous."""
         if version not in VERSIONS:
             self._raise(400, "use HTTP/1.1")
-        if method not in METHODS:
+        if method not in SERVED_METHODS:
             self._raise(400, "unknown method")
         if not self.url.startswith(b"/") or b"#" in self.url:
             self._raise(400, "write only the path, beginning with a slash, and the query")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from toolcrib.client.connection import MAX_ANSWER_BYTES, TOKEN_VARIABLE, Connection
+from toolcrib.client.connection import MAX_ANSWER_BYTES, TOKEN_VARIABLE, Connection, error_of, is_problem
 from toolcrib.interfaces.mcp.header_values import NAMED, argument_headers, encode, header_rules
 from toolcrib.interfaces.mcp.messages import (
     Code,
@@ -21,6 +21,7 @@ from toolcrib.interfaces.mcp.messages import (
     ProtocolError,
     Request,
     UnreadableError,
+    failed,
     read_message,
     write_error,
 )
@@ -158,8 +159,7 @@ class Bridge:
                 await self._exchange(line, message, headers)
         except ToolError as problem:
             if request_id is not None:
-                error = ProtocolError(Code.INTERNAL, problem.message, data={"type": str(problem.kind)})
-                self._writer.answer(write_error(request_id, error))
+                self._writer.answer(write_error(request_id, failed(problem)))
         if isinstance(message, Notification) and message.method == "notifications/initialized":
             self._listen()
 
@@ -288,6 +288,8 @@ class Bridge:
             if isinstance(found, dict) and response.status in {UNAUTHORIZED, FORBIDDEN}:
                 cure = f"put a token that may do it into the variable {TOKEN_VARIABLE}"
                 raise ToolError(Kind.AUTH, f"{self._connection.url}: {found.get('detail')!s:.500}; {cure}")
+            if isinstance(found, dict) and response.status >= REFUSED and is_problem(found):
+                raise error_of(found)
         why = f"{self._connection.url} answers with status {response.status}"
         if response.status == UNAUTHORIZED:
             raise ToolError(Kind.AUTH, f"{why}; put a token that it knows into the variable {TOKEN_VARIABLE}")

@@ -37,7 +37,7 @@ from toolcrib.interfaces.mcp.versions import (
 from toolcrib.model.call import Scope
 from toolcrib.model.errors import Cure, Kind
 from toolcrib.toolkit.http import JSON, Answer, until_gone
-from toolcrib.toolkit.http.problems import Refusal, challenge
+from toolcrib.toolkit.http.problems import Refusal, challenge, retry_after
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable
@@ -448,6 +448,8 @@ async def _stream(stream: AsyncGenerator[bytes, None]) -> Answer:
 def _refuse(request_id: object, problem: ProtocolError, *, is_stateless: bool) -> Answer:
     status = problem.status or (STATUSES.get(problem.code, 200) if is_stateless else 200)
     headers: tuple[Header, ...] = ((b"allow", b"POST"),) if status == METHOD_NOT_ALLOWED else ()
+    if problem.retry_after is not None:
+        headers = (*headers, retry_after(problem.retry_after))
     return Answer(status=status, body=write_error(request_id, problem), content_type=JSON, headers=headers)  # type: ignore[arg-type]  # it was read as an id
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 from toolcrib.lib.documents import MAX_KEYS, has_too_many_keys, read_json, read_plain
-from toolcrib.model.errors import ToolError
+from toolcrib.model.errors import RETRY_AFTER, Kind, ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,6 +21,8 @@ VERSION = "2.0"
 MAX_ID_LETTERS = 256
 MAX_METHOD_LETTERS = 256
 MAX_ID = 2**63
+# When a client that found no place may ask again.
+COME_AGAIN_SECONDS = 1
 
 
 class Code(IntEnum):
@@ -40,15 +42,32 @@ class Code(IntEnum):
 class ProtocolError(Exception):
     """What a request is answered that cannot be carried out; a tool that fails is no such error.
 
-    `status` is what HTTP answers where that is not told by the code.
+    `status` is what HTTP answers where that is not told by the code, and `retry_after` in how many seconds to try again.
     """
 
-    def __init__(self, code: Code, message: str, *, data: object = None, status: int = 0) -> None:
+    def __init__(
+        self, code: Code, message: str, *, data: object = None, status: int = 0, retry_after: float | None = None
+    ) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
         self.data = data
         self.status = status
+        self.retry_after = retry_after
+
+
+def failed(error: ToolError, *, status: int = 0) -> ProtocolError:
+    """The error of a request that failed for one of our reasons: which, and when to try again, stands in its data."""
+    data: Params = {"type": str(error.kind)}
+    if error.retry_after is not None:
+        data |= {"retryable": error.retryable, "details": {RETRY_AFTER: error.retry_after}}
+    return ProtocolError(Code.INTERNAL, error.message, data=data, status=status, retry_after=error.retry_after)
+
+
+def overloaded(message: str, *, status: int = 0) -> ProtocolError:
+    """The error of a request that finds no place now."""
+    error = ToolError(Kind.OVERLOADED, message, retryable=True, details={RETRY_AFTER: COME_AGAIN_SECONDS})
+    return failed(error, status=status)
 
 
 class UnreadableError(ProtocolError):

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import orjson
 
 from toolcrib.interfaces.mcp.client_link import StatelessLink, read_answers
-from toolcrib.interfaces.mcp.messages import Code, ProtocolError
+from toolcrib.interfaces.mcp.messages import Code, ProtocolError, overloaded
 from toolcrib.lib.seal import new_nonce
-from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.errors import ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -117,7 +117,7 @@ class ParkedRequests:
         if len(self._waiting) >= MAX_PARKED or self._by_caller[parked.caller] >= self._most:
             parked.task.cancel()
             message = f"at most {self._most} questions to one client may wait for an answer; try again later"
-            raise ProtocolError(Code.INTERNAL, message, data={"type": str(Kind.OVERLOADED)}, status=429)
+            raise overloaded(message, status=429)
         parked.nonce = new_nonce()
         self._waiting[parked.nonce] = parked
         self._by_caller[parked.caller] += 1

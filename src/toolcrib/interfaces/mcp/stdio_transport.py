@@ -21,6 +21,7 @@ from toolcrib.interfaces.mcp.messages import (
     Request,
     Response,
     UnreadableError,
+    overloaded,
     read_message,
     write_error,
     write_result,
@@ -36,7 +37,6 @@ from toolcrib.interfaces.mcp.versions import (
     initialize,
     is_stateless_request,
 )
-from toolcrib.model.errors import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -135,8 +135,7 @@ class Connection:
     def _begin(self, request: Request) -> None:
         if len(self._tasks) >= MAX_RUNNING:
             message = f"{MAX_RUNNING} requests are being answered; wait for one of them"
-            problem = ProtocolError(Code.INTERNAL, message, data={"type": str(Kind.OVERLOADED)})
-            self._writer.answer(write_error(request.id, problem))
+            self._writer.answer(write_error(request.id, overloaded(message)))
             return
         task = asyncio.get_running_loop().create_task(self._answer(request))
         self._tasks.add(task)

@@ -9,9 +9,8 @@ from contextvars import Context
 from typing import TYPE_CHECKING
 
 from toolcrib.core.sources import current_view, seen_through
-from toolcrib.interfaces.mcp.messages import Code, ProtocolError, write_notification
+from toolcrib.interfaces.mcp.messages import Code, ProtocolError, overloaded, write_notification
 from toolcrib.interfaces.mcp.versions import SUBSCRIPTION_KEY
-from toolcrib.model.errors import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -199,8 +198,7 @@ class Changes:
 
 
 def _too_many(most: str) -> ProtocolError:
-    message = f"{most} may listen for changes; close one"
-    return ProtocolError(Code.INTERNAL, message, data={"type": str(Kind.OVERLOADED)}, status=429)
+    return overloaded(f"{most} may listen for changes; close one", status=429)
 
 
 def read_filter(params: Params) -> tuple[frozenset[str], set[str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import math
 from typing import TYPE_CHECKING
 
 from toolcrib.interfaces.mcp.messages import Code, ProtocolError, dump
@@ -97,6 +98,9 @@ def _failure(result: Result, error: ToolError) -> Params:
 
 def _words(error: ToolError) -> str:
     again = "; trying again may help" if error.retryable else ""
+    if error.retryable and error.retry_after:
+        when = f"try again in {math.ceil(error.retry_after)} s"
+        again = "" if when in error.message else f"; {when}"
     effects = "; something may have been changed" if error.partial_side_effects else ""
     return show_hidden(f"{error.kind}: {error.message}{again}{effects}")
 

@@ -9,7 +9,7 @@ from contextvars import copy_context
 from functools import partial
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
-from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.errors import RETRY_AFTER, Kind, ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -90,7 +90,7 @@ class Admission:
             Kind.OVERLOADED,
             f"{why}; try again in {RETRY_AFTER_SECONDS} s",
             retryable=True,
-            details={"retryAfter": RETRY_AFTER_SECONDS},
+            details={RETRY_AFTER: RETRY_AFTER_SECONDS},
         )
 
 

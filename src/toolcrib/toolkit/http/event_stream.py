@@ -7,7 +7,7 @@ import logging
 from contextlib import aclosing, contextmanager
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.errors import RETRY_AFTER, Kind, ToolError
 from toolcrib.toolkit.http import Answer, to_bytes
 from toolcrib.toolkit.http.problems import Refusal
 
@@ -100,8 +100,7 @@ class EventStreams:
     def _refuse_too_many(self) -> None:
         if self._listeners >= MAX_LISTENERS:
             message = f"{MAX_LISTENERS} clients listen already; ask again later, or without waiting"
-            again = (b"retry-after", b"%d" % RETRY_AFTER_SECONDS)
-            raise Refusal(429, Kind.OVERLOADED, message, headers=(again,))
+            raise Refusal(429, Kind.OVERLOADED, message, details={RETRY_AFTER: RETRY_AFTER_SECONDS})
 
     @contextmanager
     def _place(self) -> Iterator[None]:

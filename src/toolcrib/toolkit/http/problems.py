@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from toolcrib.model.errors import NO_CURE, Cure, Kind, Reader, ToolError
+from toolcrib.model.errors import NO_CURE, RETRY_AFTER, Cure, Kind, Reader, ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -99,7 +99,9 @@ class Refusal(ToolError):  # noqa: N818 - a refusal of the client's request, not
         headers: tuple[Header, ...] = (),
         details: Mapping[str, object] | None = None,
     ) -> None:
-        super().__init__(kind, reason, cure=cure, details=details)
+        super().__init__(
+            kind, reason, cure=cure, details=details, retryable=details is not None and RETRY_AFTER in details
+        )
         self.status = status
         self.headers = headers
 
@@ -123,13 +125,16 @@ def status_of(error: ToolError) -> int:
 
 def headers_of(error: ToolError) -> tuple[Header, ...]:
     """The headers of an error response: Retry-After, WWW-Authenticate and the like."""
-    if isinstance(error, Refusal):
-        return error.headers
-    if error.kind not in SOON:
-        return ()
-    wait = error.details.get("retryAfter")
-    seconds = max(1, math.ceil(wait)) if isinstance(wait, (int, float)) else 1
-    return ((b"retry-after", b"%d" % seconds),)
+    own = error.headers if isinstance(error, Refusal) else ()
+    wait = error.retry_after
+    if wait is None and (isinstance(error, Refusal) or error.kind not in SOON):
+        return own
+    return (*own, retry_after(wait or 0))
+
+
+def retry_after(seconds: float) -> Header:
+    """The header that says when to try again."""
+    return b"retry-after", b"%d" % max(1, math.ceil(seconds))
 
 
 def problem_of(error: ToolError, request_id: str) -> dict[str, object]:
