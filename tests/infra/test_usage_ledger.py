@@ -124,6 +124,55 @@ def test_what_is_given_back_can_be_taken_again(ledger, clock):
     assert takes(ledger, claim(2), 1) == [False]
 
 
+@pytest.mark.parametrize("window", [60, 3_600])
+def test_what_has_left_its_window_cannot_be_given_back(ledger, clock, window):
+    first = ledger.take(claim(2, window=window))
+    # The window is over, and its steps too; the next one that asks forgets the use.
+    clock.now += window + 60
+    assert takes(ledger, claim(2, window=window), 2) == [True, True]
+    ledger.give_back(claim(2, window=window), first)
+    assert ledger.used(claim(2, window=window)) == [2]
+    assert takes(ledger, claim(2, window=window), 1) == [False]
+
+
+def test_a_name_is_used_once_and_is_on_the_disk_before_the_caller_goes_on(ledger, path):
+    said = []
+    ledger.take(claim())
+    ledger._connection.set_trace_callback(said.append)
+    assert ledger.use_once("one", 1_300.0, 1_000.0) is True
+    assert said[0] == "PRAGMA synchronous = FULL"
+    assert said[1].startswith("BEGIN")
+    assert said[-2:] == ["COMMIT", "PRAGMA synchronous = NORMAL"]
+    del said[:]
+    ledger.take(claim())
+    assert not [statement for statement in said if "synchronous" in statement]
+    assert (ledger.use_once("one", 1_300.0, 1_000.0), ledger.was_used("one", 1_300.0)) == (False, True)
+    other = UsageLedger(path)
+    assert (other.use_once("one", 1_300.0, 1_000.0), other.use_once("two", 1_300.0, 1_000.0)) == (False, True)
+    other.close()
+
+
+def test_a_name_that_was_used_before_a_reboot_is_used_after_it(path, clock):
+    before = UsageLedger(path, clock=clock, wall=lambda: 5_000.0, boot=lambda: "a")
+    assert before.use_once("one", 5_300.0, 5_000.0)
+    before.close()
+    after = UsageLedger(path, clock=lambda: 10.0, wall=lambda: 5_100.0, boot=lambda: "b")
+    assert after.use_once("two", 5_400.0, 5_100.0)
+    assert not after.use_once("one", 5_300.0, 5_100.0)
+    after.close()
+
+
+def test_a_file_of_before_names_were_remembered_goes_on(path, clock):
+    old = UsageLedger(path, clock=clock)
+    assert takes(old, claim(), 1) == [True]
+    old._connection.execute("DROP TABLE once")
+    old.close()
+    new = UsageLedger(path, clock=clock)
+    assert new.use_once("one", 1_300.0, 1_000.0)
+    assert new.used(claim()) == [1]
+    new.close()
+
+
 def test_a_claim_that_is_larger_than_its_limit_is_refused_for_good(ledger):
     assert ledger.take(claim(3, 4)).wait is None
 
@@ -218,7 +267,7 @@ class TestTrouble:
         data = bytearray(path.read_bytes())
         data[1_024:] = os.urandom(len(data) - 1_024)
         path.write_bytes(bytes(data))
-        with pytest.raises(ToolError, match="the limits could not be counted"):
+        with pytest.raises(ToolError, match="limits and confirmations could not be counted"):
             ledger.take(claim())
 
     def test_a_full_disk_refuses_the_call(self, ledger):
@@ -274,22 +323,26 @@ from pathlib import Path
 from toolcrib.infra.usage_ledger import UsageLedger
 from toolcrib.model.limits import Claim, Taken
 ledger, start, won = UsageLedger(Path(sys.argv[1]), busy_seconds=20), threading.Barrier(16), []
+used = []
 def call():
     start.wait(30)
     for _ in range(5):
         if isinstance(ledger.take([Claim(subject="tool a", amount=1, limit=37)]), Taken):
             won.append(1)
+    for name in "abc":
+        if ledger.use_once(name, 2e9, 1e9):
+            used.append(name)
 print("ready", flush=True)
 sys.stdin.readline()
 threads = [threading.Thread(target=call) for _ in range(16)]
 [thread.start() for thread in threads]
 [thread.join(60) for thread in threads]
-print(len(won), flush=True)
+print(len(won), *used, flush=True)
 """
 
 
 @pytest.mark.spec("S1-95")
-def test_of_sixty_four_callers_in_four_processes_no_more_than_the_limit_are_admitted(path):
+def test_of_sixty_four_callers_in_four_processes_no_more_than_the_limit_are_admitted_and_each_name_is_used_once(path):
     command = [sys.executable, "-c", CALLERS, str(path)]
     processes = [WarmPython(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(4)]
     try:
@@ -298,9 +351,10 @@ def test_of_sixty_four_callers_in_four_processes_no_more_than_the_limit_are_admi
         for process in processes:
             process.stdin.write("go\n")
             process.stdin.flush()
-        admitted = [int(process.stdout.readline()) for process in processes]
+        told = [process.stdout.readline().split() for process in processes]
     finally:
         for process in processes:
             process.kill()
             process.communicate()
-    assert sum(admitted) == 37
+    assert sum(int(count) for count, *_ in told) == 37
+    assert sorted(name for _, *names in told for name in names) == ["a", "b", "c"]

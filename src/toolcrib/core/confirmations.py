@@ -5,19 +5,27 @@ from __future__ import annotations
 import functools
 import os
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import orjson
 
-from toolcrib.infra.storage.expiring import Expiring
 from toolcrib.lib.seal import NONCE_BYTES, Seal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from toolcrib.model.call import Call
-    from toolcrib.model.protocols import Store
     from toolcrib.model.tool import Tool
+
+
+class UsedNames(Protocol):
+    """Remembers names that may be used once, such as that of a confirmation; many processes may share one."""
+
+    def use_once(self, name: str, expiry: float, now: float) -> bool:
+        """Use a name up, which means nothing after `expiry`; False if it was used before, in whichever process."""
+
+    def was_used(self, name: str, expiry: float) -> bool:
+        """Whether the name was used up."""
 
 
 class Confirmations:
@@ -29,13 +37,14 @@ class Confirmations:
     def __init__(
         self,
         key: Callable[[], bytes],
-        store: Callable[[], Store],
+        used: Callable[[], UsedNames],
         *,
         seconds: float = 300,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._seal = Seal(functools.cache(key))
-        self._used = Expiring(store, "confirmations", clock=clock)
+        # A function, because what remembers them is made when the first is used.
+        self._used = used
         self._seconds = seconds
         self._clock = clock
 
@@ -54,14 +63,14 @@ class Confirmations:
             return "the confirmation was given for another tool, other arguments or another caller"
         if expiry < self._clock():
             return "the confirmation has expired"
-        if self._used.get(expiry, nonce) is not None:
+        if self._used().was_used(nonce, expiry):
             return "the confirmation was used before"
         return ""
 
     def use(self, token: str) -> bool:
         """Use the token up; False if it was used before, in this process or another."""
         found = self._read(token)
-        return found is not None and self._used.create(found[0], found[1], b"used")
+        return found is not None and self._used().use_once(found[1], found[0], self._clock())
 
     def _read(self, token: object) -> tuple[int, str, str] | None:
         """The expiry, the nonce and the digest of the call."""

@@ -302,12 +302,17 @@ class Pipeline:
             gates.give_back(case)
             return self._rate.name, verdict
         # Last, because a confirmation cannot be given back.
-        if not self._confirmation.admit(case, plan):
-            gates.give_back(case)
-            self._rate.give_back(case)
+        try:
+            is_confirmed = self._confirmation.admit(case, plan)
             verdict = deny("the confirmation was used before", kind=Kind.CONFIRMATION_REQUIRED)
-            return self._confirmation.name, verdict
-        return None
+        except Exception as problem:  # noqa: BLE001 - see above
+            is_confirmed = False
+            verdict = self._explain_failure(self._confirmation, problem, case)
+        if is_confirmed:
+            return None
+        gates.give_back(case)
+        self._rate.give_back(case)
+        return self._confirmation.name, verdict
 
     def _take_place(self, case: Case, plan: Plan) -> tuple[str, Verdict] | None:
         """Take one of the places that the session has left; before the confirmation, which cannot be given back."""

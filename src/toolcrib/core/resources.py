@@ -201,6 +201,7 @@ class Resources:
         self.grants = Grants(settings.table(GrantsSettings).lines, settings.where)
         self.runners = Runners(self)
         self._values: dict[str, Any] = {}
+        self._lent: set[str] = set()
         self._made: list[Any] = []
         self._making = threading.RLock()
 
@@ -221,6 +222,11 @@ class Resources:
     def lend(self, **resources: object) -> None:
         """Use these, which stay their owner's and are not closed here; before anything else asks for them."""
         self._values |= resources
+        self._lent |= resources.keys()
+
+    def is_lent(self, name: str) -> bool:
+        """Whether the resource belongs to another owner."""
+        return name in self._lent
 
     def own(self, part: Any) -> Any:
         """Close this part when the Crib closes, before everything that was made earlier."""

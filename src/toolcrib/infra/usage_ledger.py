@@ -1,7 +1,8 @@
-"""Count what limits allow, exactly, across the processes of one machine, in one SQLite file of the project.
+"""Count what limits allow, and what may be used once, exactly, across the processes of one machine, in one SQLite file of the project.
 
 A use counts until the window of its limit has passed; windows slide. Moments are readings of the kernel's clock since boot, which
-all processes share and no operator can set; over a reboot the wall clock says how much time has passed.
+all processes share and no operator can set; over a reboot the wall clock says how much time has passed. What is used once, such as a
+confirmation, is on the disk before the caller goes on.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolcrib.infra.files import commit_or_rollback, make_folder
+from toolcrib.infra.files import OPEN_FOLDER, commit_or_rollback, make_folder
+from toolcrib.infra.files.locks import check_lockable
 from toolcrib.model.errors import RETRY_AFTER, Kind, ToolError
 from toolcrib.model.limits import Shortage, Taken
 
@@ -39,7 +41,15 @@ SCHEMA = (
     "CREATE TABLE clock (boot TEXT NOT NULL, since_boot INTEGER NOT NULL, wall INTEGER NOT NULL)",
     f"PRAGMA application_id = {LAYOUT}",
 )
+# Made where it is missing: files of the same layout are older than it.
+ONCE = (
+    "CREATE TABLE IF NOT EXISTS once (name TEXT PRIMARY KEY, expires INTEGER NOT NULL, wall INTEGER NOT NULL) WITHOUT ROWID",
+    "CREATE INDEX IF NOT EXISTS once_by_expiry ON once (expires)",
+)
+# A clock that is set forward, or back, must not bring a used name to life: both have to say that its time is over.
+FORGET_ONCE = "DELETE FROM once WHERE expires < ? AND wall < ?"
 EXPIRE = "DELETE FROM uses WHERE subject = ? AND at <= ? RETURNING amount"
+GIVE_BACK = "UPDATE uses SET amount = amount - ? WHERE subject = ? AND at = ?"
 EXPIRED = "SELECT coalesce(sum(amount), 0) FROM uses WHERE subject = ? AND at <= ?"
 USED = "SELECT used FROM totals WHERE subject = ?"
 COUNT = "INSERT INTO uses VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET amount = amount + excluded.amount"
@@ -101,14 +111,12 @@ class UsageLedger:
             return Taken(at=now)
 
     def give_back(self, claims: Sequence[Claim], taken: Taken) -> None:
-        """Undo what was taken for a call that was not made."""
+        """Undo what was taken for a call that was not made; what has left its window meanwhile is counted no longer."""
         with self._writing() as (connection, _):
             for claim in claims:
-                row = (claim.subject, _rounded(claim, taken.at))
-                connection.execute(
-                    "UPDATE uses SET amount = amount - ? WHERE subject = ? AND at = ?", (claim.amount, *row)
-                )
-                connection.execute("UPDATE totals SET used = used - ? WHERE subject = ?", (claim.amount, claim.subject))
+                row = (claim.amount, claim.subject, _rounded(claim, taken.at))
+                if connection.execute(GIVE_BACK, row).rowcount:
+                    connection.execute("UPDATE totals SET used = used - ? WHERE subject = ?", row[:2])
 
     def add(self, claims: Sequence[Claim]) -> None:
         """Count what was used, also beyond the limit: what a call took is known only at its end."""
@@ -120,6 +128,22 @@ class UsageLedger:
         """How much of each limit is used up now; the amounts of the claims do not count."""
         with self._reading() as (connection, now):
             return [_used(connection, claim, now) for claim in claims]
+
+    def use_once(self, name: str, expiry: float, now: float) -> bool:
+        """Use a name up, which means nothing after `expiry`; False if it was used before. Survives a power loss.
+
+        `expiry` and `now` are of the wall clock.
+        """
+        with self._writing(synced=True) as (connection, since_boot):
+            left = max(0, round((expiry - now) * MICRO))
+            connection.execute(FORGET_ONCE, (since_boot, round(now * MICRO)))
+            row = (name, since_boot + left, round(expiry * MICRO))
+            return connection.execute("INSERT OR IGNORE INTO once VALUES (?, ?, ?)", row).rowcount == 1
+
+    def was_used(self, name: str, expiry: float) -> bool:
+        """Whether the name was used up."""
+        with self._reading() as (connection, _):
+            return connection.execute("SELECT 1 FROM once WHERE name = ?", (name,)).fetchone() is not None
 
     def close(self) -> None:
         """Close the file."""
@@ -134,12 +158,17 @@ class UsageLedger:
                 yield connection, self._now()
 
     @contextmanager
-    def _writing(self) -> Iterator[tuple[sqlite3.Connection, int]]:
+    def _writing(self, *, synced: bool = False) -> Iterator[tuple[sqlite3.Connection, int]]:
+        """A transaction, which waits for the disk at its end only if `synced`."""
         with self._lock, self._explained(), self._open() as connection:
+            if synced:
+                connection.execute("PRAGMA synchronous = FULL")
             connection.execute("BEGIN IMMEDIATE")
             with commit_or_rollback(connection):
                 # Read under the lock, so that moments are in the order in which uses are counted.
                 yield connection, self._now()
+            if synced:
+                connection.execute("PRAGMA synchronous = NORMAL")
 
     def _now(self) -> int:
         return round(self._clock() * MICRO)
@@ -166,6 +195,8 @@ class UsageLedger:
         if self._path is not None:
             place = self._path
             _make_file(place)
+            # Of a folder that another machine writes to as well, no lock of this one says anything.
+            check_lockable(place.parent)
         connection = sqlite3.connect(
             place, timeout=self._busy_seconds, isolation_level=None, check_same_thread=False, cached_statements=32
         )
@@ -177,8 +208,8 @@ class UsageLedger:
         return connection
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
-        # Small pages and few checkpoints: a commit writes little and waits for no disk. A power loss may cost the last uses,
-        # and never the file.
+        # Small pages and few checkpoints: a commit writes little and waits for no disk. A power loss may cost the last uses of
+        # limits, and never the file.
         connection.execute("PRAGMA page_size = 1024")
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
@@ -191,6 +222,8 @@ class UsageLedger:
                     raise self._damaged("it has another layout")
                 for statement in SCHEMA:
                     connection.execute(statement)
+            for statement in ONCE:
+                connection.execute(statement)
             self._set_clock(connection)
 
     def _set_clock(self, connection: sqlite3.Connection) -> None:
@@ -204,6 +237,7 @@ class UsageLedger:
             connection.execute("UPDATE uses SET at = -at - 1")
             connection.execute("UPDATE uses SET at = -at - 1 + ?", (shift,))
             connection.execute("UPDATE totals SET expires = expires + ?", (shift,))
+            connection.execute("UPDATE once SET expires = expires + ?", (shift,))
         connection.execute("DELETE FROM clock")
         connection.execute("INSERT INTO clock VALUES (?, ?, ?)", (boot, now, wall))
         connection.execute("DELETE FROM uses WHERE subject IN (SELECT subject FROM totals WHERE expires <= ?)", (now,))
@@ -225,18 +259,22 @@ class UsageLedger:
         except sqlite3.Error as problem:
             code = getattr(problem, "sqlite_errorcode", 0) & 0xFF
             if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-                message = f"the limits could not be looked up: another process holds {self._path}; try again"
+                message = (
+                    f"limits and confirmations could not be looked up: another process holds {self._path}; try again"
+                )
                 raise ToolError(Kind.TRANSIENT, message, retryable=True, details={RETRY_AFTER: 1}) from problem
             if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or "no such table" in str(problem):
                 raise self._damaged(str(problem)) from problem
-            message = f"the limits could not be counted: {self._path}: {problem}; check the file and its disk"
+            message = (
+                f"limits and confirmations could not be counted: {self._path}: {problem}; check the file and its disk"
+            )
             raise ToolError(Kind.PERMANENT, message) from problem
         except OSError as problem:
-            message = f"the limits could not be counted: {self._path}: {problem.strerror}; check the file and its disk"
+            message = f"limits and confirmations could not be counted: {self._path}: {problem.strerror}; check the file and its disk"
             raise ToolError(Kind.PERMANENT, message) from problem
 
     def _damaged(self, reason: str) -> ToolError:
-        message = f"the limits could not be counted: {self._path} is damaged ({reason}); move it away, and counting starts anew"
+        message = f"limits and confirmations could not be counted: {self._path} is damaged ({reason}); move it away, and counting starts anew"
         return ToolError(Kind.PERMANENT, message)
 
 
@@ -303,6 +341,12 @@ def _make_file(path: Path) -> None:
     make_folder(path.parent)
     with suppress(FileExistsError):
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
+        # SQLite syncs the names of its journals, not that of the file itself.
+        folder = os.open(path.parent, OPEN_FOLDER)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
 
 
 def _boot_id() -> str:

@@ -1,13 +1,15 @@
 """A confirmation lets exactly one call run once."""
 
+import sqlite3
 import time
+from contextlib import closing
 from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolcrib import Call, Crib, Kind, tool, tool_of
+from toolcrib import Call, Crib, Kind, Session, ToolError, tool, tool_of
 from toolcrib.core.confirmations import Confirmations, bound_to
 from toolcrib.infra.storage import MemoryStore
 from toolcrib.infra.usage_ledger import UsageLedger
@@ -175,9 +177,9 @@ def test_cribs_of_different_projects_do_not_believe_each_other(tmp_path):
         assert two.call_sync(confirmed).error.kind is Kind.CONFIRMATION_REQUIRED
 
 
-STORE = MemoryStore()
+LEDGER = UsageLedger(None)
 # It is issued when the module is loaded, and has to hold until the last test of a long run.
-CONFIRMATIONS = Confirmations(lambda: b"k" * 32, lambda: STORE, seconds=86_400)
+CONFIRMATIONS = Confirmations(lambda: b"k" * 32, lambda: LEDGER, seconds=86_400)
 PAY = tool_of(pay)
 CALL = Call(name="pay", arguments={"amount": 5})
 TOKEN, _ = CONFIRMATIONS.issue(PAY, CALL.arguments, CALL)
@@ -210,16 +212,82 @@ def test_a_confirmation_has_one_spelling():
         assert CONFIRMATIONS.problem_with(spelling, PAY, CALL.arguments, CALL)
 
 
-def test_used_confirmations_are_forgotten_when_they_would_have_expired():
-    now = [1000.0]
-    store = MemoryStore()
-    confirmations = Confirmations(lambda: b"k" * 32, lambda: store, seconds=10, clock=lambda: now[0])
+def test_used_confirmations_are_forgotten_when_they_would_have_expired(tmp_path):
+    now, since_boot = [1000.0], [500.0]
+    ledger = UsageLedger(tmp_path / "limits.sqlite3", clock=lambda: since_boot[0])
+    confirmations = Confirmations(lambda: b"k" * 32, lambda: ledger, seconds=10, clock=lambda: now[0])
+
+    def count():
+        with closing(sqlite3.connect(tmp_path / "limits.sqlite3")) as connection:
+            return connection.execute("SELECT count(*) FROM once").fetchone()[0]
+
     for _ in range(3):
         assert confirmations.use(confirmations.issue(PAY, {}, CALL)[0])
-    assert len(store.keys("confirmations/")) == 3
+    assert count() == 3
     now[0] += 100
+    since_boot[0] += 100
     assert confirmations.use(confirmations.issue(PAY, {}, CALL)[0])
+    assert count() == 1
+    ledger.close()
+
+
+@pytest.mark.parametrize(("forward", "back"), [(100, 100), (0, 100)])
+def test_no_clock_that_is_set_brings_a_used_confirmation_to_life(forward, back):
+    now, since_boot = [1000.0], [500.0]
+    ledger = UsageLedger(None, clock=lambda: since_boot[0])
+    confirmations = Confirmations(lambda: b"k" * 32, lambda: ledger, seconds=10, clock=lambda: now[0])
+    token = confirmations.issue(PAY, CALL.arguments, CALL)[0]
+    assert confirmations.use(token)
+    now[0] += forward
+    since_boot[0] += 1 if forward else 20
+    # What is used meanwhile sweeps what has expired by the clock of that moment.
+    assert confirmations.use(confirmations.issue(PAY, {}, CALL)[0])
+    now[0] -= back
+    since_boot[0] += 1
+    assert confirmations.use(confirmations.issue(PAY, {}, CALL)[0])
+    assert "used before" in confirmations.problem_with(token, PAY, CALL.arguments, CALL)
+    assert not confirmations.use(token)
+
+
+async def test_a_store_of_the_host_program_remembers_used_confirmations_for_every_machine(tmp_path):
+    store = MemoryStore()
+    (tmp_path / "toolcrib.toml").write_text("")
+    async with Crib(tmp_path, tools=[pay], store=store) as one:
+        token = (await ask(one, amount=5)).error.details["confirmation"]
+        assert (await answer(one, token, amount=5)).ok
+        assert "used before" in (await answer(one, token, amount=5)).error.message
     assert len(store.keys("confirmations/")) == 1
+
+
+async def test_a_confirmation_that_cannot_be_remembered_confirms_nothing_and_uses_nothing_up(tmp_path):
+    calls = []
+
+    @tool(confirm=True, calls_per_minute=1)
+    def send() -> None:
+        """Send."""
+        calls.append(1)
+
+    (tmp_path / "toolcrib.toml").write_text("")
+    async with Crib(tmp_path, tools=[send]) as crib:
+        token = (await ask(crib, "send")).error.details["confirmation"]
+        full = FullLedger(None)
+        crib._resources.get("confirmations")._used = lambda: full
+        session = Session(id="s", max_calls=5)
+        call = Call(name="send", caller="ann", confirmation=token, session=session)
+        refused = await crib.call(call)
+        assert (refused.error.kind, calls, session.calls) == (Kind.PERMANENT, [], 0)
+        full.is_full = False
+        assert (await crib.call(call)).ok
+    assert calls == [1]
+
+
+class FullLedger(UsageLedger):
+    is_full = True
+
+    def use_once(self, name, expiry, now):
+        if self.is_full:
+            raise ToolError(Kind.PERMANENT, "the disk is full")
+        return super().use_once(name, expiry, now)
 
 
 def test_the_parts_that_a_token_is_bound_to_cannot_flow_into_each_other():

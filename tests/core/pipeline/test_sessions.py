@@ -13,6 +13,7 @@ from toolcrib.core.pipeline import Pipeline
 from toolcrib.features.functions.runner import FunctionRunner
 from toolcrib.infra.storage import MemoryStore
 from toolcrib.infra.storage.expiring import KeptResults
+from toolcrib.infra.usage_ledger import UsageLedger
 from toolcrib.model.errors import NO_CURE
 from toolcrib.model.session import Step
 from toolcrib.model.tool import Behaviour, Entry, Function
@@ -335,14 +336,14 @@ async def test_a_session_that_is_closed_still_calls_because_tools_decide_that_th
 
 
 def pipeline_over(find):
-    store = MemoryStore()
+    store, ledger = MemoryStore(), UsageLedger(None)
     return Pipeline(
         find=find,
         cure_for=lambda name: NO_CURE,
         rules=RuleEngine(),
         runners={Function.kind: FunctionRunner()},
         journal=MemoryJournal(),
-        confirmations=lambda: Confirmations(lambda: b"k" * 32, lambda: store),
+        confirmations=lambda: Confirmations(lambda: b"k" * 32, lambda: ledger),
         kept=lambda: KeptResults(lambda: store),
         policy=Policy(),
     )

@@ -22,6 +22,7 @@ from toolcrib.infra.sandbox.host import kill_time
 from toolcrib.infra.sandbox.jobs import PythonFile, WorkspacePolicy, build_policy, python_runtime
 from toolcrib.infra.storage import MemoryStore
 from toolcrib.infra.storage.expiring import KeptResults
+from toolcrib.infra.usage_ledger import UsageLedger
 from toolcrib.model.errors import LIST_THE_TOOLS
 from toolcrib.model.tool import Entry, Function, Script
 
@@ -109,7 +110,7 @@ def crib(sandbox, tmp_path):
 
     crib = Crib()
     crib.tools = {}
-    store = MemoryStore()
+    store, ledger = MemoryStore(), UsageLedger(None)
     crib.journal = MemoryJournal()
     crib.pipeline = Pipeline(
         find=lambda name, bundle=None, version=None: Entry(tool=crib.tools[name]) if name in crib.tools else None,
@@ -117,7 +118,7 @@ def crib(sandbox, tmp_path):
         rules=RuleEngine(rules=[]),
         runners={Script.kind: crib.runner, Function.kind: FunctionRunner()},
         journal=crib.journal,
-        confirmations=lambda: Confirmations(lambda: b"k" * 32, lambda: store, seconds=60),
+        confirmations=lambda: Confirmations(lambda: b"k" * 32, lambda: ledger, seconds=60),
         kept=lambda: KeptResults(lambda: store),
         policy=Policy(
             grants=Grants({"*": frozenset({"fs.*", "net.*", CAPABILITY})}),

@@ -18,6 +18,7 @@ from toolcrib.features.functions.runner import FunctionRunner
 from toolcrib.infra.secrets.lookup import new_key
 from toolcrib.infra.storage import MemoryStore
 from toolcrib.infra.storage.expiring import KeptResults
+from toolcrib.infra.usage_ledger import UsageLedger
 from toolcrib.lib.export_schemas.definitions import to_openai
 from toolcrib.lib.names import function_names
 from toolcrib.lib.presentation import to_text
@@ -116,7 +117,8 @@ class ToolRegistry:
         self._tools: dict[str, tuple[BaseTool, Tool]] = {}
         self._catalog = Catalog()
         store = MemoryStore()
-        confirmations, kept = Confirmations(new_key, lambda: store), KeptResults(lambda: store)
+        ledger = UsageLedger(None)
+        confirmations, kept = Confirmations(new_key, lambda: ledger), KeptResults(lambda: store)
         self._pipeline = Pipeline(
             find=self._catalog.find,
             known=self._catalog.known,

@@ -42,6 +42,7 @@ def register(plugins: Plugins) -> None:
     plugins.add_resource("confirmations", "toolcrib.core.confirmations:Confirmations", given=_for_confirmations)
     plugins.add_resource("session", "toolcrib.model.session:Session", given=lambda _: {})
     plugins.add_resource("kept_results", "toolcrib.infra.storage.expiring:KeptResults", given=_for_expiring)
+    plugins.add_resource("confirmations_in_store", "toolcrib.infra.storage.expiring:UsedInStore", given=_for_expiring)
     plugins.add_resource("expiring", "toolcrib.infra.storage.expiring:Expiring", given=_for_expiring)
     plugins.add_resource("host_commands", "toolcrib.infra.programs.executables:Commands", given=_for_commands)
     plugins.add_resource("readiness", "toolcrib.features.project.readiness:Readiness")
@@ -96,7 +97,13 @@ def _for_expiring(resources: Resources) -> dict[str, object]:
 
 def _for_confirmations(resources: Resources) -> dict[str, object]:
     seconds = resources.settings["calls"].confirmation_seconds
-    return {"key": lambda: resources.data.derive_key("confirmation"), **_for_expiring(resources), "seconds": seconds}
+    # A store that the host program hands over may be one for several machines; the file of limits is one for this machine.
+    used = "confirmations_in_store" if resources.is_lent("store") else "usage_ledger"
+    return {
+        "key": lambda: resources.data.derive_key("confirmation"),
+        "used": lambda: resources.get(used),
+        "seconds": seconds,
+    }
 
 
 def _for_commands(resources: Resources) -> dict[str, object]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 
 STAMP_LETTERS = 8
+USED = "confirmations"
 SWEEP_SECONDS = 60.0
 
 
@@ -53,6 +54,21 @@ class Expiring:
         for key in self._store().keys(f"{self._prefix}/"):
             if key < current:
                 self._store().remove(key)
+
+
+class UsedInStore:
+    """Names that were used up, in a store that may be one for several machines; a name is kept until it means nothing any more."""
+
+    def __init__(self, store: Callable[[], Store]) -> None:
+        self._used = Expiring(store, USED)
+
+    def use_once(self, name: str, expiry: float, now: float) -> bool:
+        """Use a name up; False if it was used before."""
+        return self._used.create(expiry, name, b"used")
+
+    def was_used(self, name: str, expiry: float) -> bool:
+        """Whether the name was used up."""
+        return self._used.get(expiry, name) is not None
 
 
 def stamp(moment: float) -> str:
