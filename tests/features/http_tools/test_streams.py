@@ -177,3 +177,30 @@ async def test_an_expression_does_not_cut_a_secret_of_a_stream_into_pieces(crib_
     assert "9a8b" not in str(chunks)
     assert "sk-9" not in str(chunks)
     assert "9a8b" not in str(result.value)
+
+
+async def test_a_kept_answer_is_streamed_as_it_was_when_it_came(crib_over, serve):
+    body = b"".join((delta("Hel"), delta(f"lo {KEY[:6]}"), delta(KEY[6:]), event("[DONE]")))
+
+    def site_says(request):
+        if b'if-none-match: "1"' in request.lower():
+            return b'HTTP/1.1 304 Not Modified\r\nETag: "1"\r\n\r\n'
+        age = 0 if request.startswith(b"GET /old") else 60
+        head = f'HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nETag: "1"\r\nCache-Control: max-age={age}\r\n'
+        return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
+
+    site = await serve(site_says)
+    for path, how in (("/new", "hit"), ("/old", "revalidated")):
+        call = HttpCall(
+            url=site.url(path),
+            headers={"Authorization": "Bearer ${API_KEY}"},
+            encoding=Encoding.EVENTS,
+            extract="$.choices[0].delta.content",
+            cache={"seconds": 60},
+        )
+        crib = crib_over(call, output_schema={"type": "string"})
+        came, first = await streamed(crib, "tokens")
+        kept, second = await streamed(crib, "tokens")
+        assert (first.meta.get("cache"), second.meta["cache"]) == (None, how)
+        assert "".join(came) == "".join(kept) == first.value == second.value == "Hello ***"
+        assert (await crib.call("tokens")).value == "Hello ***"

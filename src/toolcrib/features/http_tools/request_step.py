@@ -19,7 +19,7 @@ from toolcrib.features.http_tools.response_cache import (
     refreshed,
 )
 from toolcrib.features.http_tools.signer import Signer
-from toolcrib.features.http_tools.streamed_response import STREAMED, ItemReader, ItemSender
+from toolcrib.features.http_tools.streamed_response import STREAMED, ItemReader, ItemSender, read_items
 from toolcrib.infra.egress import Request, read_media_type
 from toolcrib.lib.http_auth.declaration import read_auth
 from toolcrib.model.errors import Kind, ToolError
@@ -240,14 +240,26 @@ class Step:
         kept = cache.get(key)
         if kept is not None and cache.is_fresh(kept) and len(kept.response.body) <= max_bytes:
             sending.report.keep(kept.response, "hit")
+            await self._send_kept(kept.response, sending)
             return kept.response
         asked = request if kept is None else ask_whether_changed(request, kept)
         response = await self._exchange(asked, sending, max_bytes, also=frozenset() if asked is request else UNCHANGED)
         if kept is not None and asked is not request and response.status == NOT_MODIFIED:
             response = refreshed(kept, response)
             sending.report.keep(response, "revalidated")
+            await self._send_kept(response, sending)
         cache.keep(key, response, rule)
         return response
+
+    async def _send_kept(self, response: Response, sending: Sending) -> None:
+        """Hand the items of a stream that was kept to the client, as if they came now: a reader sees no difference."""
+        send = self._sink(sending)
+        if send is None or self.call.encoding not in STREAMED:
+            return
+        items = ItemSender(send, self._extract, (self._masking,), is_one_text=self.joins_text)
+        sending.report.streamed = True
+        await items.send(read_items(response, self.call.encoding, self._extract, self._way.max_response_bytes))
+        await items.finish()
 
     async def _secrets(self, sending: Sending) -> list[object]:
         """Everything that the credentials of a request are made of."""
