@@ -35,10 +35,14 @@ class EventReader:
             data = data[1:]
         if data:
             self._ended_with_cr = data.endswith(b"\r")
-        self._rest += data
-        *lines, rest = bytes(self._rest).replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
-        self._rest = bytearray(rest)
-        found = [event for line in lines if (event := self._take(line)) is not None]
+        first, *lines = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
+        # Only new bytes are looked at: a long line may come in a million pieces.
+        self._rest += first
+        if lines:
+            ended, self._rest = bytes(self._rest), bytearray(lines.pop())
+            found = [event for line in (ended, *lines) if (event := self._take(line)) is not None]
+        else:
+            found = []
         if self._size + len(self._rest) > self._max_bytes:
             raise ValueError(f"an event of more than {self._max_bytes} bytes")
         return found

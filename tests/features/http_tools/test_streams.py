@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from contextlib import aclosing
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.features.streams.conftest import SECONDS, streamed
 
 from toolcrib import Chunk, Kind, Tool
+from toolcrib.features.http_tools.streamed_response import ItemReader
 from toolcrib.model.tool import Encoding, Http, HttpCall
 
 KEY = "sk-9a8b7c6d5e4f"
@@ -204,3 +208,29 @@ async def test_a_kept_answer_is_streamed_as_it_was_when_it_came(crib_over, serve
         assert (first.meta.get("cache"), second.meta["cache"]) == (None, how)
         assert "".join(came) == "".join(kept) == first.value == second.value == "Hello ***"
         assert (await crib.call("tokens")).value == "Hello ***"
+
+
+@pytest.mark.parametrize("encoding", [Encoding.EVENTS, Encoding.LINES])
+def test_a_line_that_comes_byte_by_byte_costs_no_more_for_each_the_longer_it_is(encoding):
+    def cost(length: int) -> float:
+        reader = ItemReader(encoding, None, 10_000_000, "")
+        began = time.process_time()
+        for _ in range(length):
+            assert reader.feed(b"x") == []
+        return time.process_time() - began
+
+    cost(1_000)
+    # Eight times as many bytes: with each byte that looked at those before it, sixty-four times the work.
+    assert cost(80_000) < 30 * max(cost(10_000) for _ in range(3))
+
+
+@given(places=st.lists(st.integers(0, 40), max_size=10).map(sorted), data=st.binary(max_size=40))
+def test_lines_are_the_same_wherever_the_bytes_are_cut(places, data):
+    whole, pieces = (ItemReader(Encoding.LINES, None, 10_000, "") for _ in range(2))
+    ends = [0, *places, len(data)]
+    found = [
+        item
+        for number, last in enumerate(ends[1:])
+        for item in pieces.feed(data[ends[number] : max(last, ends[number])])
+    ]
+    assert [*found, *pieces.finish()] == [*whole.feed(data), *whole.finish()]

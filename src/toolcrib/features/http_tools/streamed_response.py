@@ -144,11 +144,16 @@ def _events(max_bytes: int) -> Callable[[bytes], list[str]]:
 
 class _Lines:
     def __init__(self) -> None:
-        self._rest = b""
+        # The line that has no end yet. Only new bytes are looked at: a long line may come in a million pieces.
+        self._begun = bytearray()
 
     def feed(self, data: bytes) -> list[str]:
-        *lines, self._rest = (self._rest + data).split(b"\n")
-        return [line.decode("utf-8", "replace").strip() for line in lines]
+        first, *lines = data.split(b"\n")
+        self._begun += first
+        if not lines:
+            return []
+        ended, self._begun = bytes(self._begun), bytearray(lines.pop())
+        return [line.decode("utf-8", "replace").strip() for line in (ended, *lines)]
 
 
 def _as_json(text: str, max_bytes: int) -> object:
