@@ -77,6 +77,7 @@ class Case:
         "attempts",
         "began",
         "call",
+        "chunk_bytes",
         "chunks",
         "claims",
         "entry",
@@ -113,6 +114,7 @@ class Case:
         self.turn: Turn | None = None
         # How much of its value the client has seen already; a tool is not tried again behind that.
         self.chunks = 0
+        self.chunk_bytes = 0
         # The quota of its caller, what it takes of limits, and the proof that it was taken.
         self.quota = current_quota()
         self.claims: Sequence[Claim] = ()
@@ -187,7 +189,6 @@ class PatientLink:
         self.takes_chunks = client.takes_chunks and case.call.parent is None
         self._mask = mask
         self._chunk_mask: ChunkMask | None = None
-        self._chunk_bytes = 0
         self._client = client
         self._case = case
         self._deadlines = deadlines
@@ -208,12 +209,12 @@ class PatientLink:
         """Hand the client a chunk; raises ToolError for one that is not JSON, and where there were too many."""
         case, name = self._case, self._case.call.name
         try:
-            self._chunk_bytes += json_size(value)
+            case.chunk_bytes += json_size(value)
         except (TypeError, ValueError, RecursionError) as problem:
             message = f"{name} yielded what is not JSON: {problem}"
             raise ToolError(Kind.OUTPUT_INVALID, message, partial_side_effects=True) from problem
         case.chunks += 1
-        if case.chunks > MAX_CHUNKS or self._chunk_bytes > MAX_CHUNK_BYTES:
+        if case.chunks > MAX_CHUNKS or case.chunk_bytes > MAX_CHUNK_BYTES:
             message = f"{name} yielded more than {MAX_CHUNKS} chunks or {MAX_CHUNK_BYTES} bytes; yield less"
             raise ToolError(Kind.LIMIT_EXCEEDED, message, partial_side_effects=True)
         # A secret may become known while the tool runs, when it is first used.

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from contextlib import aclosing
 
 import pytest
 
@@ -237,6 +238,43 @@ class TestQuotas:
         with limited_to(Quota(bytes=100)):
             assert (await crib.call("long", n=500)).ok
             assert (await crib.call("long", n=1)).error.kind is Kind.RATE_LIMIT
+
+    async def test_of_a_stream_that_its_reader_leaves_or_that_fails_what_was_sent_is_counted(self, open_crib):
+        @tool
+        async def flood(*, fails: bool = False):
+            """Send much."""
+            for _ in range(3):
+                yield "x" * 1_000
+            if fails:
+                raise ToolError(Kind.PERMANENT, "broken")
+            await asyncio.Event().wait()
+
+        crib = open_crib(flood)
+
+        def left():
+            (note,) = [found.note for found in crib.explain(Call(name="flood")).findings if found.gate == "rate"]
+            return int(note.partition(" ")[0].replace(",", ""))
+
+        with limited_to(Quota(bytes=10_000)):
+            async with asyncio.timeout(20), aclosing(crib.stream("flood")) as events:
+                for _ in range(3):
+                    await anext(events)
+            assert left() <= 7_000
+            async with asyncio.timeout(20), aclosing(crib.stream("flood", fails=True)) as events:
+                last = [event async for event in events][-1]
+            assert last.error.kind is Kind.PERMANENT
+            assert left() <= 4_000
+
+    async def test_of_a_result_that_is_kept_aside_all_of_it_is_counted(self, open_crib):
+        @tool
+        def long() -> str:
+            """Be long."""
+            return "x" * 50_000
+
+        crib = open_crib(long, calls={"result_bytes": 10_000})
+        with limited_to(Quota(bytes=40_000)):
+            assert "kept" in (await crib.call("long")).meta
+            assert (await crib.call("long")).error.kind is Kind.RATE_LIMIT
 
     async def test_time_is_counted_also_of_calls_that_fail_or_are_cancelled(self, open_crib):
         started = asyncio.Event()

@@ -63,10 +63,12 @@ class CallLimits:
         try:
             if cost is not None and cost.per_minute:
                 estimated = [claim for claim in case.claims if claim.subject.endswith(f" {MONEY}")]
-                self._ledger.give_back(estimated, case.taken)
+                # In this order: another call between the two must not find room that there is not.
                 self._ledger.add(quota.claims(case.call.caller, money=cost.of(seconds)))
+                self._ledger.give_back(estimated, case.taken)
             if case.call.parent is None:
-                size = 0 if result is None else _size(result.value)
+                # A client that leaves a stream has what it has read; that of one that ends is its value.
+                size = max(case.chunk_bytes, 0 if result is None else _size_of(result))
                 self._ledger.add(quota.claims(case.call.caller, bytes=size, seconds=seconds))
         except ToolError as problem:
             # The call was made, and its result stands. As long as nothing can be counted, the next call is refused.
@@ -153,6 +155,12 @@ def _refusal(shortage: Shortage, case: Case, plan: Plan) -> Verdict:
 def _place(plan: Plan) -> str:
     origin = plan.tool.origin
     return f"calls_per_minute of {plan.tool.name}" + (f" in {origin}" if origin else "")
+
+
+def _size_of(result: Result) -> int:
+    """The size of a value, all of it where only its beginning was returned: the rest is read without a call."""
+    kept = result.meta.get("kept")
+    return int(kept["bytes"]) if isinstance(kept, dict) else _size(result.value)
 
 
 def _size(value: object) -> int:
