@@ -175,9 +175,14 @@ def check_header(name: str, value: str) -> None:
     """Refuse a header that is not for a tool to send; the value is never repeated."""
     if problem := _problem_with(name):
         raise ToolError(Kind.VALIDATION, problem)
-    if not (value.isprintable() or value.replace("\t", "").isprintable()):
+    if not is_sendable(value):
         message = f"header {name[:40]!r}: the value holds a line break or another control character"
         raise ToolError(Kind.VALIDATION, message)
+
+
+def is_sendable(value: str) -> bool:
+    """Whether a header may have this value: no line break, and no other character that cannot be seen."""
+    return value.isprintable() or value.replace("\t", "").isprintable()
 
 
 @lru_cache(maxsize=1_024)  # every request asks, and tools use few names

@@ -493,3 +493,12 @@ async def test_a_declaration_that_the_page_shows_is_sent(bench, serve, answer, s
     # A request without credentials would have neither a longer target nor one of these headers.
     known = {"authorization", "x-signature", "signature", "x-key"}
     assert known & head_of(api).keys() or api.targets[0].endswith("&key=sesame-7f3a")
+
+
+async def test_a_user_name_with_a_colon_is_refused_before_anything_is_sent(bench, serve, answer, secrets_of):
+    site = await serve(answer(b"1"))
+    bench.secrets = secrets_of(USER="ann:admin", PASSWORD="s3cret-word")
+    auth = {"type": "basic", "username": "${secret:USER}", "password": "${secret:PASSWORD}"}
+    with pytest.raises(ToolError, match="secret:USER.* holds a colon") as refused:
+        await bench.run(bench.tool(HttpCall(url=site.url(), auth=auth)))
+    assert (refused.value.kind, "admin" in refused.value.message, site.requests) == (Kind.AUTH, False, [])

@@ -1,5 +1,7 @@
 """Answers that are used again: on request, for the same caller and the same request alone, and never for longer than allowed."""
 
+import threading
+
 import pytest
 
 from toolcrib.features.http_tools.request_check import check_http
@@ -172,3 +174,52 @@ def test_time_makes_an_answer_stale():
 def test_what_cannot_be_kept_is_refused(call, words):
     (problem,) = check_http(Http(calls=(HttpCall(url="https://x.example/", **call),)), {})
     assert problem.startswith(words)
+
+
+@pytest.mark.parametrize("tag", ['"\xff\xfe"', '"a"\x01', "\xe9"])
+async def test_a_tag_that_cannot_be_sent_back_spoils_no_later_call(kept, bench, serve, tag):
+    def site_says(_):
+        body = str(len(site.requests))
+        head = (
+            f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\nETag: {tag}\r\n\r\n"
+        )
+        return head.encode("latin-1") + body.encode()
+
+    site = await serve(site_says)
+    runner = kept()
+    tool = bench.tool(HttpCall(url=site.url(), cache={"seconds": 0}))
+    assert [await runner.facts(tool) for _ in range(3)] == [(1, None), (2, None), (3, None)]
+
+
+@pytest.mark.parametrize(("age", "how"), [("10", "hit"), ("60", None), ("99999", None), ("-5", "hit"), ("x", "hit")])
+async def test_the_age_that_an_answer_has_when_it_comes_counts(kept, bench, serve, answer, age, how):
+    site = await serve(lambda _: answer(1, Cache_Control="max-age=60", Age=age))
+    runner = kept()
+    tool = bench.tool(HttpCall(url=site.url(), cache={"seconds": 600}))
+    assert [await runner.facts(tool) for _ in range(2)] == [(1, None), (1, how)]
+
+
+def test_threads_share_the_answers_and_their_bound():
+    cache = ResponseCache(1_000)
+    answer = Response(url=parse_url("https://x.example/"), status=200, headers={}, body=b"x" * 100)
+    problems = []
+
+    def use(number):
+        try:
+            for turn in range(2_000):
+                key = bytes([(number + turn) % 7])
+                cache.keep(key, answer, CacheRule(60))
+                cache.get(key)
+                cache.drop(bytes([turn % 5]))
+        except Exception as problem:
+            problems.append(problem)
+
+    threads = [threading.Thread(target=use, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert problems == []
+    for key in range(7):
+        cache.drop(bytes([key]))
+    assert cache._bytes == 0

@@ -250,3 +250,12 @@ async def test_a_body_that_is_no_object_cannot_carry_a_cursor(bench, serve, answ
     assert isinstance(outcome.error, ToolError)
     assert outcome.error.message == "pagination: the body is no JSON object that could take 'c'"
     assert outcome.value == ["a"]
+
+
+@pytest.mark.parametrize("cursor", ["x" * 10_000, "\u00e9" * 3_000, True])
+async def test_a_cursor_that_cannot_be_sent_is_the_servers_mistake(bench, serve, answer, cursor):
+    site = await serve(answer({"items": [1], "next": cursor}))
+    pagination = {"type": "cursor", "parameter": "c", "next": "$.next", "items": "$.items"}
+    outcome = await bench.run(bench.tool(HttpCall(url=site.url(), pagination=pagination)))
+    assert (outcome.error.kind, outcome.value, len(site.requests)) == (Kind.OUTPUT_INVALID, [1], 1)
+    assert "what names the next page" in outcome.error.message

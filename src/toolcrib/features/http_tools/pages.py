@@ -171,7 +171,7 @@ class Pager:
             reference = found[0] if found else None
         if reference is None or reference is False or reference == "":
             return None
-        if not isinstance(reference, str | int):
+        if isinstance(reference, bool) or not isinstance(reference, str | int):
             raise self._astray(f"what names the next page is {type(reference).__name__} and no text")
         if pagination.type is Paging.CURSOR:
             self._refuse_seen(str(reference))
@@ -214,7 +214,10 @@ class Pager:
         """The request with a parameter."""
         request, name = self._request, self._pagination.parameter
         if self._pagination.carrier is Carrier.QUERY:
-            return replace(request, url=with_field(request.url, name, str(value)))
+            try:
+                return replace(request, url=with_field(request.url, name, str(value)))
+            except ToolError as problem:
+                raise self._astray(f"what names the next page cannot be sent: {problem.message}") from None
         try:
             body = orjson.loads(request.body or b"{}")
         except orjson.JSONDecodeError:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import re
+import threading
 import time
 from collections import OrderedDict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from toolcrib.lib.document_fields import Fields, Report
+from toolcrib.lib.http_syntax import is_sendable
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import READING_METHODS
 
@@ -30,6 +32,7 @@ VALIDATORS = {"etag": "If-None-Match", "last-modified": "If-Modified-Since"}
 CONDITIONS = frozenset(name.lower() for name in VALIDATORS.values())
 
 _MAX_AGE = re.compile(r"(?:^|,)\s*(?:max-age|s-maxage)\s*=\s*\"?(\d{1,9})\"?\s*(?:,|$)", re.IGNORECASE)
+_AGE = re.compile(r"[0-9]{1,9}")
 _DIRECTIVE = re.compile(r"(?:^|,)\s*(no-store|no-cache)\b", re.IGNORECASE)
 
 
@@ -67,7 +70,12 @@ class Kept:
     def conditions(self) -> dict[str, str]:
         """The headers that ask whether the answer has changed."""
         headers = self.response.headers
-        return {condition: headers[name] for name, condition in VALIDATORS.items() if headers.get(name)}
+        # What came in a header need not be what may be sent in one: such an answer is asked for anew.
+        return {
+            condition: headers[name]
+            for name, condition in VALIDATORS.items()
+            if headers.get(name) and is_sendable(headers[name])
+        }
 
 
 class ResponseCache:
@@ -78,13 +86,16 @@ class ResponseCache:
         self._clock = clock
         self._kept: OrderedDict[bytes, Kept] = OrderedDict()
         self._bytes = 0
+        # Calls of several event loops, each in a thread of its own, share the answers.
+        self._changing = threading.RLock()
 
     def get(self, key: bytes) -> Kept | None:
         """The answer, fresh or not."""
-        kept = self._kept.get(key)
-        if kept is not None:
-            self._kept.move_to_end(key)
-        return kept
+        with self._changing:
+            kept = self._kept.get(key)
+            if kept is not None:
+                self._kept.move_to_end(key)
+            return kept
 
     def is_fresh(self, kept: Kept) -> bool:
         """Whether it may be used without asking."""
@@ -100,20 +111,25 @@ class ResponseCache:
             return
         seconds = 0 if "no-cache" in directives else rule.seconds
         if ages := _MAX_AGE.findall(control):
-            seconds = min(seconds, *map(int, ages))
+            # Of its life an answer may have spent a part in the cache of another.
+            spent = int(found[0]) if (found := _AGE.fullmatch(response.headers.get("age", ""))) else 0
+            seconds = min(seconds, *(max(0, int(age) - spent) for age in ages))
         kept = Kept(response, self._clock() + seconds)
         if not seconds and not kept.conditions():
             return
-        self._kept[key] = kept
-        self._bytes += len(response.body)
-        while self._bytes > self._max_bytes or len(self._kept) > MAX_ENTRIES:
-            self.drop(next(iter(self._kept)))
+        with self._changing:
+            self.drop(key)
+            self._kept[key] = kept
+            self._bytes += len(response.body)
+            while self._bytes > self._max_bytes or len(self._kept) > MAX_ENTRIES:
+                self.drop(next(iter(self._kept)))
 
     def drop(self, key: bytes) -> None:
         """Forget an answer."""
-        kept = self._kept.pop(key, None)
-        if kept is not None:
-            self._bytes -= len(kept.response.body)
+        with self._changing:
+            kept = self._kept.pop(key, None)
+            if kept is not None:
+                self._bytes -= len(kept.response.body)
 
 
 def cache_key(tool: str, caller: str, request: Request, secrets: Iterable[object]) -> bytes:

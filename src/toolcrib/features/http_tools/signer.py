@@ -177,7 +177,7 @@ class Signer:
         if isinstance(auth, Bearer):
             return _with_header(AUTHORIZATION, f"Bearer {_printable(auth.token, reveal(auth.token))}")
         if isinstance(auth, Basic):
-            pair = base64.b64encode(f"{reveal(auth.username)}:{reveal(auth.password)}".encode()).decode()
+            pair = base64.b64encode(f"{_user_name(auth.username, reveal)}:{reveal(auth.password)}".encode()).decode()
             self.masking.add(pair)
             return _with_header(AUTHORIZATION, f"Basic {pair}")
         if isinstance(auth, ApiKey):
@@ -335,6 +335,14 @@ def _printable(value: Value, text: str) -> str:
             Kind.AUTH, f"auth: {value} holds spaces around it, or letters that cannot be sent; store it anew"
         )
     return text
+
+
+def _user_name(value: Value, reveal: Reveal) -> str:
+    """Refuse, without quoting it, a name with a colon: what stands behind it would be read as the password (RFC 7617)."""
+    name = reveal(value)
+    if ":" in name:
+        raise ToolError(Kind.AUTH, f"auth: {value} holds a colon, which ends a user name; store it anew")
+    return name
 
 
 def _usable(reference: Reference, load: Callable[[], Key]) -> Key:
