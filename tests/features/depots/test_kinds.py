@@ -9,7 +9,7 @@ from toolcrib import Kind, ToolError
 from toolcrib.features.bundles.archive import files_of, pack
 from toolcrib.features.depots.depot import FolderDepot, list_tools, open_depot
 from toolcrib.features.depots.package import Manifest, Package, new_key, public_half
-from toolcrib.features.depots.transfer import _packed
+from toolcrib.features.depots.packed_tool import packed_file
 from toolcrib.lib.names import new_id
 from toolcrib.model.bundle import Bundle
 
@@ -99,7 +99,7 @@ async def test_an_archive_that_is_not_what_its_manifest_says_is_refused(user, de
         requires=requires,
         tree="bundles",
         main="weather.zip",
-        files=(_packed("weather.zip", data),),
+        files=(packed_file("weather.zip", data),),
     )
     FolderDepot(depot).publish(Package(manifest=manifest, contents={"weather.zip": data}))
     with pytest.raises(ToolError, match="does not hold what the manifest names") as caught:
@@ -150,7 +150,7 @@ async def test_a_tool_folder_that_is_not_what_its_manifest_says_is_refused(folde
         requires=(),
         tree="folders",
         main=package.main,
-        files=tuple(_packed(path, data) for path, data in contents.items()),
+        files=tuple(packed_file(path, data) for path, data in contents.items()),
     )
     FolderDepot(depot).publish(Package(manifest=manifest, contents=contents))
     with pytest.raises(ToolError, match="is not the tool folder that the manifest names"):
