@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+from pathlib import Path
 
 import pytest
 
 from toolcrib.toolkit.cli import ExitCode
+from warm_python import WarmPython
 
 ROWS = '''import rye
 from collections.abc import Iterator
@@ -79,3 +83,40 @@ def test_a_tool_that_does_not_stream_prints_its_value(cli, project, monkeypatch)
     assert cli("call", "seven", "--stream").out == "7\n"
     refused = cli("call", "rows", "count=no", "--stream")
     assert (refused.code, refused.out) == (ExitCode.REFUSED, "")
+
+
+TICKS = """
+import asyncio
+from pathlib import Path
+from toolcrib import tool
+
+@tool
+async def ticks(file: str):
+    number = 0
+    try:
+        while True:
+            number += 1
+            yield {"number": number}
+            await asyncio.sleep(0.01)
+    finally:
+        Path(file).write_text("ended")
+"""
+
+
+@pytest.mark.spec("S1-92")
+@pytest.mark.parametrize(("leave", "code"), [("interrupt", 130), ("close", 141)])
+def test_a_reader_that_leaves_ends_the_tool(tmp_path, leave, code):
+    (tmp_path / f"ticking_{leave}.py").write_text(TICKS)
+    (tmp_path / "toolcrib.toml").write_text(f'[modules]\ntools = ["ticking_{leave}"]\n')
+    file = tmp_path / "ended"
+    words = ["-m", "toolcrib", "call", "ticks", f"file={file}", "--stream", "-C", str(tmp_path)]
+    process = WarmPython(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert json.loads(process.stdout.readline()) == {"number": 1}
+    if leave == "close":
+        process.stdout.close()
+    else:
+        process.send_signal(signal.SIGINT)
+    assert process.wait(60) == code, process.stderr.read()
+    assert Path(file).read_text() == "ended"
+    for pipe in (process.stdout, process.stderr):
+        pipe.close()
