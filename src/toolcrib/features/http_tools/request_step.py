@@ -325,15 +325,15 @@ class Step:
     async def _send(
         self, request: Request, credentials: Credentials | None, sending: Sending, max_bytes: int
     ) -> Response:
-        send = self._sink(sending)
+        send, is_stream = self._sink(sending), self.call.encoding in STREAMED
         signed = request if credentials is None else replace(request, sign=credentials)
-        if send is not None and self.call.encoding in STREAMED:
+        if send is not None and is_stream:
             masks = (self._masking,) if credentials is None else (self._masking, credentials)
             items = ItemSender(send, self._extract, masks, is_one_text=self.joins_text)
             response = await self._follow(signed, sending, max_bytes, items)
         else:
             response = await self._fetch(signed, sending.deadline, max_bytes)
-        return response if credentials is None else credentials.hide_in(response)
+        return response if credentials is None else credentials.hide_in(response, is_stream=is_stream)
 
     def _sink(self, sending: Sending) -> Callable[[object], Awaitable[None]] | None:
         """What takes the items of the answer as they come: those of the last request are the tool's own."""
