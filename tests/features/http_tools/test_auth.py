@@ -294,6 +294,14 @@ async def test_a_token_endpoint_that_is_away_is_tried_again_like_the_request(all
     assert (len(site.token_requests), site.api_requests) == (3, [])
 
 
+@pytest.mark.parametrize(("after", "pauses", "asked"), [("3", [3, 3], 3), ("600", [], 1)])
+async def test_a_token_endpoint_is_given_the_time_that_it_asks_for(allowed, site, after, pauses, asked):
+    site.reply = (429, {}, {"Retry-After": after})
+    outcome = await allowed.run(allowed.tool(HttpCall(url=site.url("/api"), auth=oauth(site))))
+    assert (outcome.error.kind, outcome.error.retry_after) == (Kind.TRANSIENT, float(after))
+    assert (allowed.pauses, len(site.token_requests), site.api_requests) == (pauses, asked, [])
+
+
 async def test_the_time_of_the_tool_holds_for_its_token_too(allowed, site):
     site.go_on.clear()
     call = HttpCall(url=site.url("/api"), auth=oauth(site), timeout_ms=80)

@@ -490,13 +490,16 @@ class TestAnswer:
         assert details[0]["body"] == "a" * 2_000
         assert "body" not in details[1]
 
-    @pytest.mark.parametrize(("header", "low", "high"), [("120", 120, 120), ("Wed, 21 Oct 2015 07:28:00 GMT", 0, 0)])
+    @pytest.mark.parametrize(
+        ("header", "low", "high"),
+        [("120", 120, 120), ("Wed, 21 Oct 2015 07:28:00 GMT", 0, 0), ("9" * 400, 10**9, 10**9)],
+    )
     async def test_the_wait_that_a_server_asks_for_is_told(self, call, server, header, low, high):
         server.answers(b"", status="503 No", more=f"Retry-After: {header}\r\n")
         error = await refuse(call(order_for({"url": f"{server.origin}/"})))
         assert low <= error.details["retryAfter"] <= high
 
-    @pytest.mark.parametrize("header", ["soon", "-5", "1e400", "9" * 400, "Wed, 99 Oct 2015"])
+    @pytest.mark.parametrize("header", ["soon", "-5", "1e400", "Wed, 99 Oct 2015"])
     async def test_a_wait_that_means_nothing_is_not_told(self, call, server, header):
         server.answers(b"", status="503 No", more=f"Retry-After: {header}\r\n")
         assert "retryAfter" not in (await refuse(call(order_for({"url": f"{server.origin}/"})))).details

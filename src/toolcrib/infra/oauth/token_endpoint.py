@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import re
+import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -16,7 +17,8 @@ from toolcrib.infra.egress import Request, is_json, read_media_type
 from toolcrib.infra.oauth import Tokens
 from toolcrib.lib.documents import read_json
 from toolcrib.lib.http_auth.kinds import BASIC, REFRESH_TOKEN
-from toolcrib.model.errors import Cure, Kind, ToolError
+from toolcrib.lib.http_syntax import read_retry_after
+from toolcrib.model.errors import RETRY_AFTER, Cure, Kind, ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -100,7 +102,10 @@ def _read(client: Client, response: Response) -> Mapping[str, object]:
     """The members of the answer; a server that is broken or busy is asked again later."""
     if response.status in SERVER_ERRORS or response.status in BUSY:
         message = f"{_name(client)} answered with status {response.status}; try again later"
-        raise ToolError(Kind.TRANSIENT, message, retryable=True, details=_details(client, response))
+        details = _details(client, response)
+        if (wait := read_retry_after(response.headers.get("retry-after", ""), time.time())) is not None:
+            details[RETRY_AFTER] = wait
+        raise ToolError(Kind.TRANSIENT, message, retryable=True, details=details)
     if not is_json(read_media_type(response.headers.get("content-type", ""))):
         raise _useless(client, response, "its answer is no JSON")
     try:
