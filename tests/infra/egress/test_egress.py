@@ -7,8 +7,8 @@ import traceback
 import pytest
 
 from toolcrib import Kind, ToolError
-from toolcrib.infra.egress import Request
-from toolcrib.infra.egress.client import MAX_REDIRECTS, Egress
+from toolcrib.infra.egress import MAX_REDIRECTS, Request
+from toolcrib.infra.egress.client import Egress
 from toolcrib.lib.http_syntax import parse_hosts, parse_url
 
 HELLO = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"

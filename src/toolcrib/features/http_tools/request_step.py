@@ -20,10 +20,10 @@ from toolcrib.features.http_tools.response_cache import (
 )
 from toolcrib.features.http_tools.signer import Signer
 from toolcrib.features.http_tools.streamed_response import STREAMED, ItemReader, ItemSender, read_items
-from toolcrib.infra.egress import Request, read_media_type
+from toolcrib.infra.egress import Request, next_request, read_media_type, redirected
 from toolcrib.lib.http_auth.declaration import read_auth
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.model.tool import Encoding, ErrorMode
+from toolcrib.model.tool import SAFE_METHODS, Encoding, ErrorMode
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Container, Mapping
@@ -340,28 +340,43 @@ class Step:
         return sending.context.send_chunk if self.is_last else None
 
     async def _follow(self, request: Request, sending: Sending, max_bytes: int, items: ItemSender) -> Response:
-        """Send the request and hand on what its answer holds while it comes; returns all of it. Follows no redirect."""
+        """Send the request, follow its redirects, and hand on what the answer holds while it comes; returns all of it."""
         import asyncio
 
-        report, body = sending.report, bytearray()
-        stream = self._way.egress().stream(request.signed(), hosts=self._hosts, max_piece=max_bytes)
+        first, hops, origin = request, 0, ""
         try:
-            async with asyncio.timeout(max(0.0, sending.deadline - time.monotonic())), stream as (head, pieces):
-                is_success, media_type = head.status in self._success, head.headers.get("content-type", "")
-                reader = ItemReader(self.call.encoding, self._extract, max_bytes, media_type if is_success else "")
-                async for piece in pieces:
-                    body += piece
-                    if len(body) > max_bytes:
-                        message = f"{report.origin}: the answer has more than {max_bytes} bytes; ask for less"
-                        raise ToolError(Kind.LIMIT_EXCEEDED, message, partial_side_effects=request.has_effects)
-                    if is_success:
-                        report.streamed = await items.send(reader.feed(piece)) or report.streamed
-                if is_success:
-                    await items.send(reader.finish())
-                    await items.finish()
+            async with asyncio.timeout(max(0.0, sending.deadline - time.monotonic())):
+                while True:
+                    stream = self._way.egress().stream(request.signed(), hosts=self._hosts, max_piece=max_bytes)
+                    async with stream as (head, pieces):
+                        if head.location is None:
+                            body = await self._hand_on(head, pieces, sending, max_bytes, items)
+                            return replace(head, body=body, hops=hops)
+                    hops, origin = hops + 1, head.url.origin
+                    request = next_request(request, head, hops)
         except TimeoutError:
-            raise ToolError(Kind.TIMEOUT, "no complete response", partial_side_effects=request.has_effects) from None
-        return replace(head, body=bytes(body))
+            raise ToolError(Kind.TIMEOUT, "no complete response", partial_side_effects=first.has_effects) from None
+        except ToolError as error:
+            raise redirected(error, origin, has_effects=first.has_effects) if origin else error from None
+
+    async def _hand_on(
+        self, head: Response, pieces: AsyncIterator[bytes], sending: Sending, max_bytes: int, items: ItemSender
+    ) -> bytes:
+        """Read the body of an answer, and hand on its items where it is a success."""
+        report, body = sending.report, bytearray()
+        is_success, media_type = head.status in self._success, head.headers.get("content-type", "")
+        reader = ItemReader(self.call.encoding, self._extract, max_bytes, media_type if is_success else "")
+        async for piece in pieces:
+            body += piece
+            if len(body) > max_bytes:
+                message = f"{report.origin}: the answer has more than {max_bytes} bytes; ask for less"
+                raise ToolError(Kind.LIMIT_EXCEEDED, message, partial_side_effects=self.call.method not in SAFE_METHODS)
+            if is_success:
+                report.streamed = await items.send(reader.feed(piece)) or report.streamed
+        if is_success:
+            await items.send(reader.finish())
+            await items.finish()
+        return bytes(body)
 
     def _may_renew(self, credentials: Credentials | None, response: Response) -> bool:
         signer = self._signer

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from toolcrib.infra.settings import Table, read_words, setting
-from toolcrib.lib.http_syntax import check_header, check_method
+from toolcrib.lib.http_syntax import check_header, check_method, follow_reference
+from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import SAFE_METHODS
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ UTF_8 = "utf-8-sig"
 MOVED = frozenset({301, 302})
 SEE_OTHER = 303
 REDIRECTS = MOVED | {SEE_OTHER, 307, 308}
+MAX_REDIRECTS = 5
 CREDENTIALS = frozenset({"authorization", "cookie"})
 
 _MEDIA_TYPE = re.compile(r"\s*([a-z0-9!#$&^_.+-]{1,60}/[a-z0-9!#$&^_.+-]{1,60})\s*(?:;|$)", re.ASCII)
@@ -136,6 +138,23 @@ def redirect(request: Request, status: int, url: Url) -> Request:
         headers=headers,
         body=None if bare else request.body,
         sign=None if crosses else request.sign,
+    )
+
+
+def next_request(request: Request, response: Response, hops: int) -> Request:
+    """The request that a redirect asks for, which is the one of this number."""
+    if hops > MAX_REDIRECTS:
+        raise ToolError(Kind.PERMANENT, f"more than {MAX_REDIRECTS} redirects")
+    return redirect(request, response.status, follow_reference(response.url, response.location or ""))
+
+
+def redirected(error: ToolError, origin: str, *, has_effects: bool) -> ToolError:
+    """The error after a redirect; an invalid URL in a redirect is not the caller's mistake."""
+    return error.replace(
+        kind=Kind.PERMANENT if error.kind is Kind.VALIDATION else error.kind,
+        reason=f"redirected by {origin}: {error.reason}",
+        partial_side_effects=error.partial_side_effects or has_effects,
+        details={**error.details, "redirectedBy": origin},
     )
 
 

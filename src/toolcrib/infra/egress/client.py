@@ -9,11 +9,11 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from toolcrib.infra.egress import redirect
+from toolcrib.infra.egress import next_request, redirected
 from toolcrib.infra.egress.dialler import AddressPolicy, Dialler, parse_private, resolve_name
 from toolcrib.infra.egress.proxy import ProxyLimits, serve_proxy
 from toolcrib.infra.egress.transport import exchange, exchange_streamed, open_session
-from toolcrib.lib.http_syntax import STANDARD_PORTS, follow_reference, parse_hosts
+from toolcrib.lib.http_syntax import STANDARD_PORTS, parse_hosts
 from toolcrib.model.errors import Cure, Kind, ToolError
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from toolcrib.infra.egress.proxy import ProxyLog
     from toolcrib.lib.http_syntax import HostList, Url
 
-MAX_REDIRECTS = 5
 MAX_SENT_BYTES = 1_000_000
 
 
@@ -152,13 +151,13 @@ class Egress:
     async def _follow(self, request: Request, response: Response, hosts: HostList | None, max_bytes: int) -> Response:
         has_effects = request.has_effects
         hops = 0
-        while (location := response.location) is not None:
+        while response.location is not None:
             hops += 1
             try:
-                request = _next_request(request, response, location, hops)
+                request = next_request(request, response, hops)
                 response = await self._hop(request.signed(), hosts, max_bytes)
             except ToolError as error:
-                raise _redirected(error, response.url.origin, has_effects=has_effects) from error
+                raise redirected(error, response.url.origin, has_effects=has_effects) from error
         return replace(response, hops=hops)
 
     async def _hop(self, request: Request, hosts: HostList | None, max_bytes: int) -> Response:
@@ -204,12 +203,6 @@ async def _close_with_loop(session: ClientSession) -> AsyncGenerator[None, None]
         await session.close()
 
 
-def _next_request(request: Request, response: Response, location: str, hops: int) -> Request:
-    if hops > MAX_REDIRECTS:
-        raise ToolError(Kind.PERMANENT, f"more than {MAX_REDIRECTS} redirects")
-    return redirect(request, response.status, follow_reference(response.url, location))
-
-
 def _unnamed_port(url: Url, table: str, ports: Iterable[int]) -> ToolError:
     usual = " and ".join(map(str, sorted(ports)))
     return ToolError(
@@ -217,14 +210,4 @@ def _unnamed_port(url: Url, table: str, ports: Iterable[int]) -> ToolError:
         f"{url.authority}: a port other than {usual} has to be declared",
         cure=Cure(f'list "{url.authority}" in the hosts of the tool, or as operator in hosts of {table}'),
         details={"host": url.host, "port": url.port},
-    )
-
-
-def _redirected(error: ToolError, origin: str, *, has_effects: bool) -> ToolError:
-    """The error after a redirect; an invalid URL in a redirect is not the caller's mistake."""
-    return error.replace(
-        kind=Kind.PERMANENT if error.kind is Kind.VALIDATION else error.kind,
-        reason=f"redirected by {origin}: {error.reason}",
-        partial_side_effects=error.partial_side_effects or has_effects,
-        details={**error.details, "redirectedBy": origin},
     )
