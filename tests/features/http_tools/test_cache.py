@@ -199,6 +199,16 @@ async def test_the_age_that_an_answer_has_when_it_comes_counts(kept, bench, serv
     assert [await runner.facts(tool) for _ in range(2)] == [(1, None), (1, how)]
 
 
+def test_headers_count_too_against_the_bound_of_all_answers():
+    cache, url = ResponseCache(1_000), parse_url("https://x.example/")
+    for number in range(5):
+        answer = Response(url=url, status=200, headers={"x-note": "h" * 194}, body=b"x" * 40)
+        cache.keep(bytes([number]), answer, CacheRule(60))
+    assert [number for number in range(5) if cache.get(bytes([number])) is not None] == [1, 2, 3, 4]
+    cache.keep(b"large", Response(url=url, status=200, headers={"x-note": "h" * 300}, body=b""), CacheRule(60))
+    assert cache.get(b"large") is None
+
+
 def test_threads_share_the_answers_and_their_bound():
     cache = ResponseCache(1_000)
     answer = Response(url=parse_url("https://x.example/"), status=200, headers={}, body=b"x" * 100)

@@ -79,7 +79,7 @@ class Kept:
 
 
 class ResponseCache:
-    """Answers by a digest of what they answer, the least recently used dropped first; `max_bytes` bounds their bodies."""
+    """Answers by a digest of what they answer, the least recently used dropped first; `max_bytes` bounds their bodies and headers."""
 
     def __init__(self, max_bytes: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._max_bytes = max_bytes
@@ -107,7 +107,7 @@ class ResponseCache:
         control = response.headers.get("cache-control", "")
         directives = {found.lower() for found in _DIRECTIVE.findall(control)}
         is_whole = response.status == OK and response.hops == 0 and response.headers.get("vary", "").strip() != "*"
-        if "no-store" in directives or not is_whole or len(response.body) > self._max_bytes // 4:
+        if "no-store" in directives or not is_whole or _size(response) > self._max_bytes // 4:
             return
         seconds = 0 if "no-cache" in directives else rule.seconds
         if ages := _MAX_AGE.findall(control):
@@ -120,7 +120,7 @@ class ResponseCache:
         with self._changing:
             self.drop(key)
             self._kept[key] = kept
-            self._bytes += len(response.body)
+            self._bytes += _size(response)
             while self._bytes > self._max_bytes or len(self._kept) > MAX_ENTRIES:
                 self.drop(next(iter(self._kept)))
 
@@ -129,7 +129,11 @@ class ResponseCache:
         with self._changing:
             kept = self._kept.pop(key, None)
             if kept is not None:
-                self._bytes -= len(kept.response.body)
+                self._bytes -= _size(kept.response)
+
+
+def _size(response: Response) -> int:
+    return len(response.body) + sum(len(name) + len(value) for name, value in response.headers.items())
 
 
 def cache_key(tool: str, caller: str, request: Request, secrets: Iterable[object]) -> bytes:
