@@ -199,6 +199,13 @@ async def test_the_age_that_an_answer_has_when_it_comes_counts(kept, bench, serv
     assert [await runner.facts(tool) for _ in range(2)] == [(1, None), (1, how)]
 
 
+async def test_of_several_lives_the_shortest_counts(kept, bench, serve, answer):
+    site = await serve(lambda _: answer(1, Cache_Control="max-age=600, s-maxage=0"))
+    runner = kept()
+    tool = bench.tool(HttpCall(url=site.url(), cache={"seconds": 600}))
+    assert [await runner.facts(tool) for _ in range(2)] == [(1, None), (1, None)]
+
+
 def test_headers_count_too_against_the_bound_of_all_answers():
     cache, url = ResponseCache(1_000), parse_url("https://x.example/")
     for number in range(5):

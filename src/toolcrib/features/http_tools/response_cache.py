@@ -31,7 +31,7 @@ NOT_MODIFIED = 304
 VALIDATORS = {"etag": "If-None-Match", "last-modified": "If-Modified-Since"}
 CONDITIONS = frozenset(name.lower() for name in VALIDATORS.values())
 
-_MAX_AGE = re.compile(r"(?:^|,)\s*(?:max-age|s-maxage)\s*=\s*\"?(\d{1,9})\"?\s*(?:,|$)", re.IGNORECASE)
+_MAX_AGE = re.compile(r"(?:^|,)\s*(?:max-age|s-maxage)\s*=\s*\"?(\d{1,9})\"?\s*(?=,|$)", re.IGNORECASE)
 _AGE = re.compile(r"[0-9]{1,9}")
 _DIRECTIVE = re.compile(r"(?:^|,)\s*(no-store|no-cache)\b", re.IGNORECASE)
 
