@@ -29,6 +29,7 @@ def spelled(value):
     """The spellings, worked out by others than ours."""
     raw = value.encode()
     yield value
+    yield raw.decode("latin-1")
     yield urllib.parse.quote(value)
     yield urllib.parse.quote(value, safe="")
     yield urllib.parse.quote_plus(value)

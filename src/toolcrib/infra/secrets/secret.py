@@ -1,6 +1,6 @@
 """Hold a secret that is shown only on request, and mask it in everything that is reported afterwards.
 
-It is found in its usual spellings: verbatim, in a URL, JSON or HTML, in base64, in hexadecimal, and in escaped text.
+It is found in its usual spellings: verbatim, in a URL, JSON or HTML, in base64, in hexadecimal, in escaped text, and in the wrong character set.
 """
 
 from __future__ import annotations
@@ -328,7 +328,7 @@ def spellings(value: str) -> frozenset[str]:
     """Every usual spelling of the value, also nested; none of a value that is too short to be masked."""
     if len(value) < SHORTEST:
         return frozenset()
-    once = {value, *_in_json(value), *_in_url(value), *_in_html(value)}
+    once = {value, *_misread(value), *_in_json(value), *_in_url(value), *_in_html(value)}
     outer = once if len(value) <= LONGEST_TWICE else {value}
     twice = {text for spelled in outer for text in (*_in_json(spelled), *_in_url(spelled), *_encoded(spelled))}
     lines = {line for line in value.splitlines() if len(line) >= SHORTEST_LINE}
@@ -385,6 +385,14 @@ def _in_url(value: str) -> set[str]:
 def _with_small_digits(text: str) -> str:
     first, *rest = text.split("%")
     return "%".join([first, *(f"{piece[:2].lower()}{piece[2:]}" for piece in rest)])
+
+
+def _misread(value: str) -> set[str]:
+    """The value as a server shows it that takes its UTF-8 for an older character set and sends that on as text."""
+    raw = value.encode("utf-8", "surrogatepass")
+    misread = {raw.decode(codec, "replace") for codec in ("latin-1", "cp1252")}
+    # What stands for bytes that a character set does not know stands for the bytes of many other texts too.
+    return set() if value.isascii() else {text for text in misread if "\ufffd" not in text}
 
 
 def _in_json(value: str) -> set[str]:
