@@ -67,11 +67,12 @@ site: $(READY)
 page: $(READY)
 	@$(BIN)/python scripts/page.py $(ARGS)
 
-# uv installs in a second what takes pip half a minute; where uv cannot be had or cannot reach anything, pip does the work.
+# uv installs in a second what takes pip half a minute; where uv cannot be had or cannot reach anything, pip does the work, and says what is
+# wrong if it cannot either. uv is told to trust the certificates of the system, as pip does.
 define install
 	@$(BIN)/python -m pip install -q --disable-pip-version-check 'uv>=0.9,<1' 2>/dev/null && \
-	$(BIN)/python -m uv pip install -q --python $(BIN)/python $(1) || \
-	$(BIN)/python -m pip install -q --disable-pip-version-check $(1)
+	UV_SYSTEM_CERTS=true $(BIN)/python -m uv pip install -q --python $(BIN)/python $(1) 2>/dev/null || \
+	{ echo "… with pip, which takes longer"; $(BIN)/python -m pip install -q --disable-pip-version-check $(1); }
 	@touch $@
 endef
 

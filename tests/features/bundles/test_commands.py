@@ -285,6 +285,7 @@ def test_a_server_says_what_there_is_at_once_and_ends_well(project, empty_home, 
         assert lines[1] == "2 tools and 2 bundles, enabled"
         assert any(line.startswith(f"  curl '{url}/tools/search?q=") and "q=word" not in line for line in lines)
         assert f"  crib call add --url {url}" in lines
+        assert f"  curl -H 'Content-Type: application/json' -d '{{}}' '{url}/call/add'" in lines
         assert not any("Authorization" in line or "problem" in line for line in lines)
         server.send_signal(how)
         assert server.wait(SECONDS) == 0

@@ -137,3 +137,12 @@ def test_paths_are_told_from_the_projects_root_wherever_a_command_is_run(cli, pr
     assert "problem: tools/broken.py:1: " in here.out
     assert "its file is broken: tools/broken.py:1: " in cli("call", "broken").err
     assert str(project) not in here.out + cli("call", "broken").err
+
+
+def test_the_place_of_a_declaration_is_told_from_the_folder_one_is_in(project, monkeypatch, cli):
+    (project / "toolcrib.toml").write_text("")
+    (project / "tools" / "add.py").write_text('def add(a: int) -> int:\n    """Add."""\n    return a + 1\n')
+    monkeypatch.chdir(project)
+    assert "VALIDATION (arguments, parameters of add in tools/add.py:1)" in cli("call", "add").err
+    monkeypatch.chdir(project / "tools")
+    assert "VALIDATION (arguments, parameters of add in add.py:1)" in cli("call", "add", "-C", str(project)).err

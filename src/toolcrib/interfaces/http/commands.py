@@ -12,7 +12,6 @@ from urllib.parse import quote
 import click
 
 from toolcrib.client.connection import TOKEN_VARIABLE
-from toolcrib.client.remote_bundles import place_of
 from toolcrib.features.access.sign_in import sign_in_link
 from toolcrib.features.bundles.endpoints import INDEX_SECONDS
 from toolcrib.interfaces.http.exchange import log_to
@@ -127,7 +126,8 @@ async def _suggest(crib: Crib, problems: ProblemFinder, url: str, host: str) -> 
 def _greeting(crib: Crib, url: str, host: str) -> Iterator[str]:
     bundles = crib.bundles.list_bundles(page_size=SHOWN_BUNDLES)
     page = crib.bundles.list_tools(page_size=SHOWN_TOOLS, patience=INDEX_SECONDS)
-    tools = [kept for kept in page.items if kept.usable]
+    # One's own tools come first; the sort is stable.
+    tools = sorted((kept for kept in page.items if kept.usable), key=lambda kept: kept.bundle.built_in)
     yield f"{_number(tools, page, 'tool')} and {_number(bundles.items, bundles, 'bundle')}, enabled"
     if page.indexing:
         yield "stored tools are being indexed; lists and searches are incomplete until then"
@@ -146,9 +146,9 @@ def _lines(crib: Crib, tools: Sequence[Kept], url: str, *, needs_token: bool) ->
         yield f"{curl} '{url}/tools/search?q={quote(tools[0].slug, safe='')}'"
     sample = _sample(tools)
     if sample is not None and sample.tool is not None:
-        place = f"{url}{place_of(sample.bundle.id, sample.slug, sample.version)}/invoke"
-        yield f"{curl} -H 'Content-Type: application/json' -d '{{\"args\": {{}}}}' '{place}'"
-        yield f"crib call {shlex.quote(visible(_name(crib, sample.tool)))} --url {url}"
+        name = _name(crib, sample.tool)
+        yield f"{curl} -H 'Content-Type: application/json' -d '{{}}' '{url}/call/{quote(name, safe='')}'"
+        yield f"crib call {shlex.quote(visible(name))} --url {url}"
     yield f"open {sign_in_link(crib, url)}"
 
 

@@ -170,8 +170,16 @@ def complain_about(error: ToolError) -> None:
     excerpt = error.details.get(EXCERPT)
     if isinstance(excerpt, str) and excerpt:
         _write(sys.stderr, indented(excerpt))
-    grounds = [str(error.details[name]) for name in ("gate", "where") if error.details.get(name)]
+    grounds = [_from_here(str(error.details[name])) for name in ("gate", "where") if error.details.get(name)]
     _write(sys.stderr, visible(f"      {error.kind}" + (f" ({', '.join(grounds)})" if grounds else "")))
+
+
+def _from_here(text: str) -> str:
+    """The text with paths below the current folder as they are written from there."""
+    try:
+        return text.replace(f"{os.getcwd()}/", "")  # noqa: PTH109 - a text
+    except FileNotFoundError:  # the folder was removed meanwhile
+        return text
 
 
 EXCERPT = "excerpt"
