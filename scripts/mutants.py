@@ -29,6 +29,7 @@ TESTS = {
     "core": ("tests/core", "tests/pins/test_fast_path.py", "tests/test_crib.py"),
     "features/safety_rules": ("tests/features/safety_rules", "tests/core/test_rules.py"),
     "infra/egress": ("tests/infra/egress",),
+    "infra/files/jail": ("tests/infra/files/test_jail.py", "tests/infra/files/test_races.py"),
     "features/bundles/format.py": ("tests/features/bundles/format", "tests/seeds/test_platform_document.py"),
     "features/folders/format.py": ("tests/features/folders/format", "tests/seeds/test_tool_folders.py"),
     "features/python_files/format.py": ("tests/features/python_files",),

@@ -39,6 +39,20 @@ def test_every_gate_has_its_say_in_the_order_of_the_call():
         assert explanation.to_json()["tool"] == "host/add@1.0.0"
 
 
+def test_what_is_explained_of_an_unknown_tool_is_told_by_the_name_that_was_asked_for():
+    with Crib() as crib:
+        explanation = crib.explain("nowhere")
+    assert (explanation.tool, explanation.allowed) == ("nowhere", False)
+
+
+def test_a_refusal_names_the_file_of_a_tool(project):
+    (project / "tools").mkdir(exist_ok=True)
+    (project / "tools" / "double.py").write_text('def double(n: int) -> int:\n    """Double."""\n    return 2 * n\n')
+    with Crib(project) as crib:
+        finding = next(each for each in crib.explain("double", n="x").findings if each.gate == "arguments")
+    assert finding.verdict.where == f"parameters of double in {project / 'tools' / 'double.py'}:1"
+
+
 def test_a_refusal_names_the_rule_where_it_is_set_and_what_would_allow_it(project):
     (project / "toolcrib.toml").write_text('grants."*" = ["fs.read"]\ncatalog.disabled = ["read_file"]\n')
     with Crib(project) as crib:

@@ -14,7 +14,7 @@ from toolcrib.features.functions.runner import FunctionRunner
 from toolcrib.infra.storage import MemoryStore
 from toolcrib.infra.storage.expiring import KeptResults
 from toolcrib.infra.usage_ledger import UsageLedger
-from toolcrib.model.errors import NO_CURE
+from toolcrib.model.errors import NO_CURE, Cure
 from toolcrib.model.session import Step
 from toolcrib.model.tool import Behaviour, Entry, Function
 
@@ -36,6 +36,52 @@ def look_up():
 async def kinds(crib, session, *calls):
     results = [await crib.call(Call(name=name, arguments=arguments, session=session)) for name, arguments in calls]
     return ["ok" if result.ok else str(result.error.kind) for result in results]
+
+
+@pytest.mark.parametrize(
+    ("limits", "cure"),
+    [
+        (
+            {"max_calls": 1},
+            Cure("open a new session or raise max_calls", "open a new session", model="answer with what is known"),
+        ),
+        (
+            {"max_turn_calls": 1},
+            Cure("answer the user with what is known, or raise max_turn_calls", "answer the user with what is known"),
+        ),
+        (
+            {"max_turn_retrievals": 1},
+            Cure(
+                "answer the user with what was found, or raise max_turn_retrievals",
+                "answer the user with what was found",
+            ),
+        ),
+    ],
+    ids=["calls", "calls of a turn", "retrievals of a turn"],
+)
+async def test_each_reader_is_told_what_helps_when_a_budget_is_used_up(crib_of, limits, cure):
+    crib = crib_of(look_up())
+    session = Session(id="s", **limits)
+    assert await kinds(crib, session, ("search", {}), ("search", {"query": "y"})) == ["ok", "BUDGET_EXCEEDED"]
+    finding = next(
+        each for each in crib.explain(Call(name="search", session=session)).findings if each.gate == "budget"
+    )
+    assert finding.verdict.cure == cure
+
+
+class BrokenSession(Session):
+    def used_up(self, *, is_retrieval):
+        raise RuntimeError("the count is lost")
+
+
+async def test_a_gate_that_fails_refuses_the_call_and_the_log_says_which(crib_of, caplog):
+    crib = crib_of(touch)
+    refused = await crib.call(Call(name="touch", session=BrokenSession(id="s")))
+    assert refused.error.kind is Kind.INTERNAL
+    assert refused.error.message == "the gate 'budget' failed, so the call is refused; the log has the details"
+    (line,) = [record for record in caplog.records if "the gate" in record.message]
+    assert line.message == f"call {refused.meta['callId']}: the gate budget failed"
+    assert line.exc_info[1].args == ("the count is lost",)
 
 
 async def test_a_turn_has_so_many_calls_and_the_next_turn_begins_anew(crib_of):

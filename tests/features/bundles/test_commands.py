@@ -111,6 +111,17 @@ def test_loading_again_changes_nothing_and_leaves_the_switch_alone(crib, folder)
     assert before["enabled"] is False
 
 
+def test_links_and_pipes_in_a_folder_are_not_read(crib, folder, tmp_path):
+    write(tmp_path, "mine.json", FORECAST)
+    (folder / "linked.json").symlink_to(tmp_path / "mine.json")
+    os.mkfifo(folder / "pipe.json")
+    ended = crib("bundle", "load", str(folder))
+    assert ended.code != 0
+    for name in ("linked.json", "pipe.json"):
+        assert f"{folder / name}: is a link or a pipe, which is not followed; put a copy of what it means" in ended.err
+    assert all(one["slug"] != "weather" for one in json.loads(crib("bundle", "list", "--json").out))
+
+
 def test_a_bundle_that_reads_otherwise_is_replaced_and_stays_switched_off(crib, folder):
     crib("bundle", "load", str(folder))
     crib("disable", "weather/*")

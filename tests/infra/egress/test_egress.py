@@ -9,6 +9,7 @@ import pytest
 from toolcrib import Kind, ToolError
 from toolcrib.infra.egress import MAX_REDIRECTS, Request
 from toolcrib.infra.egress.client import Egress
+from toolcrib.infra.egress.dialler import AddressPolicy, Dialler, parse_private, resolve_name
 from toolcrib.lib.http_syntax import parse_hosts, parse_url
 
 HELLO = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
@@ -26,6 +27,18 @@ async def test_a_listed_private_endpoint_is_reached(serve, open_egress, fetch):
     assert (response.status, response.body, response.hops) == (200, b"hello", 0)
     assert str(response.url) == site.url("/x")
     assert response.headers == {"content-length": "5"}
+
+
+async def test_a_dialled_connection_never_blocks_the_event_loop_and_one_that_fails_names_its_host(serve):
+    site = await serve(HELLO)
+    policy = AddressPolicy(private=parse_private([site.endpoint]))
+    dialler = Dialler(policy=policy, resolve=resolve_name)
+    with await dialler.dial(parse_url(site.url())) as connection:
+        assert connection.gettimeout() == 0
+    site.server.close()
+    with pytest.raises(ToolError) as refused:
+        await dialler.dial(parse_url(site.url()))
+    assert refused.value.details == {"host": site.endpoint, "reason": "connection refused"}
 
 
 @pytest.mark.parametrize(

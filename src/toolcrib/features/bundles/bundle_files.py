@@ -188,7 +188,8 @@ def known_bundle(crib: AnyCrib, name: str) -> Bundle:
 def _read_folder(crib: AnyCrib, root: Path, problems: list[str], warnings: list[str]) -> Load | None:
     """Read a folder; everything that is wrong is added to the problems."""
     place = root / BUNDLE_FILE
-    document = _read_document(place, problems) if place.is_file() else _named_by(root, warnings)
+    is_described = any(_without_links([place], problems)) and place.is_file()
+    document = _read_document(place, problems) if is_described else _named_by(root, warnings)
     stored = None if document is None else _stored_bundle(crib, document)
     bundle_id = new_id() if stored is None else stored.id
     described = Bundle(id=bundle_id, slug="")
@@ -199,7 +200,7 @@ def _read_folder(crib: AnyCrib, root: Path, problems: list[str], warnings: list[
         except ToolError as problem:
             problems += _told_by(problem, place)
     paths = [path for path in sorted(root.glob("*.json")) if path.name != BUNDLE_FILE]
-    tools = list(_read_tools(crib, described, paths, problems, warnings))
+    tools = list(_read_tools(crib, described, _without_links(paths, problems), problems, warnings))
     problems += _repeated(tools)
     if document is None:
         return None
@@ -207,6 +208,15 @@ def _read_folder(crib: AnyCrib, root: Path, problems: list[str], warnings: list[
     if not problems:
         problems += _closed_to(crib, load, place)
     return load
+
+
+def _without_links(paths: Iterable[Path], problems: list[str]) -> Iterator[Path]:
+    """The files of a folder that may be a stranger's: a link may lead to a file of the user's own, and a pipe never ends."""
+    for path in paths:
+        if path.is_symlink() or path.is_fifo():
+            problems.append(f"{path}: is a link or a pipe, which is not followed; put a copy of what it means there")
+        else:
+            yield path
 
 
 def _named_by(root: Path, warnings: list[str]) -> Document:
