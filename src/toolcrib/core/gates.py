@@ -9,9 +9,9 @@ import orjson
 
 from toolcrib.core.call_state import mode_of
 from toolcrib.core.grants import missing_grants
+from toolcrib.core.plugins import later
 from toolcrib.core.rules import strictest
 from toolcrib.lib.documents import check_plain
-from toolcrib.lib.schema_problems import explain_problems
 from toolcrib.model.call import MAX_DEPTH, Consent
 from toolcrib.model.errors import Cure, Kind, ToolError, cure_of
 from toolcrib.model.result import ALLOW, Decision, Verdict, confirm, deny
@@ -23,9 +23,16 @@ if TYPE_CHECKING:
     from toolcrib.core.call_state import CallLimits, Case, Plan
     from toolcrib.core.confirmations import Confirmations
     from toolcrib.core.grants import Grants
+    from toolcrib.lib.schema import Validator
     from toolcrib.model.protocols import ApprovalStore
     from toolcrib.model.result import Result
     from toolcrib.model.session import Session, Step
+
+
+# What is wrong with a value, in sentences; a call whose arguments and value fit never loads it.
+explain_problems: Callable[[Validator, object, object], list[str]] = later(
+    "toolcrib.lib.schema_problems:explain_problems"
+)
 
 
 class Rules:

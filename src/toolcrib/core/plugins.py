@@ -156,6 +156,15 @@ CLOSING = ("rules", "protected_paths")
 _FOREIGN = 1_000
 
 
+def later(reference: str) -> Callable[..., Any]:
+    """A function of ours that is loaded when it is first called: for what only a call that fails needs."""
+
+    def call(*arguments: object) -> Any:
+        return load(reference)(*arguments)
+
+    return call
+
+
 class Part:
     """One part that was registered: its name, and the object, the function that makes it, or a reference to one."""
 

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 from toolcrib.core.execution import classify, copy_error, leave, must_pass
-from toolcrib.core.gates import note_empty
-from toolcrib.lib.schema_problems import explain_problems
+from toolcrib.core.gates import explain_problems, note_empty
 from toolcrib.model.call import CALL, Consent
 from toolcrib.model.errors import Cure, Kind, ToolError
 from toolcrib.model.result import Decision, Outcome, Result, succeed

@@ -26,8 +26,7 @@ from toolcrib.lib.python_declarations import (
 from toolcrib.lib.schema import accepts
 from toolcrib.lib.schema_structure import any_of, object_schema
 from toolcrib.model.result import Outcome
-from toolcrib.values.class_values import CHECKS
-from toolcrib.values.hint_values import HintConverter, UnreadableHintError, meant_by, or_none
+from toolcrib.values.hint_values import CHECKS, HintConverter, UnreadableHintError, meant_by, or_none
 from toolcrib.values.json_values import enum_value, to_json
 
 if typing.TYPE_CHECKING:

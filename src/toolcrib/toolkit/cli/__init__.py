@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
+from toolcrib.core.plugins import later
 from toolcrib.lib.documents import read_json
-from toolcrib.lib.hidden_text import show_hidden
 from toolcrib.lib.names import did_you_mean
 from toolcrib.lib.schema_structure import properties_of, types_of
 from toolcrib.model.errors import Kind, SettingsError, ToolError
@@ -143,8 +143,14 @@ def _code_of_refusal(kind: Kind) -> ExitCode:
     return special.get(kind, ExitCode.REFUSED)
 
 
+# Most of what a command prints is plain text, for which it is not loaded.
+show_hidden: Callable[[str], str] = later("toolcrib.lib.hidden_text:show_hidden")
+
+
 def visible(text: str) -> str:
     """Escape every character that would control a terminal."""
+    if text.isascii() and text.isprintable():
+        return text
     # A carriage return is harmless to a model, and lets a terminal write over what stands there.
     return show_hidden(text).replace("\r", "\\x0d")
 
