@@ -7,7 +7,7 @@ import itertools
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -77,20 +77,27 @@ def _warm_python_ends() -> Iterator[None]:
     warm_python.stop()
 
 
-@pytest.fixture(autouse=True)
-def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch, empty_home: Path) -> None:
-    monkeypatch.setenv("HOME", str(empty_home))
-    for name in os.environ:
-        if name.startswith("TOOLCRIB_"):
+@pytest.fixture(scope="session", autouse=True)
+def _no_settings_from_outside(empty_home: Path) -> Iterator[None]:
+    """Once for all tests: one that sets a variable takes it back itself, with monkeypatch."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setenv("HOME", str(empty_home))
+        for name in [name for name in os.environ if name.startswith("TOOLCRIB_")]:
             monkeypatch.delenv(name)
+        yield
 
 
-@pytest.fixture(autouse=True)
-def _path_as_it_was() -> Iterator[None]:
-    """Projects of tests come and go; their folders do not stay on the path."""
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol() -> Generator[None, object, object]:
+    """Projects of tests come and go; their folders do not stay on the path.
+
+    A hook instead of a fixture, because every test pays for it.
+    """
     before = list(sys.path)
-    yield
-    sys.path[:] = before
+    try:
+        return (yield)
+    finally:
+        sys.path[:] = before
 
 
 @pytest.fixture

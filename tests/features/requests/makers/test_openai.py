@@ -4,11 +4,7 @@ import json
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-import openai
 import pytest
-from openai.types.chat import ChatCompletion
-from openai.types.chat.completion_create_params import CompletionCreateParamsNonStreaming
-from pydantic import TypeAdapter
 
 from toolcrib import Kind, RetryPolicy, SettingsError, ToolError
 from toolcrib.features.requests.candidate import read_candidate
@@ -173,38 +169,52 @@ async def test_a_second_attempt_sees_the_complaints_and_its_own_files(office, ma
     assert candidate.files == {"word_counter.py": f"{CODE}# better\n".encode()}
 
 
-def vendors_client(endpoint):
-    return openai.OpenAI(
+@pytest.fixture
+def vendors_package():
+    """The vendor's package; it takes long to import, so only where it is used."""
+    import openai
+
+    return openai
+
+
+@pytest.fixture
+def client(vendors_package, endpoint):
+    """The vendor's client of the stand-in."""
+    with vendors_package.OpenAI(
         base_url=endpoint.url,
         api_key=KEY,
         max_retries=0,
-        http_client=openai.DefaultHttpxClient(trust_env=False),
-    )
+        http_client=vendors_package.DefaultHttpxClient(trust_env=False),
+    ) as client:
+        yield client
 
 
-def test_the_stand_in_speaks_as_the_vendors_client_expects(endpoint):
-    with vendors_client(endpoint) as client:
-        answer = client.chat.completions.create(model=MODEL, messages=[{"role": "user", "content": "hello"}])
+def test_the_stand_in_speaks_as_the_vendors_client_expects(vendors_package, client):
+    answer = client.chat.completions.create(model=MODEL, messages=[{"role": "user", "content": "hello"}])
+    ChatCompletion = vendors_package.types.chat.ChatCompletion
     assert isinstance(answer, ChatCompletion)
     assert answer.choices[0].message.content == f"```python\n{CODE}```"
     ChatCompletion.model_validate(completion("x"), strict=True)
 
 
-def test_the_stand_in_fails_as_the_vendors_client_expects(endpoint):
+def test_the_stand_in_fails_as_the_vendors_client_expects(vendors_package, client, endpoint):
     endpoint.answer(mistake("slow down", "rate_limit_exceeded"), status=429)
-    with vendors_client(endpoint) as client, pytest.raises(openai.RateLimitError) as refusal:
+    with pytest.raises(vendors_package.RateLimitError) as refusal:
         client.chat.completions.create(model=MODEL, messages=[{"role": "user", "content": "hello"}])
     assert refusal.value.code == "rate_limit_exceeded"
 
 
-async def test_what_is_sent_is_what_the_vendors_client_sends_for_the_same_call(office, maker_of, endpoint):
+async def test_what_is_sent_is_what_the_vendors_client_sends_for_the_same_call(
+    office, maker_of, endpoint, vendors_package, client
+):
+    from pydantic import TypeAdapter
+
     await maker_of().make(office.task())
     _, ours, body = endpoint.heard[0]
-    TypeAdapter(CompletionCreateParamsNonStreaming).validate_python(body)
-    known = CompletionCreateParamsNonStreaming.__required_keys__ | CompletionCreateParamsNonStreaming.__optional_keys__
-    assert body.keys() <= known
-    with vendors_client(endpoint) as client:
-        client.chat.completions.create(model=MODEL, messages=body["messages"])
+    Parameters = vendors_package.types.chat.completion_create_params.CompletionCreateParamsNonStreaming
+    TypeAdapter(Parameters).validate_python(body)
+    assert body.keys() <= Parameters.__required_keys__ | Parameters.__optional_keys__
+    client.chat.completions.create(model=MODEL, messages=body["messages"])
     path, theirs, same = endpoint.heard[1]
     assert (path, same) == (endpoint.heard[0][0], body)
     compared = ("authorization", "content-type", "accept")
