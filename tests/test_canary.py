@@ -165,7 +165,7 @@ class Echo(http.server.BaseHTTPRequestHandler):
         self.close_connection = True
 
     def answer_slow(self, told, query):
-        self.server.released.wait(10)
+        self.server.released.wait(25)
         self.close_connection = True
 
     def reply(self, status, told, *, kind="application/json", location="", encoding=""):
@@ -209,7 +209,7 @@ def echo():
     server.released.set()
     server.shutdown()
     server.server_close()
-    thread.join(10)
+    thread.join(25)
 
 
 @pytest.fixture

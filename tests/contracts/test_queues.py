@@ -899,7 +899,7 @@ class TestWaiting:
         waiter = threading.Thread(target=lambda: woken.append(queue.wait(30)))
         waiter.start()
         filer.file(a_request(id=the_id(1)))
-        waiter.join(10)
+        waiter.join(25)
         assert woken == [True]
 
     def test_a_change_between_two_waits_is_not_missed(self, queue, queue_maker):
@@ -946,7 +946,7 @@ class TestWaiting:
         time.sleep(0.1)  # both wait by now; if not, the test proves less, but does not fail
         other.file(a_request(id=the_id(1)))
         for waiter in waiters:
-            waiter.join(10)
+            waiter.join(25)
         assert woken == [True, True]
 
     def test_closing_wakes_a_waiting_caller(self, queue):
@@ -956,7 +956,7 @@ class TestWaiting:
         waiter = threading.Thread(target=lambda: queue.wait(30))
         waiter.start()
         queue.close()
-        waiter.join(10)
+        waiter.join(25)
         assert not waiter.is_alive()
         queue.close()
         assert not queue.wait(30)

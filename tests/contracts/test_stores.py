@@ -286,7 +286,7 @@ class TestLocks:
 
         holder = threading.Thread(target=hold)
         holder.start()
-        assert held.wait(10)
+        assert held.wait(25)
         try:
             with pytest.raises(ToolError, match="the lock 'store' was not free within 0.05 s") as caught:
                 store.lock("store", 0.05).__enter__()
@@ -322,7 +322,7 @@ class TestManyAtOnce:
 
         def race(number):
             for turn in range(25):
-                start.wait(10)
+                start.wait(25)
                 if store.create(f"race/{turn}", str(number).encode()):
                     won.append((turn, str(number).encode()))
 
@@ -374,7 +374,7 @@ class TestManyAtOnce:
         reader = threading.Thread(target=read)
         reader.start()
         try:
-            assert started.wait(10)
+            assert started.wait(25)
             store.discard("x/f")
         finally:
             stop.set()

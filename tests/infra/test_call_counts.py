@@ -385,7 +385,7 @@ def test_what_was_counted_a_second_ago_survives_a_kill(tmp_path):
     process = start(tmp_path, 30, "wait")
     try:
         assert process.stdout.readline() == "ready\n"
-        reader, deadline = Metrics(tmp_path / "counts.sqlite3"), time.monotonic() + 20
+        reader, deadline = Metrics(tmp_path / "counts.sqlite3"), time.monotonic() + 25
         while calls(reader) != {"t1": 30}:
             assert time.monotonic() < deadline
         os.kill(process.pid, signal.SIGKILL)

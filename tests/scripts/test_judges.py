@@ -104,7 +104,7 @@ def test_a_judge_that_does_not_end_is_ended_with_all_that_it_started(judges, jud
         if child.exists():
             break
     place = Path("/proc", child.read_text().strip(), "cmdline")
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 25
     while place.exists() and place.read_bytes():
         assert time.monotonic() < deadline
         time.sleep(0.01)

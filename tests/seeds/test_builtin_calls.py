@@ -31,7 +31,7 @@ async def loopback(body: bytes):
     seen = []
 
     async def answer(reader, writer):
-        head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 5)
+        head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 25)
         seen.append(head.split(b"\r\n")[0].decode())
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n")
         writer.write(b"Content-Length: %d\r\n\r\n%s" % (len(body), body))

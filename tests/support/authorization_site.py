@@ -212,7 +212,7 @@ class AuthorizationSite:
         self.go_on.set()
         self.http.shutdown()
         self.http.server_close()
-        self.thread.join(10)
+        self.thread.join(25)
 
     @property
     def endpoint(self):

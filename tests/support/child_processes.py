@@ -20,7 +20,7 @@ import warm_python
 
 # A process inherits it, also as an orphan, unless it gets variables of its own.
 MARK = "TESTS_OF_PROCESS"
-SECONDS = 10
+SECONDS = 30
 
 
 class Children:

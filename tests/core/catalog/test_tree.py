@@ -336,7 +336,7 @@ class Blocking:
 async def test_a_call_in_flight_ends_on_the_version_it_began_with(project):
     dialect = Blocking()
     (project / "tools/answer.wait").write_text("old")
-    async with Crib(project) as crib, asyncio.timeout(10):
+    async with Crib(project) as crib, asyncio.timeout(25):
         crib._catalog.add_source(FileSource(project / "tools", "waiting", [dialect], deep=True))
         first = asyncio.create_task(crib.call("answer"))
         await dialect.started.wait()

@@ -768,7 +768,7 @@ def test_one_crib_serves_several_event_loops_and_threads():
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(10)
+        thread.join(25)
     assert kinds == [Kind.TIMEOUT] * 6
     asyncio.run(crib.close())
 

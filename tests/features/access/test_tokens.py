@@ -111,16 +111,16 @@ def test_no_thread_that_is_looking_while_a_token_is_revoked_remembers_it(store, 
     def slow(key):
         document = get(key)
         reading.set()
-        assert revoked.wait(10)
+        assert revoked.wait(25)
         return document
 
     monkeypatch.setattr(store, "get", slow)
     looking = threading.Thread(target=tokens.check, args=(text,))
     looking.start()
-    assert reading.wait(10)
+    assert reading.wait(25)
     tokens.revoke(token.id)
     revoked.set()
-    looking.join(10)
+    looking.join(25)
     assert tokens.check(text) is None
 
 

@@ -126,7 +126,7 @@ before = list(sys.meta_path)
 start, failures = threading.Barrier(8), []
 
 def load():
-    start.wait(10)
+    start.wait(25)
     for _ in range(150):
         try:
             with document_imports():

@@ -54,7 +54,7 @@ class Client:
         async def send(message):
             heard.append(message)
 
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(25):
             await self.app(scope, receive, send)
         return heard[0]["status"], json.loads(b"".join(part.get("body", b"") for part in heard[1:]))
 

@@ -33,7 +33,7 @@ async def read():
                     await reader.read()
             writer.close()
 
-        async with asyncio.timeout(10), await asyncio.start_server(talk, "127.0.0.1", 0) as server:
+        async with asyncio.timeout(25), await asyncio.start_server(talk, "127.0.0.1", 0) as server:
             endpoint = "{}:{}".format(*server.sockets[0].getsockname())
             egress = Egress(private=[endpoint])
             try:

@@ -175,7 +175,7 @@ def eventually() -> Callable[[Callable[[], object]], object]:
     """Ask until the answer is yes, for at most ten seconds."""
 
     def wait(condition: Callable[[], object]) -> object:
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 25
         while not (answer := condition()):
             assert time.monotonic() < deadline, "it never came to be"
             time.sleep(0.01)

@@ -60,7 +60,7 @@ def stuck_index(monkeypatch):
     put = Index.put
 
     def wait_and_put(self, rows):
-        assert let_go.wait(10)
+        assert let_go.wait(25)
         put(self, rows)
 
     monkeypatch.setattr(Index, "put", wait_and_put)

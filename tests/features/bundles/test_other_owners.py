@@ -186,13 +186,13 @@ def test_a_caller_that_comes_while_they_are_first_asked_waits_for_the_answer(sho
 
     def entries():
         asked.set()
-        assert go_on.wait(10)
+        assert go_on.wait(25)
         return [Entry(tool=tool) for tool in tools]
 
     bundles = shop.open(entries=entries)
     with ThreadPoolExecutor(2) as threads:
         first = threads.submit(bundles.list_tools)
-        assert asked.wait(10)
+        assert asked.wait(25)
         second = threads.submit(bundles.list_tools)
         go_on.set()
-        assert len(first.result(10).items) == len(second.result(10).items) == len(tools)
+        assert len(first.result(25).items) == len(second.result(25).items) == len(tools)

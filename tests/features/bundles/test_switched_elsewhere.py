@@ -82,7 +82,7 @@ def test_an_answer_that_was_asked_for_before_a_switch_does_not_undo_it():
     def entries():
         if getattr(slow, "is_slow", False):
             asked.set()
-            assert go_on.wait(10)
+            assert go_on.wait(25)
         return [Entry(tool=a_tool())]
 
     sources, overlay = make_sources(entries)
@@ -95,12 +95,12 @@ def test_an_answer_that_was_asked_for_before_a_switch_does_not_undo_it():
 
     thread = threading.Thread(target=look_slowly)
     thread.start()
-    assert asked.wait(10)
+    assert asked.wait(25)
     overlay.switch(source_id("tools"), "hello@1.0.0", enabled=False)
     sources.look_again()
     assert not is_on(sources.look())
     go_on.set()
-    thread.join(10)
+    thread.join(25)
     assert not is_on(sources.look())
 
 
@@ -113,7 +113,7 @@ def test_an_answer_to_an_earlier_question_does_not_undo_a_later_one():
         names = [*held]
         if getattr(slow, "is_slow", False):
             asked.set()
-            assert go_on.wait(10)
+            assert go_on.wait(25)
         return [Entry(tool=a_tool(name)) for name in names]
 
     sources, _ = make_sources(entries)
@@ -126,12 +126,12 @@ def test_an_answer_to_an_earlier_question_does_not_undo_a_later_one():
 
     thread = threading.Thread(target=look_slowly)
     thread.start()
-    assert asked.wait(10)
+    assert asked.wait(25)
     held.append("later")
     sources.look_again()
     assert len(sources.look().entries) == 2
     go_on.set()
-    thread.join(10)
+    thread.join(25)
     assert len(sources.snapshot.entries) == 2
 
 
@@ -175,7 +175,7 @@ def test_threads_that_come_at_once_share_one_catalogue_of_bundles(tmp_path):
         together = threading.Barrier(8)
 
         def take(_: int) -> int:
-            together.wait(10)
+            together.wait(25)
             return id(crib.bundles)
 
         with ThreadPoolExecutor(8) as pool:
@@ -193,7 +193,7 @@ def test_a_tool_of_a_file_that_one_process_switches_off_is_off_in_another(tmp_pa
             enabled = not enabled
             one.bundles.switch_tool(kept.bundle.id, "hello", kept.version, enabled)
             assert one.find("hello").enabled is enabled
-            deadline = time.monotonic() + 20
+            deadline = time.monotonic() + 25
             while other.find("hello").enabled is not enabled:
                 other.bundles.list_tools(include_disabled=True)
                 assert time.monotonic() < deadline, "the switch was never seen"

@@ -60,5 +60,5 @@ def served(depot):
     thread.start()
     yield f"http://127.0.0.1:{server.server_address[1]}"
     server.shutdown()
-    thread.join(10)
+    thread.join(25)
     server.server_close()

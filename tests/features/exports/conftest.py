@@ -369,5 +369,5 @@ def server() -> Iterator[Server]:
         thread.start()
         yield said
         listening.shutdown()
-        thread.join(timeout=10)
+        thread.join(timeout=25)
         assert not thread.is_alive()

@@ -52,7 +52,7 @@ async def test_all_calls_of_a_reply_run_side_by_side(shape, crib_of):
     @tool
     async def meet(who: str) -> str:
         """Wait for the other one."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(25):
             await both.wait()
         return who
 

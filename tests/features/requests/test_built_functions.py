@@ -217,7 +217,7 @@ class TestTheCall:
                 caught.append(problem)
 
         room._loop.call_soon_threadsafe(call)
-        asyncio.run_coroutine_threadsafe(asyncio.sleep(0), room._loop).result(10)
+        asyncio.run_coroutine_threadsafe(asyncio.sleep(0), room._loop).result(25)
 
         assert str(caught[0]) == "this code runs where the call would run; write: await word_counter.call_async(…)"
 
@@ -267,7 +267,7 @@ threading.Thread(target=interrupt).start()
 try:
     run(text="x")
 except KeyboardInterrupt:
-    until = time.monotonic() + 10
+    until = time.monotonic() + 25
     while going_on() and time.monotonic() < until:
         time.sleep(0.01)
     print(len(going_on()), "calls go on")

@@ -264,7 +264,7 @@ async def test_a_container_whose_call_is_cancelled_is_removed(bench, engine, con
     image = f"slow-{os.urandom(6).hex()}"
     tool = container(bench, config={"image": image})
     task = asyncio.ensure_future(bench.runner.bind(tool).run({}, context(tool, 60)))
-    until = time.monotonic() + 10
+    until = time.monotonic() + 25
     while not is_running(image):
         assert time.monotonic() < until
         await asyncio.sleep(0.005)

@@ -68,7 +68,7 @@ def call(driver):
             call_id="call-7",
             caller="local",
             mode="text",
-            deadline=time.monotonic() + 10,
+            deadline=time.monotonic() + 60,
             seconds=10,
             session=None,
             call=None,

@@ -50,7 +50,7 @@ def promptly():
 
         thread = threading.Thread(target=work, daemon=True)
         thread.start()
-        thread.join(5)
+        thread.join(25)
         assert ended, "it hangs"
         return ended[0]
 

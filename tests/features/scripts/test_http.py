@@ -146,7 +146,7 @@ class Server:
 @pytest.fixture
 async def server():
     served = Server()
-    async with asyncio.timeout(20), await asyncio.start_server(served.talk, "127.0.0.1", 0) as listening:
+    async with asyncio.timeout(25), await asyncio.start_server(served.talk, "127.0.0.1", 0) as listening:
         served.origin = "http://{}:{}".format(*listening.sockets[0].getsockname())
         yield served
 
@@ -155,7 +155,7 @@ async def server():
 async def other():
     """A second origin."""
     served = Server()
-    async with asyncio.timeout(20), await asyncio.start_server(served.talk, "127.0.0.1", 0) as listening:
+    async with asyncio.timeout(25), await asyncio.start_server(served.talk, "127.0.0.1", 0) as listening:
         served.origin = "http://{}:{}".format(*listening.sockets[0].getsockname())
         yield served
 

@@ -255,7 +255,7 @@ def server():
     yield server.server_port
     server.shutdown()
     server.server_close()
-    thread.join(10)
+    thread.join(25)
 
 
 def test_a_request_that_the_platform_sends_is_told_with_the_hosts_it_may_reach(crib, project, folder, server):

@@ -374,7 +374,7 @@ async def test_a_cancelled_call_leaves_no_process(bench, context):
     note = bench.workspace / "pid"
     tool = bash(bench, f"echo $$ > '{note}'; sleep 60", requires={"shell.execute", "fs.write", "fs.read"})
     task = asyncio.ensure_future(bench.runner.bind(tool).run({}, context(tool, 60)))
-    until = time.monotonic() + 10
+    until = time.monotonic() + 25
     while not (note.exists() and note.read_text().strip()):
         assert time.monotonic() < until
         await asyncio.sleep(0.005)
@@ -472,7 +472,7 @@ async def test_a_file_that_is_edited_while_it_runs_goes_on_as_it_was(bench, cont
     tool = bench.file("greet.sh", WAITING, "bash", language="bash", requires=can)
     path = bench.folder / "greet.sh"
     running = asyncio.ensure_future(bench.runner.bind(tool).run({}, context(tool)))
-    until = time.monotonic() + 10
+    until = time.monotonic() + 25
     while not (bench.workspace / "begun").exists():
         assert time.monotonic() < until
         await asyncio.sleep(0.005)

@@ -186,7 +186,7 @@ async def test_a_cancelled_call_goes_on_only_when_the_script_is_gone(bench, bind
     code = f"import os, time\ndef main():\n    open({str(note)!r}, 'w').write(str(os.getpid()))\n    time.sleep(60)"
     tool, bound = bind(code, requires={"fs.write"})
     task = asyncio.ensure_future(bound.run({}, context(tool, 60)))
-    until = time.monotonic() + 10
+    until = time.monotonic() + 25
     while not (note.exists() and note.read_text()):
         assert time.monotonic() < until
         await asyncio.sleep(0.005)

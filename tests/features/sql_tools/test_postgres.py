@@ -103,7 +103,7 @@ def sessions(server: PostgresServer, where: str = "true") -> int:
 
 
 async def until(reached: Any) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(25):
         while not await asyncio.to_thread(reached):  # noqa: ASYNC110 - the server sets no event
             await asyncio.sleep(0.02)
 

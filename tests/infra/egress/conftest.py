@@ -13,7 +13,7 @@ from toolcrib.infra.egress.client import Egress
 from toolcrib.infra.egress.proxy import ProxyLimits
 from toolcrib.lib.http_syntax import parse_url
 
-PATIENCE = 5
+PATIENCE = 15
 
 
 class Site:

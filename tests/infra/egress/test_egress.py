@@ -517,7 +517,7 @@ async def test_a_slow_body_ends_at_the_time_limit_and_leaves_no_connection(serve
         await fetch(open_egress(site.endpoint), site.url("/?key=hunter2"), seconds=0.1)
     assert (caught.value.kind, caught.value.retryable) == (Kind.TIMEOUT, True)
     assert "hunter2" not in caught.value.message
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(25):
         await site.gone.wait()
 
 
@@ -530,7 +530,7 @@ async def test_a_cancelled_fetch_leaves_no_connection(serve, open_egress, fetch)
 
     site = await serve(lambda _: stall_loudly)
     task = asyncio.create_task(fetch(open_egress(site.endpoint), site.url()))
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(25):
         await started.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -551,7 +551,7 @@ async def test_closing_ends_the_kept_connections_and_the_egress_can_go_on(serve,
     await fetch(egress, site.url())
     assert not site.gone.is_set()
     await egress.close()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(25):
         await site.gone.wait()
     await egress.close()
     assert (await fetch(egress, site.url())).status == 200
@@ -581,7 +581,7 @@ def test_one_egress_serves_one_loop_after_the_other_and_leaves_nothing_open(recw
         for _ in range(2):
             response = asyncio.run(egress.fetch(request, hosts=None, max_bytes=10, timeout=5))
             assert response.body == b"hello"
-        thread.join(5)
+        thread.join(25)
     del egress
     gc.collect()
     assert ends == [b"", b""]
@@ -592,7 +592,7 @@ async def test_a_forgotten_egress_closes_its_connections(serve, fetch):
     site = await serve(HELLO)
     await fetch(Egress(private=[site.endpoint]), site.url())
     gc.collect()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(25):
         await site.gone.wait()
 
 

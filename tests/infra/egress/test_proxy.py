@@ -57,7 +57,7 @@ async def run_program(door, *argv):
     process = await asyncio.create_subprocess_exec(
         *argv, env=dict.fromkeys(names, door.url), stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
     )
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(25):
         output, _ = await process.communicate()
     return output.decode()
 
@@ -141,7 +141,7 @@ async def test_tls_goes_through_the_tunnel_untouched(serve, open_egress, open_pr
     async with open_proxy(open_egress(site.endpoint, resolve=resolve), parse_hosts([f"*.example:{site.port}"])) as door:
         reader, writer = await door.open()
         writer.write(f"CONNECT tls.example:{site.port} HTTP/1.1\r\n\r\n".encode())
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(25):
             assert await reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 200 Connection established\r\n\r\n"
             await writer.start_tls(ssl.create_default_context(cafile=CERTIFICATE), server_hostname="tls.example")
             writer.write(b"GET / HTTP/1.1\r\nHost: tls.example\r\n\r\n")
@@ -158,7 +158,7 @@ async def test_a_tunnel_carries_bytes_both_ways_until_both_sides_end(serve, open
         # What is sent before the tunnel stands is for the other side, too.
         writer.write(f"CONNECT {site.endpoint} HTTP/1.1\r\n\r\nGET / HTTP/1.1\r\n\r\n".encode() + b"z" * 300_000)
         writer.write_eof()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(25):
             answer = await reader.read()
         writer.close()
     assert answer.endswith(b"HTTP/1.1 200 OK\r\n\r\n" + b"z" * 300_000)
@@ -235,7 +235,7 @@ async def test_an_answer_that_comes_before_the_body_was_read_reaches_the_client(
     async with open_proxy(open_egress(site.endpoint)) as door:
         reader, writer = await door.open()
         writer.write(f"POST {site.url()} HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n".encode())
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(25):
             answer = await reader.read()
         writer.close()
     assert answer.startswith(b"HTTP/1.1 413 Too Large\r\n")

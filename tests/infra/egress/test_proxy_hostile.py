@@ -279,7 +279,7 @@ async def test_a_tunnel_on_which_nothing_moves_is_cut(serve, open_egress, open_p
         writer.write(f"CONNECT {site.endpoint} HTTP/1.1\r\n\r\n".encode())
         if halves:
             writer.write_eof()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(25):
             assert await reader.read() == b"HTTP/1.1 200 Connection established\r\n\r\n"
 
 
@@ -293,7 +293,7 @@ async def test_a_client_that_reads_nothing_holds_nothing_for_long(serve, open_eg
     async with open_proxy(open_egress(site.endpoint), idle_seconds=0.1) as door:
         _, writer = await door.open()
         writer.write(f"GET {site.url()} HTTP/1.1\r\n\r\n".encode())
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(25):
             await site.gone.wait()
 
 
@@ -303,12 +303,12 @@ async def test_one_client_too_many_is_told_so(serve, open_egress, open_proxy):
         held = [await door.open() for _ in range(2)]
         for reader, writer in held:
             writer.write(f"CONNECT {site.endpoint} HTTP/1.1\r\n\r\n".encode())
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(25):
                 await reader.readuntil(b"\r\n\r\n")
         status, text = await door.ask(f"CONNECT {site.endpoint} HTTP/1.1\r\n\r\n")
         assert (status, "2 connections are open already; close one" in text) == (503, True)
         crowd = [await door.open() for _ in range(10)]  # far too many are just dropped
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(25):
             assert [await reader.read() for reader, _ in crowd[3:]] == [b""] * 7
 
 
@@ -357,7 +357,7 @@ async def test_everything_ends_at_the_deadline(serve, open_egress, open_proxy):
     async with open_proxy(open_egress(site.endpoint), seconds=0.3) as door:
         reader, writer = await door.open()
         writer.write(f"CONNECT {site.endpoint} HTTP/1.1\r\n\r\n".encode())
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(25):
             await reader.readuntil(b"\r\n\r\n")
             with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
                 await reader.readexactly(1)
@@ -395,7 +395,7 @@ async def test_nothing_is_left_when_the_context_is_left(serve, open_egress, open
                 await asyncio.sleep(0)
 
     before = what_is_open()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(25):
         (outcome,) = await asyncio.gather(use(), return_exceptions=True)
         await asyncio.gather(*site.tasks)
     assert what_is_open() == before

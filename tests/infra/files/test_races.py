@@ -37,7 +37,7 @@ def swapped(one, other):
         yield
     finally:
         stop.set()
-        thread.join(timeout=10)
+        thread.join(timeout=25)
     assert not thread.is_alive()
 
 

@@ -17,7 +17,7 @@ def read(request):
         answers = []
         thread = threading.Thread(target=lambda: answers.append(request.param(path, limit)), daemon=True)
         thread.start()
-        thread.join(5)
+        thread.join(25)
         assert answers, "it hangs"
         return answers[0]
 

@@ -37,7 +37,7 @@ async def visit(login, target):
     """Send the request of a browser; gives its answer."""
     reader, writer = await asyncio.open_connection(login.redirect.host, login.redirect.port)
     writer.write(f"GET {target} HTTP/1.1\r\nHost: {login.redirect.authority}\r\n\r\n".encode())
-    answer = await asyncio.wait_for(reader.read(), 10)
+    answer = await asyncio.wait_for(reader.read(), 25)
     writer.close()
     return answer.decode()
 
@@ -71,7 +71,7 @@ async def test_the_browser_comes_back_with_the_code():
         text = await visit(login, f"/callback?code=c-1&state={state}")
         assert text.startswith("HTTP/1.1 200 OK\r\n")
         assert "Cache-Control: no-store" in text
-        assert await asyncio.wait_for(answer, 10) == "c-1"
+        assert await asyncio.wait_for(answer, 25) == "c-1"
 
 
 async def test_what_is_not_the_answer_to_this_login_does_not_end_it():
@@ -91,11 +91,11 @@ async def test_what_is_not_the_answer_to_this_login_does_not_end_it():
         for raw in (b"\r\n\r\n", b"POST / HTTP/1.1\r\n\r\n", b"x" * 20_000, b"GET \xff HTTP/1.1\r\n\r\n"):
             reader, writer = await asyncio.open_connection("127.0.0.1", login.redirect.port)
             writer.write(raw)
-            await asyncio.wait_for(reader.read(), 10)
+            await asyncio.wait_for(reader.read(), 25)
             writer.close()
         assert not answer.done()
         await visit(login, f"/callback?code=good&state={state}")
-        assert await asyncio.wait_for(answer, 10) == "good"
+        assert await asyncio.wait_for(answer, 25) == "good"
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ async def test_a_refusal_is_told(query, message):
         text = await visit(login, f"/callback?{query}&state={asked(login)['state']}")
         assert text.startswith("HTTP/1.1 400 Bad Request")
         with pytest.raises(ToolError, match=message) as refusal:
-            await asyncio.wait_for(answer, 10)
+            await asyncio.wait_for(answer, 25)
         assert refusal.value.kind is Kind.AUTH
         assert "\n" not in refusal.value.message
 
@@ -142,7 +142,7 @@ async def test_a_client_that_says_nothing_is_let_go(monkeypatch):
     login = make()
     async with listen(login):
         reader, writer = await asyncio.open_connection("127.0.0.1", login.redirect.port)
-        assert await asyncio.wait_for(reader.read(), 10) == b""
+        assert await asyncio.wait_for(reader.read(), 25) == b""
         writer.close()
 
 
@@ -154,14 +154,14 @@ async def test_pasted_lines_are_read_from_a_pipe_and_from_a_file(tmp_path):
         os.write(writing, b"http://127.0.0.1:1/callback")
         await asyncio.sleep(0)
         os.write(writing, b"?code=c\nsecond\n")
-        assert await asyncio.wait_for(line, 10) == "http://127.0.0.1:1/callback?code=c"
-        assert await asyncio.wait_for(lines.next(), 10) == "second"
+        assert await asyncio.wait_for(line, 25) == "http://127.0.0.1:1/callback?code=c"
+        assert await asyncio.wait_for(lines.next(), 25) == "second"
         waiting = asyncio.create_task(lines.next())
         await asyncio.sleep(0)
         waiting.cancel()
         assert await asyncio.gather(waiting, return_exceptions=True)
         os.close(writing)
-        assert await asyncio.wait_for(lines.next(), 10) == ""
+        assert await asyncio.wait_for(lines.next(), 25) == ""
     path = tmp_path / "typed"
     path.write_text("a line\nanother")
     with path.open() as source:

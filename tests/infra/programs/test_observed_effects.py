@@ -287,7 +287,7 @@ class TestRuns:
                 runtime = (folder, Path(interpreter).resolve())
                 policy = build_policy(requires, workspace_policy, runtime, observe=True)
                 job = Program(argv=(interpreter, str(path)), cwd=folder, policy=policy)
-            ended = await sandbox.run(job, deadline=time.monotonic() + 20)
+            ended = await sandbox.run(job, deadline=time.monotonic() + 60)
             assert ended.exit_code == 0, ended
             return [(deed.act, deed.what, deed.denied) for deed in find_deeds(tool, ended.effects, tmp_path)]
 

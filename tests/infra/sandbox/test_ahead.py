@@ -27,7 +27,7 @@ def children_of(process: int) -> list[int]:
 
 async def waiting(sandbox) -> tuple[int, int]:
     """The supervisor that waits for a call, and its worker."""
-    until = time.monotonic() + 10
+    until = time.monotonic() + 25
     while time.monotonic() < until:
         for supervisor in children_of(sandbox._launcher.pid):
             workers = children_of(supervisor)
@@ -39,7 +39,7 @@ async def waiting(sandbox) -> tuple[int, int]:
 
 async def run(sandbox, make_job, code=WHO, **more):
     job = replace(make_job(code), **more)
-    return await sandbox.run(job, deadline=time.monotonic() + 20)
+    return await sandbox.run(job, deadline=time.monotonic() + 60)
 
 
 @pytest.fixture
@@ -104,5 +104,5 @@ async def test_no_call_waits_any_more_when_the_launcher_was_killed(sandbox, read
 async def test_a_job_that_is_too_long_for_one_write_arrives_whole(sandbox, make_job, ready):
     words = ["x" * 1000] * 1000
     job = replace(make_job("def main(words): return sum(map(len, words))"), arguments={"words": words})
-    ended = await sandbox.run(job, deadline=time.monotonic() + 20)
+    ended = await sandbox.run(job, deadline=time.monotonic() + 60)
     assert json.loads(ended.result)["value"] == 1_000_000

@@ -28,7 +28,7 @@ def run(sandbox, tmp_path, policy):
             policy=policy,
             convention=convention,
         )
-        ended = await sandbox.run(job, deadline=time.monotonic() + 20)
+        ended = await sandbox.run(job, deadline=time.monotonic() + 60)
         return json.loads(ended.result)
 
     return run

@@ -43,7 +43,7 @@ def run(sandbox, tmp_path, policy):
 def run_program(sandbox, tmp_path, policy):
     async def run(*argv, talk=None, **more):
         job = Program(argv=argv, cwd=tmp_path, policy=policy, channel=talk is not None)
-        return await sandbox.run(job, deadline=time.monotonic() + 20, talk=talk, **more)
+        return await sandbox.run(job, deadline=time.monotonic() + 60, talk=talk, **more)
 
     return run
 
@@ -225,7 +225,7 @@ async def test_cancelling_a_call_stops_its_conversation_too(run, eventually, ope
             stopped.set()
 
     call = asyncio.create_task(run("import rye\ndef main(): rye.execute('echo')", hold))
-    await asyncio.wait_for(reached.wait(), 10)
+    await asyncio.wait_for(reached.wait(), 25)
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
         await call
@@ -246,7 +246,7 @@ async def test_garbage_on_the_line_ends_the_conversation_with_an_error_line(garb
     with ours, theirs:
         lines = Lines(ours)
         theirs.sendall(garbage + b'\n{"id": 2}\n')
-        assert await asyncio.wait_for(lines.read(), 5) is None
+        assert await asyncio.wait_for(lines.read(), 25) is None
         assert await lines.read() is None
         answer = json.loads(theirs.recv(65536))
     assert answer["id"] is None
@@ -260,7 +260,7 @@ async def test_a_line_without_an_end_ends_the_conversation_at_the_limit():
     with ours, theirs:
         lines = Lines(ours, max_bytes=1000)
         theirs.sendall(b"x" * 1001)
-        assert await asyncio.wait_for(lines.read(), 5) is None
+        assert await asyncio.wait_for(lines.read(), 25) is None
         assert "a line is longer than the 1000 bytes allowed" in json.loads(theirs.recv(65536))["error"]["message"]
 
 
@@ -281,7 +281,7 @@ async def test_answers_written_at_once_do_not_mix():
         lines, reader = Lines(ours), Lines(theirs)
         texts = [chr(97 + number) * 500_000 for number in range(6)]
         writing = asyncio.gather(*(lines.write({"text": text}) for text in texts))
-        received = [(await asyncio.wait_for(reader.read(), 5))["text"] for _ in texts]
+        received = [(await asyncio.wait_for(reader.read(), 25))["text"] for _ in texts]
         await writing
     assert received == texts
 
@@ -352,7 +352,7 @@ def run_node(sandbox, tmp_path, policy):
             environment={**CLEAN_ENVIRONMENT, "OPENSSL_CONF": "/dev/null"},
             channel=talk is not None,
         )
-        return await sandbox.run(job, deadline=time.monotonic() + 20, talk=talk)
+        return await sandbox.run(job, deadline=time.monotonic() + 60, talk=talk)
 
     return run
 
@@ -403,11 +403,11 @@ async def test_a_call_made_by_a_job_uses_the_place_of_that_job(tmp_path, policy)
 
     async def talk(lines):
         while (message := await lines.read()) is not None:
-            ended = await sandbox.run(inner, deadline=time.monotonic() + 10, nested=True)
+            ended = await sandbox.run(inner, deadline=time.monotonic() + 60, nested=True)
             await lines.write({"id": message["id"], "ok": True, **json.loads(ended.result)})
 
     try:
-        assert value_of(await sandbox.run(outer, deadline=time.monotonic() + 20, talk=talk)) == 5
+        assert value_of(await sandbox.run(outer, deadline=time.monotonic() + 60, talk=talk)) == 5
     finally:
         sandbox.close()
 
@@ -428,7 +428,7 @@ async def test_many_jobs_at_once_run_eight_at_a_time_and_none_is_lost(tmp_path, 
         return PythonFile(path=tmp_path / "a.py", code=code, entry="main", arguments={"x": number}, policy=policy)
 
     try:
-        await sandbox.run(job(0), deadline=time.monotonic() + 10)
+        await sandbox.run(job(0), deadline=time.monotonic() + 60)
         before = open_descriptors()
         watching = asyncio.create_task(watch())
         deadline = time.monotonic() + 50
@@ -449,7 +449,7 @@ async def test_a_job_with_a_network_and_no_proxy_is_refused(sandbox, tmp_path, p
 
     job = Program(argv=("/bin/true",), cwd=tmp_path, policy=replace(policy, network=True))
     with pytest.raises(ToolError, match="a job with network access needs an egress proxy") as caught:
-        await sandbox.run(job, deadline=time.monotonic() + 10)
+        await sandbox.run(job, deadline=time.monotonic() + 60)
     assert caught.value.kind is Kind.SANDBOX_UNAVAILABLE
 
 
@@ -475,12 +475,12 @@ async def test_a_listener_that_a_worker_sends_is_served_until_the_job_ends(open_
         worker.sendall(frame(b'{"started": 999999999}'))
         socket.send_fds(worker, [frame(b'{"listener": true}')], [listener.fileno()])
         address = listener.getsockname()
-    await asyncio.wait_for(served.wait(), 5)
+    await asyncio.wait_for(served.wait(), 25)
     worker.sendall(
         frame(b'{"exit_code": 0, "killed": 0, "gone": true, "exceeded": "mem", "effects": [["read", "/a", true]]}')
     )
     worker.close()
-    await asyncio.wait_for(finishing, 5)
+    await asyncio.wait_for(finishing, 25)
     await attempt.end()
     assert events == [address, "left"]
     ended = attempt.ended()
@@ -502,6 +502,6 @@ async def test_a_listener_that_was_not_requested_is_closed(open_descriptors):
             socket.send_fds(worker, [frame(b'{"listener": true}')], [listener.fileno()])
     worker.sendall(frame(b'{"started": 999999999, "killed": 0}'))
     worker.close()
-    await asyncio.wait_for(finishing, 5)
+    await asyncio.wait_for(finishing, 25)
     await attempt.end()
     assert open_descriptors() == before

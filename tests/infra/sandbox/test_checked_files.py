@@ -42,7 +42,7 @@ def read(sandbox, folder, policy):
             policy=policy,
             files={folder / name: content for name, content in files.items()},
         )
-        ended = await sandbox.run(job, deadline=time.monotonic() + 20)
+        ended = await sandbox.run(job, deadline=time.monotonic() + 60)
         return list(json.loads(ended.result)["value"].values())
 
     return read
@@ -76,7 +76,7 @@ async def test_a_program_finds_them_too_and_the_disk_keeps_its_own(sandbox, fold
         policy=build_policy(["shell.execute"], WorkspacePolicy(workspace=folder), (folder,)),
         files={folder / "b.txt": b"b as checked", folder / "a.txt": b"a as checked, "},
     )
-    ended = await sandbox.run(job, deadline=time.monotonic() + 20)
+    ended = await sandbox.run(job, deadline=time.monotonic() + 60)
     assert ended.stdout == b"a as checked, b as checked"
     assert [(folder / name).read_text() for name in ("a.txt", "b.txt")] == ["a on disk", "b on disk"]
 
@@ -97,7 +97,7 @@ def main(path):
         policy=build_policy(["fs.read", "fs.write"], WorkspacePolicy(workspace=folder), python_runtime()),
         files={folder / "a.txt": b"checked"},
     )
-    ended = await sandbox.run(job, deadline=time.monotonic() + 20)
+    ended = await sandbox.run(job, deadline=time.monotonic() + 60)
     assert json.loads(ended.result) == {"value": 30}
     assert (folder / "a.txt").read_text() == "a on disk"
     assert (folder / "a.txt").stat().st_mode & 0o777 == 0o644
@@ -129,7 +129,7 @@ async def test_of_a_listed_folder_every_name_is_seen_and_only_those_files_are_re
     job = PythonFile(
         path=folder / "x.py", code=LOOK.encode(), entry="main", arguments={"folder": str(folder)}, policy=policy
     )
-    ended = await sandbox.run(job, deadline=time.monotonic() + 20)
+    ended = await sandbox.run(job, deadline=time.monotonic() + 60)
     assert json.loads(ended.result)["value"] == {
         str(folder / "a.txt"): "a on disk",
         str(folder / "b.txt"): None,

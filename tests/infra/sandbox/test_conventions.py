@@ -63,7 +63,7 @@ def run(sandbox, tmp_path, policy):
             channel=talk is not None,
             **more,
         )
-        return await sandbox.run(job, deadline=time.monotonic() + 10, talk=talk)
+        return await sandbox.run(job, deadline=time.monotonic() + 60, talk=talk)
 
     return run
 

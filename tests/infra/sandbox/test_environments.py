@@ -321,7 +321,7 @@ async def test_a_file_runs_with_the_packages_that_it_declared(installer, wheels,
     sandbox = Sandbox(workspace=tmp_path)
     job = PythonFile(path=path, code=code, entry="main", arguments={}, policy=policy, interpreter=interpreter)
     try:
-        ended = await sandbox.run(job, deadline=time.monotonic() + 20)
+        ended = await sandbox.run(job, deadline=time.monotonic() + 60)
     finally:
         sandbox.close()
     assert json.loads(ended.result) == {"value": 42}

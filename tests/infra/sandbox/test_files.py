@@ -123,7 +123,7 @@ async def test_variables_that_name_a_folder_for_scratch_are_left_alone(sandbox, 
         policy=confine(),
         environment={"HOME": "/h", "TMPDIR": "/t"},
     )
-    assert json.loads((await sandbox.run(job, deadline=time.monotonic() + 10)).result)["value"] == ["/h", "/t"]
+    assert json.loads((await sandbox.run(job, deadline=time.monotonic() + 60)).result)["value"] == ["/h", "/t"]
 
 
 async def test_devices_that_every_program_expects_are_there(attempt, confine):
@@ -256,7 +256,7 @@ async def test_a_job_that_may_write_everywhere_still_cannot_change_what_is_fixed
     policy = SandboxPolicy(read=(Path("/"),), write=(Path("/"),), fixed=(tmp_path / "a" / "b" / "kept",), programs=True)
     command = "echo 2 > a/b/kept; mv a c; mv a/b a/c; rm -f a/b/kept; echo 3 > free"
     job = Program(argv=("/bin/sh", "-c", command), cwd=tmp_path, policy=policy)
-    await sandbox.run(job, deadline=time.monotonic() + 10)
+    await sandbox.run(job, deadline=time.monotonic() + 60)
     assert (tmp_path / "a" / "b" / "kept").read_text() == "1"
     assert (tmp_path / "free").read_text() == "3\n"
 

@@ -52,7 +52,7 @@ def run(sandbox, tmp_path, policy):
             **more,
         )
         job.path.parent.mkdir(exist_ok=True)
-        ended = await within.run(job, deadline=time.monotonic() + 20, talk=talk if channel else None)
+        ended = await within.run(job, deadline=time.monotonic() + 60, talk=talk if channel else None)
         return json.loads(ended.result), said
 
     return run
@@ -112,7 +112,7 @@ async def execute(args, context):
         convention=Convention.HANDLER,
         channel=True,
     )
-    ended = await sandbox.run(job, deadline=time.monotonic() + 20, talk=talk)
+    ended = await sandbox.run(job, deadline=time.monotonic() + 60, talk=talk)
     assert json.loads(ended.result) == {"value": ["the connection to the crib was closed"] * 2}
 
 
@@ -280,5 +280,5 @@ def main():
 """
     job = PythonFile(path=tmp_path / "own" / "file.py", code=code, entry="main", arguments={}, policy=policy)
     job.path.parent.mkdir()
-    ended = await sandbox.run(job, deadline=time.monotonic() + 20)
+    ended = await sandbox.run(job, deadline=time.monotonic() + 60)
     assert not [module for module in json.loads(ended.result)["value"] if module.startswith("toolcrib")]

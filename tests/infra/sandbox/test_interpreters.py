@@ -50,7 +50,7 @@ def run(sandbox, tmp_path, policy):
             interpreter=interpreter,
             imports=imports,
         )
-        ended = await sandbox.run(job, deadline=time.monotonic() + 20)
+        ended = await sandbox.run(job, deadline=time.monotonic() + 60)
         answer = json.loads(ended.result)
         assert "value" in answer, answer
         return answer["value"]
@@ -107,7 +107,7 @@ async def test_an_interpreter_in_the_workspace_is_never_started(tmp_path, policy
     job = PythonFile(path=tmp_path / "a.py", code=b"", entry="main", arguments={}, policy=policy, interpreter=chosen)
     sandbox = Sandbox(workspace=tmp_path)
     with pytest.raises(ToolError, match="lies in the workspace, where tools write; install that Python") as caught:
-        await sandbox.run(job, deadline=time.monotonic() + 10)
+        await sandbox.run(job, deadline=time.monotonic() + 60)
     assert caught.value.kind is Kind.EXECUTOR_NOT_FOUND
     assert not trace.exists()
 

@@ -107,7 +107,7 @@ def test_one_sandbox_serves_several_event_loops(sandbox, tmp_path, policy):
     answers = []
 
     def work():
-        answers.append(asyncio.run(sandbox.run(job, deadline=time.monotonic() + 20)).result)
+        answers.append(asyncio.run(sandbox.run(job, deadline=time.monotonic() + 60)).result)
 
     work()
     work()
@@ -121,7 +121,7 @@ def test_one_sandbox_serves_several_event_loops(sandbox, tmp_path, policy):
 
 def test_a_fork_of_the_host_gets_a_launcher_of_its_own(sandbox, tmp_path, policy):
     job = Program(argv=("/bin/sh", "-c", "echo hi"), cwd=tmp_path, policy=policy)
-    run = lambda: asyncio.run(sandbox.run(job, deadline=time.monotonic() + 20)).stdout  # noqa: E731
+    run = lambda: asyncio.run(sandbox.run(job, deadline=time.monotonic() + 60)).stdout  # noqa: E731
     assert run() == b"hi\n"
     launcher = sandbox._launcher.pid
     child = os.fork()

@@ -58,7 +58,7 @@ def start(sandbox, confine, guarded, tmp_path, workspace, eventually):
             **more,
         )
         (workspace / "ready").unlink(missing_ok=True)
-        running = asyncio.create_task(sandbox.run(job, deadline=time.monotonic() + 20))
+        running = asyncio.create_task(sandbox.run(job, deadline=time.monotonic() + 60))
         await eventually(lambda: (workspace / "ready").exists() or running.done())
         return running
 
@@ -162,7 +162,7 @@ async def test_a_job_that_only_reads_ends_when_what_is_closed_to_it_is_made_anew
 ):
     policy = confine("fs.read", "shell.execute", **guarded)
     job = Program(argv=("/bin/sleep", marker), cwd=workspace, policy=policy)
-    running = asyncio.create_task(sandbox.run(job, deadline=time.monotonic() + 20))
+    running = asyncio.create_task(sandbox.run(job, deadline=time.monotonic() + 60))
     await eventually(lambda: running.done() or holders())
     shutil.rmtree(workspace / ".data")
     (workspace / ".data").mkdir()
@@ -254,7 +254,7 @@ async def main():
     command = "echo $PPID > ready.new; mv ready.new ready; while [ ! -e go ]; do sleep 0.01; done"
     policy = SandboxPolicy(read=(Path("/"),), write=(root,), programs=True, **kept)
     job = Program(argv=("/bin/sh", "-c", command), cwd=root, policy=policy)
-    running = asyncio.create_task(sandbox.run(job, deadline=time.monotonic() + 10))
+    running = asyncio.create_task(sandbox.run(job, deadline=time.monotonic() + 60))
     while not (root / "ready").exists() and not running.done():
         await asyncio.sleep(0.005)
     subprocess.run(["/bin/sh", "-c", act], cwd=root, check=True)

@@ -83,7 +83,7 @@ async def observe(sandbox, requires, fixed=()):
         policy = build_policy(requires, workspace_policy, (own, *python_runtime()))
         job = PythonFile(path=own / "a.py", code=ACTS.encode(), entry="main", arguments=facts, policy=policy)
         try:
-            ended = await sandbox.run(job, deadline=time.monotonic() + 20, proxy=no_proxy if policy.network else None)
+            ended = await sandbox.run(job, deadline=time.monotonic() + 60, proxy=no_proxy if policy.network else None)
         except Exception as problem:
             return str(problem)
         broken, scratch = json.loads(ended.result)["value"]
@@ -222,7 +222,7 @@ async def main():
     with tempfile.TemporaryDirectory() as folder:
         policy = build_policy((), WorkspacePolicy(workspace=Path(folder)), python_runtime())
         job = PythonFile(path=Path(folder, "a.py"), code=b"def main(): return 1", entry="main", arguments={}, policy=policy)
-        ended = await sandbox.run(job, deadline=time.monotonic() + 20)
+        ended = await sandbox.run(job, deadline=time.monotonic() + 60)
         print(json.dumps([ended.result.decode(), {name: sandbox.report(name) for name in ("plain", "program")}]))
     sandbox.close()
 

@@ -280,7 +280,7 @@ async def test_a_secret_is_read_by_no_call(sandbox, tmp_path, confine, workspace
         arguments={"path": str(workspace / path), "ws": str(workspace)},
         policy=confine(*requires),
     )
-    ended = await sandbox.run(job, deadline=time.monotonic() + 20)
+    ended = await sandbox.run(job, deadline=time.monotonic() + 60)
     told = json.loads(ended.result)["value"]
     assert len(told) == len(READS)
     assert "canary" not in ended.result.decode()
@@ -325,7 +325,7 @@ async def test_what_the_host_replaces_while_a_job_runs_ends_it(sandbox, tmp_path
         arguments={"path": str(secret), "ready": str(ready)},
         policy=confine("fs.read", "fs.write"),
     )
-    running = asyncio.ensure_future(sandbox.run(job, deadline=time.monotonic() + 20))
+    running = asyncio.ensure_future(sandbox.run(job, deadline=time.monotonic() + 60))
     await eventually(ready.exists)
     (workspace / "draft").write_text("TOKEN=canary-4711")
     (workspace / "draft").rename(secret)

@@ -131,7 +131,7 @@ async def test_the_one_way_out_is_answered_by_the_host(sandbox, confine, tmp_pat
         arguments={"host": PROXY_HOST, "port": PROXY_PORT},
         policy=confine("net.http"),
     )
-    ended = await sandbox.run(job, deadline=time.monotonic() + 20, proxy=proxy)
+    ended = await sandbox.run(job, deadline=time.monotonic() + 60, proxy=proxy)
     assert json.loads(ended.result) == {"value": "answered\n"}
     assert heard == [b"knock\n"]
 
@@ -318,7 +318,7 @@ async def test_a_program_that_may_not_start_others_is_the_only_one(sandbox, conf
     policy = confine(observe=False)
     policy = type(policy)(read=(*policy.read, Path("/usr"), Path("/bin")))
     job = Program(argv=("/bin/sh", "-c", f"echo begun; {ONCE}; echo ended"), cwd=tmp_path, policy=policy)
-    ended = await sandbox.run(job, deadline=time.monotonic() + 10)
+    ended = await sandbox.run(job, deadline=time.monotonic() + 60)
     assert ended.stdout == b"begun\n"
     assert ended.stderr.count(b"not permitted") >= 2
     assert ended.exit_code == 126
@@ -333,7 +333,7 @@ async def test_a_program_gets_its_arguments_and_variables_whole(sandbox, confine
     if not Path(python).exists():
         pytest.skip("there is no Python of the system")
     job = Program(argv=(python, "-I", "-c", code, *words), cwd=tmp_path, policy=policy, environment=environment)
-    ended = await sandbox.run(job, deadline=time.monotonic() + 10)
+    ended = await sandbox.run(job, deadline=time.monotonic() + 60)
     assert ended.stdout.decode().splitlines()[0] == ascii(list(words)), ended.stderr
 
 
@@ -350,7 +350,7 @@ async def test_an_observed_job_has_the_same_walls_and_its_attempts_are_told(sand
         arguments={"acts": acts},
         policy=confine(observe=True),
     )
-    ended = await sandbox.run(job, deadline=time.monotonic() + 20)
+    ended = await sandbox.run(job, deadline=time.monotonic() + 60)
     assert json.loads(ended.result)["value"] == [13, 1, 1, 30]
     denied = {(effect.act, effect.what) for effect in ended.effects if effect.denied}
     assert {("read", "/etc/shadow"), ("write", "/etc/passwd")} <= denied

@@ -89,7 +89,7 @@ async def test_a_caller_that_is_cancelled_while_waiting_leaves_the_queue():
         await turns()
         first.cancel()
         await asyncio.wait((first,))
-    await asyncio.wait_for(second, 5)
+    await asyncio.wait_for(second, 25)
     assert free_places(slots) == 0
     slots._release()
     assert free_places(slots) == 1
@@ -105,7 +105,7 @@ async def test_a_place_given_to_a_caller_that_is_cancelled_in_that_moment_goes_o
     first.cancel()
     await asyncio.wait((first,))
     assert first.cancelled()
-    await asyncio.wait_for(second, 5)
+    await asyncio.wait_for(second, 25)
 
 
 async def test_a_job_that_fails_gives_its_place_back():

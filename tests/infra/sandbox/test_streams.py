@@ -66,13 +66,13 @@ async def test_a_job_that_closes_its_streams_is_waited_for(run_shell, tmp_path):
 
 async def test_a_program_that_is_not_there_is_told_as_such(sandbox, tmp_path, policy):
     job = Program(argv=("/no/such/program",), cwd=tmp_path, policy=policy)
-    ended = await sandbox.run(job, deadline=time.monotonic() + 10)
+    ended = await sandbox.run(job, deadline=time.monotonic() + 60)
     assert "No such file or directory: '/no/such/program'" in ended.cannot_start
 
 
 async def test_a_folder_that_is_not_there_is_told_as_such(sandbox, tmp_path, policy):
     job = Program(argv=("/bin/true",), cwd=tmp_path / "none", policy=policy)
-    ended = await sandbox.run(job, deadline=time.monotonic() + 10)
+    ended = await sandbox.run(job, deadline=time.monotonic() + 60)
     assert "No such file or directory" in ended.cannot_start
 
 

@@ -65,7 +65,7 @@ async def test_a_program_sees_only_the_variables_it_was_given(sandbox, tmp_path,
     job = Program(
         argv=("/usr/bin/env",), cwd=tmp_path, policy=policy, environment={"GIVEN": "yes", "HOME": "/", "TMPDIR": "/tmp"}
     )
-    ended = await sandbox.run(job, deadline=time.monotonic() + 10)
+    ended = await sandbox.run(job, deadline=time.monotonic() + 60)
     assert sorted(ended.stdout.splitlines()) == [b"GIVEN=yes", b"HOME=/", b"TMPDIR=/tmp"]
 
 
@@ -111,7 +111,7 @@ async def test_signals_that_the_host_ignores_or_blocks_reach_a_program(tmp_path,
     sandbox = Sandbox()
     try:
         job = Program(argv=("/bin/grep", "-E", "SigBlk|SigIgn", "/proc/self/status"), cwd=tmp_path, policy=policy)
-        ended = await sandbox.run(job, deadline=time.monotonic() + 10)
+        ended = await sandbox.run(job, deadline=time.monotonic() + 60)
     finally:
         sandbox.close()
         signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
@@ -142,7 +142,7 @@ def test_a_script_cannot_take_the_socket_of_its_supervisor():
         "from pathlib import Path\n"
         "from toolcrib.infra.sandbox.host import Sandbox\nfrom toolcrib.infra.sandbox.jobs import PythonFile, SandboxPolicy\n"
         "job = PythonFile(path=Path('/tmp/peek.py'), code=sys.argv[1].encode(), entry='main', arguments={}, policy=SandboxPolicy())\n"
-        "print(asyncio.run(Sandbox().run(job, deadline=time.monotonic() + 10)).result.decode())\n"
+        "print(asyncio.run(Sandbox().run(job, deadline=time.monotonic() + 60)).result.decode())\n"
     )
     somebody = {"user": 65534, "group": 65534, "extra_groups": []} if os.geteuid() == 0 else {}
     try:
@@ -192,7 +192,7 @@ def test_a_host_that_starts_foreign_code_closes_its_memory_first(tmp_path):
         "from toolcrib.infra.sandbox.host import Sandbox\nfrom toolcrib.infra.sandbox.jobs import Program, SandboxPolicy\n"
         "libc = ctypes.CDLL(None)\nbefore = libc.prctl(3, 0, 0, 0, 0)\nsandbox = Sandbox()\n"
         "job = Program(argv=('/bin/true',), cwd=pathlib.Path('/'), policy=SandboxPolicy(read=(pathlib.Path('/'),)))\n"
-        "asyncio.run(sandbox.run(job, deadline=time.monotonic() + 10))\n"
+        "asyncio.run(sandbox.run(job, deadline=time.monotonic() + 60))\n"
         "print(before, libc.prctl(3, 0, 0, 0, 0))\nsandbox.close()\n"
     )
     answer = subprocess.run([sys.executable, "-c", host], capture_output=True, timeout=20, check=True)

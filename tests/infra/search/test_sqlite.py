@@ -42,7 +42,7 @@ def ids(hits) -> list[str]:
 
 
 def wait_for(condition):
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 25
     while not condition():
         assert time.monotonic() < deadline, "it never came true"
         threading.Event().wait(LOOK_SECONDS / 4)

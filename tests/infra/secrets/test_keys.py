@@ -64,14 +64,14 @@ def test_many_threads_that_start_at_once_agree_on_one_key(path):
     start, keys = threading.Barrier(8), []
 
     def load():
-        start.wait(10)
+        start.wait(25)
         keys.append(load_key(path))
 
     threads = [threading.Thread(target=load) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(10)
+        thread.join(25)
     assert len(keys) == 8
     assert len(set(keys)) == 1
 

@@ -80,7 +80,7 @@ class Client:
         async def send(message):
             heard.append(message)
 
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(25):
             await self.app(scope, receive or hear, send)
         start, *rest = heard
         found = {name.decode(): value.decode("latin-1") for name, value in start["headers"]}

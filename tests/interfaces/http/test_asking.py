@@ -43,7 +43,7 @@ async def test_a_client_that_reads_or_changes_tools_does_not_wait_for_a_queue_th
     asking = [asyncio.create_task(world.client.get("/requests")) for _ in range(40)]
     asking += [asyncio.create_task(world.client.post("/requests", WANTED)) for _ in range(40)]
     await asyncio.sleep(0)
-    async with asyncio.timeout(4):
+    async with asyncio.timeout(4):  # a request to the queue gives up after five
         assert (await world.client.get("/tools")).status == 200
         assert (await world.client.put(world.bundle_path(), world.bundle_body())).status == 201
         called = await world.client.post("/call/measure", {"text": "x" * 50_000})
@@ -102,7 +102,7 @@ async def test_large_bodies_are_read_although_every_thread_of_the_loop_waits(mak
     waiting = [asyncio.create_task(asyncio.to_thread(free.wait, SECONDS)) for _ in range(64)]
     await asyncio.sleep(0)
     try:
-        async with asyncio.timeout(4):
+        async with asyncio.timeout(SECONDS / 2):
             reply = await world.client.post("/call/measure", {"text": "x" * 50_000})
         assert reply.json["value"] == 50_000
     finally:

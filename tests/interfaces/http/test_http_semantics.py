@@ -279,8 +279,8 @@ async def test_a_socket_is_not_opened_and_the_life_of_a_server_takes_its_course(
     async def send(message):
         heard.append(message)
 
-    await asyncio.wait_for(world.client.app({"type": "lifespan"}, receive, send), 5)
-    await asyncio.wait_for(world.client.app({"type": "websocket", "path": "/tools"}, receive, send), 5)
+    await asyncio.wait_for(world.client.app({"type": "lifespan"}, receive, send), 25)
+    await asyncio.wait_for(world.client.app({"type": "websocket", "path": "/tools"}, receive, send), 25)
     assert [message["type"] for message in heard] == [
         "lifespan.startup.complete",
         "lifespan.shutdown.complete",

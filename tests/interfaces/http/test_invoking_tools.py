@@ -341,10 +341,10 @@ async def test_a_call_is_stopped_when_the_server_stops_it(make_world):
 
     world = make_world(wait_long)
     asking = asyncio.create_task(world.client.post("/call/wait_long", {}))
-    await asyncio.wait_for(begun.wait(), 5)
+    await asyncio.wait_for(begun.wait(), 25)
     asking.cancel()
     with pytest.raises(asyncio.CancelledError):
-        await asyncio.wait_for(asking, 5)
+        await asyncio.wait_for(asking, 25)
     assert ended == ["stopped"]
 
 
@@ -381,7 +381,7 @@ async def test_too_many_calls_at_once_are_told_to_come_again(make_world):
 
     world = make_world(hold, server={"concurrency": 1, "queue": 1})
     first = asyncio.create_task(world.client.post("/call/hold", {}))
-    await asyncio.wait_for(begun.wait(), 5)
+    await asyncio.wait_for(begun.wait(), 25)
     second = asyncio.create_task(world.client.post("/call/hold", {}))
     await asyncio.sleep(0)  # the second is in the queue, which is full with it
     third = await world.client.post("/call/hold", {})

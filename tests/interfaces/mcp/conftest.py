@@ -114,7 +114,7 @@ class McpClient:
             heard.append(message)
             hear(message.get("body", b""))
 
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(25):
             await self.app(scope, receive, send)
         start, *rest = heard
         found = {name.decode(): value.decode("latin-1") for name, value in start["headers"]}
@@ -193,11 +193,11 @@ class Stream:
 
     async def __aexit__(self, *_: object) -> None:
         self._gone.set()
-        await asyncio.wait_for(self._task, 10)
+        await asyncio.wait_for(self._task, 25)
 
     async def next(self) -> Any:
         """The next message."""
-        return await asyncio.wait_for(self._heard.get(), 10)
+        return await asyncio.wait_for(self._heard.get(), 25)
 
     @property
     def ids(self) -> list[str]:

@@ -53,7 +53,7 @@ def resuming(session: McpClient, event_id: str) -> Stream:
 
 
 async def until_begun(stream: Stream) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(25):
         while not stream.ids:  # noqa: ASYNC110 - the events come from the server
             await asyncio.sleep(0.01)
 
@@ -72,7 +72,7 @@ async def test_a_client_that_comes_back_gets_what_it_missed(client_of):
     assert stream.raw.startswith(f"id: {stream.ids[0]}\nretry: 1000\ndata: \n\n".encode())
     assert len(stream.ids) == 2
     work.may_go_on.set()
-    await asyncio.wait_for(work.ended.wait(), 10)
+    await asyncio.wait_for(work.ended.wait(), 25)
     async with resuming(session, stream.ids[-1]) as rest:
         second, answer = await rest.next(), await rest.next()
     assert second["params"]["data"] == "second"
@@ -113,7 +113,7 @@ async def test_work_whose_client_does_not_come_back_is_ended(client_of, monkeypa
     work = Work()
     session = await client_of(work.tool).open()
     stream = await cut_off(session)
-    await asyncio.wait_for(work.ended.wait(), 10)
+    await asyncio.wait_for(work.ended.wait(), 25)
     assert work.was_cancelled
     async with resuming(session, stream.ids[0]) as late:
         answer = await late.next()
@@ -130,7 +130,7 @@ async def test_a_caller_has_so_many_streams_that_wait_for_it(client_of):
     for place in range(len(works)):
         async with Stream(session.ask, "tools/call", {"name": f"work{place}", "arguments": {}}) as stream:
             await stream.next()
-    await asyncio.wait_for(works[0].ended.wait(), 10)
+    await asyncio.wait_for(works[0].ended.wait(), 25)
     assert [work.was_cancelled for work in works] == [True] + [False] * (len(works) - 1)
 
 
@@ -147,7 +147,7 @@ async def test_another_caller_cannot_resume_a_stream(client_of, how):
         asking = other
     else:
         assert (await session.send(b"", method="DELETE")).status == 204
-        await asyncio.wait_for(work.ended.wait(), 10)
+        await asyncio.wait_for(work.ended.wait(), 25)
         assert (await session.send(b"", method="GET", headers={"last-event-id": event_id})).status == 404
         return
     async with resuming(asking, event_id) as foreign:
@@ -194,6 +194,6 @@ async def test_events_are_kept_up_to_a_size(client_of, monkeypatch):
     session = await client_of(work.tool).open()
     stream = await cut_off(session)
     work.may_go_on.set()
-    await asyncio.wait_for(work.ended.wait(), 10)
+    await asyncio.wait_for(work.ended.wait(), 25)
     async with resuming(session, stream.ids[-1]) as rest:
         assert "error" in await rest.next()

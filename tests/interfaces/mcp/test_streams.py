@@ -147,7 +147,7 @@ async def test_what_waits_for_an_answer_and_what_listens_ends_with_the_server(cl
     async with listening(client, toolsListChanged=True) as stream:
         await stream.next()
         service.ending.set()
-        await asyncio.wait_for(ended.wait(), 10)
+        await asyncio.wait_for(ended.wait(), 25)
         last = await stream.next()
     assert (last["id"], last["result"]["_meta"][f"{META}subscriptionId"]) == ("s1", "s1")
     assert [line["error"] for line in crib.journal.read() if line["event"] == "call"] == ["CANCELLED"]

@@ -349,7 +349,7 @@ async def test_a_question_on_the_older_wire_is_a_request_on_the_stream(client):
     for _ in range(20):
         await asyncio.sleep(0)
     assert (await session.respond("crib-1", {"action": "accept", "content": {"name": "Ada"}})).status == 202
-    called = await asyncio.wait_for(calling, 10)
+    called = await asyncio.wait_for(calling, 25)
     assert [message.get("method") for message in called.messages] == ["elicitation/create", None]
     assert called.result["content"][0]["text"] == "Hello, Ada"
 
@@ -361,7 +361,7 @@ async def test_only_the_client_that_was_asked_can_answer(client):
         await asyncio.sleep(0)
     assert (await other.respond("crib-1", {"action": "accept", "content": {"name": "Eve"}})).status == 400
     assert (await session.respond("crib-1", error={"code": -1, "message": "no"})).status == 202
-    refused = (await asyncio.wait_for(calling, 10)).result
+    refused = (await asyncio.wait_for(calling, 25)).result
     assert "the client refused the question: no" in refused["content"][0]["text"]
 
 
@@ -382,7 +382,7 @@ async def test_a_request_can_be_cancelled_by_its_own_client_alone(client):
         await asyncio.sleep(0)
     assert not calling.done()
     await session.tell("notifications/cancelled", {"requestId": "slow"})
-    assert (await asyncio.wait_for(calling, 10)).error["message"] == "the request was cancelled"
+    assert (await asyncio.wait_for(calling, 25)).error["message"] == "the request was cancelled"
 
 
 async def test_the_level_of_the_log_is_that_of_the_session(client):
@@ -415,7 +415,7 @@ async def test_a_client_that_leaves_a_stateless_call_has_it_stopped(client_of):
     for _ in range(20):
         await asyncio.sleep(0)
     gone.set()
-    await asyncio.wait_for(stopped.wait(), 10)
+    await asyncio.wait_for(stopped.wait(), 25)
     await asyncio.gather(calling, return_exceptions=True)
 
 
@@ -539,7 +539,7 @@ async def test_a_caller_gets_no_more_questions_by_opening_more_sessions(client_o
     for _ in range(4):
         session = await client.open()
         calling += [asyncio.create_task(session.call("ask")) for _ in range(11)]
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(25):
         for _ in calling:
             await asked.acquire()
         await refused.wait()
@@ -557,7 +557,7 @@ async def test_of_many_calls_that_need_a_person_only_some_wait(client_of, tmp_pa
     client = client_of(delete_all, project=tmp_path, approvals={"wait_seconds": 600})
     calling = [asyncio.create_task(client.call("delete_all")) for _ in range(34)]
     done: set[asyncio.Task] = set()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(25):
         while len(done) < 2:
             done, _ = await asyncio.wait(calling, return_when=asyncio.FIRST_COMPLETED)
             await asyncio.sleep(0)

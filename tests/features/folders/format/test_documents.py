@@ -367,7 +367,7 @@ def test_arguments_come_out_as_they_were_written(arguments):
     assert example(f"```json\n{json.dumps(arguments, indent=1)}\n```").arguments == arguments
 
 
-@pytest.mark.timeout(10)
+@pytest.mark.timeout(120)
 @pytest.mark.parametrize(
     "text",
     [

@@ -141,7 +141,7 @@ def any_node(request, folders):
 def has_gone():
     """Wait until there is no such process any more; whether that came to be in time."""
 
-    async def has_gone(process, seconds=5.0):
+    async def has_gone(process, seconds=25.0):
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             try:

@@ -251,7 +251,7 @@ async def test_what_fails_behind_a_call_fails_no_call_that_comes_at_once_and_non
     for number in range(ROUNDS):
         spoiled = await folders.data(tool, n=calls, leave=True, call_id=f"leaving-{number}")
         calls += 1
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(25):
             while await folders.data(tool, n=calls) == spoiled:
                 calls += 1
         calls += 1
@@ -398,7 +398,7 @@ async def test_garbage_between_calls_costs_no_call(folders, has_gone):
     tool = folders.tool("forger", code)
     first = await folders.data(tool, bad=1)
     worker = folders.runner._workers._idle[0]
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(25):
         while worker.is_usable:  # noqa: ASYNC110 - no event says when a process has written to a socket
             await asyncio.sleep(0.001)
     assert await folders.data(tool) != first

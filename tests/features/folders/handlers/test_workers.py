@@ -43,7 +43,7 @@ def under_way(folders):
     async def under_way(tool):
         gate = Gate()
         task = asyncio.ensure_future(folders.data(tool, session=gate.session, word="x"))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(25):
             await gate.heard.wait()
         return gate, task
 
@@ -183,7 +183,7 @@ async def test_a_call_that_is_cancelled_while_its_worker_starts_leaves_nothing(f
         await task
     await folders.data(tool)
     workers = folders.runner._workers
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(25):
         while len(workers._all) > 1:  # noqa: ASYNC110 - its end is what is waited for
             await asyncio.sleep(0.01)
     assert workers._free == folders.workers - 1
@@ -227,7 +227,7 @@ async def test_close_leaves_no_process_and_ends_what_runs(folders, under_way, ha
     tool = folders.tool("waiter", WAIT)
     running = await folders.data(tool, session=_open_session())
     _, task = await under_way(tool)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(25):
         await folders.runner.close()
     with pytest.raises(AssertionError, match="the crib was closed while the tool ran"):
         await task

@@ -389,7 +389,7 @@ def test_many_may_read_the_same_at_once(package):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(10)
+        thread.join(25)
 
     assert len(found) == 8
     assert len({candidate.digest for candidate in found}) == 1

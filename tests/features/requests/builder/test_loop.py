@@ -33,7 +33,7 @@ async def running(builder):
         yield work
     finally:
         stop.set()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(25):
             await work
 
 
@@ -202,13 +202,13 @@ async def test_what_a_killed_builder_left_is_built_by_another_when_its_lease_is_
     process.stdin.flush()
     assert await asyncio.to_thread(process.stdout.readline) == "hanging\n"
     process.send_signal(signal.SIGKILL)
-    process.wait(10)
+    process.wait(25)
     assert shop.queue.get(filed.id).status is Status.BUILDING
     async with running(shop.builder(writer(shop.code()), owner="alive")):
         over = await shop.until_over(filed.id)
         assert over.status is Status.READY
     assert shop.texts(filed.id, "building") == ["killed", "alive"]
-    async with running(shop.builder(writer(shop.code()))), asyncio.timeout(10):
+    async with running(shop.builder(writer(shop.code()))), asyncio.timeout(25):
         while shop.builds.exists() and any(shop.builds.iterdir()):
             await asyncio.to_thread(shop.queue.wait, 0.02)
 
@@ -350,7 +350,7 @@ async def test_a_person_gets_a_workspace_and_the_request_waits_without_a_lease(s
 async def test_a_cancelled_request_ends_its_maker_and_nothing_is_published(shop, stuck):
     filed = shop.file("word_counter")
     maker = stuck()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(25):
         work = asyncio.create_task(shop.builder(maker).build_one())
         await maker.began.wait()
         building = shop.queue.get(filed.id)
@@ -367,7 +367,7 @@ async def test_a_cancelled_request_ends_its_maker_and_nothing_is_published(shop,
 async def test_a_claim_that_another_builder_has_taken_ends_the_maker_and_says_nothing(shop, stuck):
     filed = shop.file("word_counter")
     maker = stuck()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(25):
         work = asyncio.create_task(shop.builder(maker, lease_seconds=0.5).build_one())
         await maker.began.wait()
         shop.later += 1_000.0
@@ -411,7 +411,7 @@ async def test_nothing_is_published_once_the_claim_is_of_another_builder(shop, w
 async def test_a_builder_that_is_told_to_stop_gives_back_what_it_builds_at_once(shop, stuck, writer):
     filed = shop.file("word_counter")
     maker, stop = stuck(), asyncio.Event()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(25):
         work = asyncio.create_task(shop.builder(maker, lease_seconds=1_000.0).run(stop))
         await maker.began.wait()
         stop.set()
@@ -424,7 +424,7 @@ async def test_a_builder_that_is_told_to_stop_gives_back_what_it_builds_at_once(
 async def test_a_builder_that_is_cancelled_gives_back_what_it_builds(shop, stuck):
     filed = shop.file("word_counter")
     maker = stuck()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(25):
         work = asyncio.create_task(shop.builder(maker).build_one())
         await maker.began.wait()
         work.cancel()
@@ -438,7 +438,7 @@ async def test_an_idle_builder_stops_at_once(shop, writer):
     work = asyncio.create_task(shop.builder(writer("")).run(stop))
     await asyncio.to_thread(shop.queue.reconcile)
     stop.set()
-    await asyncio.wait_for(work, 5)
+    await asyncio.wait_for(work, 25)
 
 
 class Raising:
@@ -501,7 +501,7 @@ async def test_a_maker_that_nothing_can_help_is_not_asked_again(shop):
 )
 async def test_a_maker_that_could_make_nothing_ends_the_builder_and_no_request_fails_for_it(shop, problem):
     filed, other = shop.file("word_counter"), shop.file("other_tool")
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(25):
         with pytest.raises(UnfitError, match="put it right"):
             await shop.builder(Raising(*[problem] * 9)).run(asyncio.Event())
     assert [shop.queue.get(one.id).status for one in (filed, other)] == [Status.PENDING] * 2
@@ -537,7 +537,7 @@ async def test_a_maker_that_does_not_heed_its_end_holds_up_no_one_else(shop, mon
             return True
 
     shop.file("word_counter")
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(25):
         work = asyncio.create_task(shop.builder(Deaf()).build_one(stop))
         await began.wait()
         stop.set()
@@ -558,7 +558,7 @@ async def test_a_builder_that_is_stopped_while_it_lays_a_workspace_out_leaves_no
     monkeypatch.setattr("toolcrib.features.requests.builder.write_workspace", write_slowly)
     maker = stuck()
     shop.file("word_counter")
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(25):
         over = await shop.builder(maker).build_one(stop)
     assert over.status is Status.PENDING
     assert not maker.began.is_set()
@@ -648,7 +648,7 @@ async def test_a_queue_that_is_away_for_a_while_costs_nothing(shop, writer):
             return await super().make(maker_task)
 
     filed = shop.file("word_counter")
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(25):
         over = await shop.builder(Cutting(), queue=queue).build_one()
     assert over.status is Status.READY
     steps = [step for step in shop.steps(filed.id) if step != "progress"]
@@ -668,7 +668,7 @@ async def test_a_queue_that_is_away_when_the_tool_is_announced_hears_of_it_later
 
     filed = shop.file("word_counter", experiment_blocked="exp_words")
     bench = shop.trusting_with(publish=publish_and_cut)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(25):
         over, _ = await asyncio.gather(
             shop.builder(writer(shop.code()), bench=bench, queue=queue).build_one(), come_back()
         )
@@ -697,7 +697,7 @@ async def test_what_was_not_announced_in_time_is_announced_by_the_next_builder(s
 
     filed = shop.file("word_counter")
     bench = shop.trusting_with(publish=publish_and_cut)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(25):
         with pytest.raises(ToolError, match="cannot be reached"):
             await shop.builder(writer(shop.code()), bench=bench, queue=queue, lease_seconds=0.5).build_one()
     shop.later += 10.0
@@ -710,7 +710,7 @@ async def test_what_was_not_announced_in_time_is_announced_by_the_next_builder(s
 async def test_a_queue_that_is_away_longer_than_the_lease_ends_the_maker(shop, stuck):
     queue, maker = Away(shop.queue), stuck()
     filed = shop.file("word_counter")
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(25):
         work = asyncio.create_task(shop.builder(maker, queue=queue, lease_seconds=0.5).build_one())
         await maker.began.wait()
         queue.away = True
@@ -724,7 +724,7 @@ async def test_a_builder_goes_on_when_its_queue_is_back(shop, writer):
     queue = Away(shop.queue)
     queue.away = True
     async with running(shop.builder(writer(shop.code()), queue=queue)):
-        await asyncio.wait_for(queue.asked.wait(), 5)
+        await asyncio.wait_for(queue.asked.wait(), 25)
         filed = shop.file("word_counter")
         queue.away = False
         assert (await shop.until_over(filed.id)).status is Status.READY

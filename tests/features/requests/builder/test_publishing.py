@@ -281,7 +281,7 @@ class TestWhatIsThereAlready:
         start, ended = threading.Barrier(len(candidates)), []
 
         def race(candidate):
-            start.wait(10)
+            start.wait(25)
             try:
                 ended.append(publish(candidate, REQUEST, project_tools=tools).digest)
             except ToolError as error:

@@ -252,10 +252,10 @@ async def test_a_judgement_that_is_not_awaited_ends_at_once(candidate, few):
         say=lambda text: None,
     )
     task = asyncio.create_task(work)
-    await asyncio.wait_for(begun.wait(), 10)
+    await asyncio.wait_for(begun.wait(), 25)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
-        await asyncio.wait_for(task, 10)
+        await asyncio.wait_for(task, 25)
     assert ended.is_set()
 
 

@@ -95,7 +95,7 @@ def endpoint():
     thread.start()
     yield Endpoint(server)
     server.shutdown()
-    thread.join(10)
+    thread.join(25)
     server.server_close()
 
 

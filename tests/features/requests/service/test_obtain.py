@@ -25,13 +25,13 @@ async def refused(work):
 
 async def until_asked(yard, number=1):
     """Wait until so many requests were filed."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(25):
         while sum(filed.requesters for filed in yard.queue.requests() if not filed.merged_into) < number:
             await asyncio.to_thread(yard.queue.wait, 0.5)
 
 
 async def until_a_thread_waits(yard):
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(25):
         while not waiting_threads():
             await asyncio.to_thread(yard.queue.wait, 0.01)
 
@@ -44,7 +44,7 @@ async def until_no_thread_waits():
 
 async def test_a_tool_that_is_there_comes_at_once_and_nothing_is_asked_for(yard):
     (yard.tools / "word_counter.py").write_text(yard.code())
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(25):
         tool = await yard.crib.obtain("word_counter", yard.fields())
     assert tool.address == "tools/word-counter@1.0.0"
     assert yard.requests.list() == []
@@ -55,7 +55,7 @@ async def test_a_tool_that_is_there_comes_at_once_and_nothing_is_asked_for(yard)
 async def test_a_missing_tool_is_asked_for_and_comes_when_it_is_there(yard, tmp_path, shape):
     (tmp_path / "request.yaml").write_text(yard.text())
     wanted = {"fields": yard.fields(), "text": yard.text(), "file": tmp_path / "request.yaml"}[shape]
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(25):
         obtaining = asyncio.create_task(yard.crib.obtain("word_counter", wanted, experiment="exp_words"))
         await until_asked(yard)
         assert yard.queue.experiments()[0].waits_for == ("word_counter",)
@@ -97,7 +97,7 @@ async def test_many_who_wait_for_many_tools_share_one_request_each_and_one_threa
 
 async def test_what_is_asked_for_already_is_waited_for_without_a_request(yard):
     filed = yard.requests.new(yard.fields()).filed
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(25):
         obtaining = asyncio.create_task(yard.crib.obtain("word_counter", experiment="exp_late"))
         await until_asked(yard, 2)
         assert [one.id for one in yard.queue.requests()] == [filed.id]
@@ -148,7 +148,7 @@ async def test_a_file_that_is_none_is_named(yard, tmp_path):
 
 async def test_what_cannot_be_built_says_why_and_by_which_request(yard):
     filed = yard.requests.new(yard.fields()).filed
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(25):
         obtaining = asyncio.create_task(yard.crib.obtain("word_counter"))
         await until_a_thread_waits(yard)
         yard.queue.fail(yard.claim(), "refused after 3 attempts: no function")
@@ -160,7 +160,7 @@ async def test_what_cannot_be_built_says_why_and_by_which_request(yard):
 
 async def test_what_is_cancelled_says_so(yard):
     filed = yard.requests.new(yard.fields()).filed
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(25):
         obtaining = asyncio.create_task(yard.crib.obtain("word_counter", yard.fields()))
         await until_asked(yard, 2)
         yard.queue.cancel(filed.id, "nobody wants it")
@@ -176,7 +176,7 @@ async def test_a_caller_that_waits_long_enough_gets_the_id_and_the_request_stays
     assert error.details == {"requestId": filed.id}
     assert filed.status is Status.PENDING
     await until_no_thread_waits()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(25):
         obtaining = asyncio.create_task(yard.crib.obtain("word_counter"))
         await until_a_thread_waits(yard)
         yard.fulfil()
@@ -224,7 +224,7 @@ async def test_a_tool_that_is_switched_off_is_not_built_again(yards):
 
 async def test_a_tool_that_another_caller_requested_differently_is_the_tool_of_that_name(yard):
     yard.requests.new(yard.fields(description="Another request for the same name"))
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(25):
         obtaining = asyncio.create_task(yard.crib.obtain("word_counter", yard.fields()))
         await until_asked(yard, 2)
         yard.fulfil()
@@ -235,7 +235,7 @@ async def test_a_tool_that_another_caller_requested_differently_is_the_tool_of_t
 async def test_a_tool_that_was_announced_and_is_nowhere_to_be_found_here_says_so(yard, monkeypatch):
     monkeypatch.setattr("toolcrib.features.requests.auto_request.SEEN_SECONDS", 0.1)
     yard.requests.new(yard.fields())
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(25):
         obtaining = asyncio.create_task(yard.crib.obtain("word_counter"))
         await until_a_thread_waits(yard)
         yard.fulfil()
@@ -257,7 +257,7 @@ async def test_waiting_survives_a_queue_that_is_away_for_a_while(yard, monkeypat
 
     monkeypatch.setattr(queue, "wait", wait)
     away.set()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(25):
         obtaining = asyncio.create_task(yard.crib.obtain("word_counter", yard.fields()))
         assert await asyncio.to_thread(asked.wait, 10)
         yard.fulfil()
@@ -276,5 +276,5 @@ async def test_waiting_costs_next_to_nothing(yard):
         await asyncio.wait_for(asyncio.gather(*map(asyncio.shield, obtaining)), 1.0)
     assert time.process_time() - before < 0.5
     yard.fulfil()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(25):
         await asyncio.gather(*obtaining)

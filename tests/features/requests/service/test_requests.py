@@ -134,7 +134,7 @@ async def test_a_watcher_sees_every_event_in_order_until_it_is_over(yard):
             seen.append(event)
             began.set()
 
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(25):
         watching = asyncio.create_task(watch())
         await began.wait()
         claim = yard.claim()
@@ -149,7 +149,7 @@ async def test_a_watcher_sees_every_event_in_order_until_it_is_over(yard):
 async def test_what_is_over_is_watched_from_any_event_on(yard):
     filed = yard.requests.new(yard.fields()).filed
     yard.fulfil()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(25):
         seen = [event.step async for event in yard.requests.watch(filed.id, after=1)]
     assert seen == ["building", "ready"]
     error = await refused(anext(yard.requests.watch("req_20240115_009")))
@@ -174,7 +174,7 @@ async def test_a_watch_survives_a_queue_that_is_away_for_a_while(yard, monkeypat
         async for event in yard.requests.watch(filed.id):
             seen.append(event.step)
 
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(25):
         away.set()
         watching = asyncio.create_task(watch())
         assert await asyncio.to_thread(asked.wait, 10)
@@ -187,7 +187,7 @@ async def test_a_watch_survives_a_queue_that_is_away_for_a_while(yard, monkeypat
 async def test_a_watch_ends_when_the_crib_is_closed(yard):
     filed = yard.requests.new(yard.fields()).filed
     events = yard.requests.watch(filed.id)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(25):
         assert (await anext(events)).step == "filed"
         waiting = asyncio.create_task(anext(events))
         await asyncio.to_thread(yard.queue.wait, 0.1)

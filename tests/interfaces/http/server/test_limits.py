@@ -88,7 +88,7 @@ async def test_a_body_that_does_not_come_is_told_408(serving):
     assert (status, headers[b"connection"]) == (408, b"close")
     assert b"the body did not arrive within 0.3 s" in body
     assert await client.rest() == b""
-    await asyncio.wait_for(served.app.ended.get(), 5)
+    await asyncio.wait_for(served.app.ended.get(), 25)
 
 
 async def test_a_body_that_drips_is_not_waited_for_longer(serving):
@@ -120,7 +120,7 @@ async def test_work_that_takes_too_long_is_stopped_and_told_504(serving):
     status, headers, body = await client.answer()
     assert (status, headers[b"content-type"]) == (504, b"application/problem+json")
     assert orjson.loads(body)["detail"] == "the request timed out after 0.3 s"
-    await asyncio.wait_for(served.app.ended.get(), 5)
+    await asyncio.wait_for(served.app.ended.get(), 25)
 
 
 @pytest.mark.parametrize("path", [b"/endless", b"/large"])
@@ -132,7 +132,7 @@ async def test_a_client_that_does_not_read_is_cut_off(serving, path):
     await served.app.arrived.get()
     await served.until(lambda: served.service.connections.total == 0)
     served.app.go_on.set()
-    await asyncio.wait_for(served.app.ended.get(), 5)
+    await asyncio.wait_for(served.app.ended.get(), 25)
 
 
 async def test_a_client_that_reads_slowly_gets_everything(serving):
@@ -140,7 +140,7 @@ async def test_a_client_that_reads_slowly_gets_everything(serving):
     client = await served.connect()
     await client.send(b"GET /large HTTP/1.1\r\n" + HOST + b"Connection: close\r\n\r\n")
     read = 0
-    while piece := await asyncio.wait_for(client.reader.read(1_000_000), 10):
+    while piece := await asyncio.wait_for(client.reader.read(1_000_000), 25):
         read += len(piece)
         await asyncio.sleep(0.002)
     assert read > 40_000_000

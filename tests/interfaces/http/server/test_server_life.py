@@ -69,7 +69,7 @@ def test_what_is_not_loopback_is_not_taken_for_it(host):
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1"])
 async def test_a_server_for_others_does_not_start_without_a_token(crib_of, project, host):
     with pytest.raises(SettingsError, match="crib token create"):
-        await asyncio.wait_for(serve(crib_of(project=project), host=host, port=0, say=print), 10)
+        await asyncio.wait_for(serve(crib_of(project=project), host=host, port=0, say=print), 25)
 
 
 async def test_a_token_that_has_expired_lets_no_server_start_for_others(crib_of, project):
@@ -77,7 +77,7 @@ async def test_a_token_that_has_expired_lets_no_server_start_for_others(crib_of,
     crib.tokens.create("short", ["read"], seconds=0.001)
     await asyncio.sleep(0.002)
     with pytest.raises(SettingsError, match="crib token create"):
-        await asyncio.wait_for(serve(crib, host="0.0.0.0", port=0, say=print), 10)
+        await asyncio.wait_for(serve(crib, host="0.0.0.0", port=0, say=print), 25)
 
 
 async def test_a_token_in_force_lets_a_server_start_for_others(crib_of, project):
@@ -85,7 +85,7 @@ async def test_a_token_in_force_lets_a_server_start_for_others(crib_of, project)
     crib.tokens.create("new", ["read"])
     # It gets as far as the address, which this machine does not have.
     with pytest.raises(SettingsError, match=r"192\.0\.2\.1 is not an address of this machine"):
-        await asyncio.wait_for(serve(crib, host="192.0.2.1", port=0, say=print), 10)
+        await asyncio.wait_for(serve(crib, host="192.0.2.1", port=0, say=print), 25)
 
 
 def test_room_is_made_for_connections_as_far_as_the_system_allows():
@@ -121,7 +121,7 @@ async def test_the_first_signal_lets_calls_finish_and_takes_on_no_more(serving):
     served.app.go_on.set()
     status, headers, body = await busy.answer()
     assert (status, headers[b"connection"], body) == (200, b"close", b"done")
-    assert await asyncio.wait_for(served.task, 10) == 0
+    assert await asyncio.wait_for(served.task, 25) == 0
     assert served.said == ["shutting down; requests in progress: 1; a second signal cancels them"]
 
 
@@ -136,7 +136,7 @@ async def test_the_second_signal_stops_what_is_running_and_says_so(serving, seco
     os.kill(os.getpid(), second)
     status, _, body = await busy.answer()
     assert (status, orjson.loads(body)["detail"]) == (503, "the server is shutting down; retry when it is back")
-    assert await asyncio.wait_for(served.task, 10) == 0
+    assert await asyncio.wait_for(served.task, 25) == 0
 
 
 async def test_calls_that_do_not_finish_in_time_are_stopped(serving):
@@ -146,14 +146,14 @@ async def test_calls_that_do_not_finish_in_time_are_stopped(serving):
     await served.app.arrived.get()
     os.kill(os.getpid(), signal.SIGTERM)
     assert (await busy.answer())[0] == 503
-    assert await asyncio.wait_for(served.task, 10) == 0
+    assert await asyncio.wait_for(served.task, 25) == 0
 
 
 async def test_signals_mean_what_they_meant_before_once_the_server_has_ended(serving):
     before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
     served = await serving()
     os.kill(os.getpid(), signal.SIGTERM)
-    assert await asyncio.wait_for(served.task, 10) == 0
+    assert await asyncio.wait_for(served.task, 25) == 0
     assert (signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)) == before
 
 

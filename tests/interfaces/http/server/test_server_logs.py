@@ -118,7 +118,7 @@ def test_a_reader_who_does_not_read_stops_no_request(monkeypatch):
         assert heard.startswith(b'{"time":')
         reading = threading.Thread(target=_read_all, args=(read, found := []))
         reading.start()
-    reading.join(timeout=10)
+    reading.join(timeout=25)
     assert re.search(rb"\d+ lines were dropped", b"".join(found))
 
 

@@ -98,7 +98,7 @@ class TestAServerThatIsDown:
         filing = threading.Thread(target=file)
         filing.start()
         for fall in range(1, 4):
-            deadline = time.monotonic() + 20
+            deadline = time.monotonic() + 25
             while len(acknowledged) < fall * 40:
                 assert time.monotonic() < deadline
                 time.sleep(0.001)
@@ -127,7 +127,7 @@ class TestAServerThatIsDown:
 
         asking = threading.Thread(target=ask)
         asking.start()
-        until_it_waits = time.monotonic() + 20
+        until_it_waits = time.monotonic() + 25
         while not queue._link._open - set(queue._link._idle) - {queue._listener._connection}:
             assert time.monotonic() < until_it_waits
             time.sleep(0.001)
@@ -325,7 +325,7 @@ class TestAServerThatRefuses:
                 queue_at(url, password="open-sesame").file(request_of(1))
             assert "sesame" not in caught.value.message
             listening.shutdown(socket.SHUT_RDWR)
-        echoing.join(10)
+        echoing.join(25)
 
 
 class TestRemarks:
