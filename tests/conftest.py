@@ -50,10 +50,36 @@ def pytest_xdist_auto_num_workers() -> int:
     return len(os.sched_getaffinity(0)) + 1
 
 
+class Frozen:
+    """What the garbage collector need not look at: all that was made before the first test.
+
+    A server that a test runs in this process thaws it at its end. It is frozen again after that test and not after others, because
+    garbage that is frozen is never collected, and with it the threads that it holds.
+    """
+
+    is_thawed = False
+    unfreeze = staticmethod(gc.unfreeze)
+
+    def thaw(self) -> None:
+        """In place of `gc.unfreeze`."""
+        self.is_thawed = True
+        self.unfreeze()
+
+    def freeze_again(self) -> None:
+        """After a test."""
+        if self.is_thawed:
+            self.is_thawed = False
+            gc.freeze()
+
+
+FROZEN = Frozen()
+
+
 def pytest_collection_finish() -> None:
     """Let the garbage collector look only at what tests make."""
     gc.freeze()
     gc.enable()
+    gc.unfreeze = FROZEN.thaw
 
 
 @dataclass(frozen=True)
@@ -98,6 +124,7 @@ def pytest_runtest_protocol() -> Generator[None, object, object]:
         return (yield)
     finally:
         sys.path[:] = before
+        FROZEN.freeze_again()
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from unittest.mock import ANY
 
 import pytest
 
+import app_lifespan
 from toolcrib import Crib, tool
 from toolcrib.client.remote_crib import RemoteCrib
 from toolcrib.interfaces.http.app import make_app
@@ -66,8 +67,10 @@ async def crib(tmp_path):
 
 
 @pytest.fixture
-def client(crib):
-    return Client(make_app(crib, open_to_loopback=True))
+async def client(crib):
+    app = make_app(crib, open_to_loopback=True)
+    yield Client(app)
+    await app_lifespan.end(app)
 
 
 def token_of(crib, *scopes):

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 
+import app_lifespan
 from toolcrib import Crib
-from toolcrib.interfaces.http.app import make_app
+from toolcrib.interfaces.http.app import App, make_app
 
 BUNDLE = "018faf50-b7b6-7a01-9a05-a22a6e0af101"
 OTHER = "018faf50-b7b6-7a01-9a05-a22a6e0af102"
@@ -164,17 +164,10 @@ class World:
         return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*.json")}
 
 
-@pytest.fixture(autouse=True)
-def _frozen_again() -> Iterator[None]:
-    """A server that a test runs in this process thaws at its end what was frozen before it."""
-    yield
-    gc.freeze()
-
-
 @pytest.fixture
 async def make_world(tmp_path: Path):
     """Make a project, its crib and its application; all are closed at the end."""
-    opened: list[Crib] = []
+    opened: list[tuple[Crib, App]] = []
 
     def make(*tools, root=None, open_to_loopback=True, functions=None, **settings) -> World:
         calls: list = []
@@ -185,11 +178,13 @@ async def make_world(tmp_path: Path):
 
         folder = root or tmp_path
         crib = Crib(folder, tools=tools, functions={"echo": echo, **(functions or {})}, **settings)
-        opened.append(crib)
-        return World(folder, crib, Client(make_app(crib, open_to_loopback=open_to_loopback)), calls)
+        app = make_app(crib, open_to_loopback=open_to_loopback)
+        opened.append((crib, app))
+        return World(folder, crib, Client(app), calls)
 
     yield make
-    for crib in opened:
+    for crib, app in opened:
+        await app_lifespan.end(app)
         await crib.close()
 
 

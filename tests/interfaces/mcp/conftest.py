@@ -10,8 +10,9 @@ from typing import Any, Self
 
 import pytest
 
+import app_lifespan
 from toolcrib import Crib
-from toolcrib.interfaces.http.app import make_app
+from toolcrib.interfaces.http.app import App, make_app
 
 NEW = "2026-07-28"
 OLD = "2025-11-25"
@@ -222,14 +223,17 @@ def _messages(content_type: str, body: bytes):
 @pytest.fixture
 async def client_of() -> AsyncIterator[Callable[..., McpClient]]:
     """Make a client of a crib over the given functions; the crib is closed at the end."""
-    opened: list[Crib] = []
+    opened: list[tuple[Crib, App]] = []
 
     def make(*tools, crib: Crib | None = None, project=None, open_to_loopback: bool = True, **settings) -> McpClient:
-        opened.append(crib or Crib(project, tools=tools, builtins={"enabled": False}, **settings))
-        client = McpClient(make_app(opened[-1], open_to_loopback=open_to_loopback))
-        client.crib = opened[-1]  # type: ignore[attr-defined]
+        crib = crib or Crib(project, tools=tools, builtins={"enabled": False}, **settings)
+        app = make_app(crib, open_to_loopback=open_to_loopback)
+        opened.append((crib, app))
+        client = McpClient(app)
+        client.crib = crib  # type: ignore[attr-defined]
         return client
 
     yield make
-    for crib in opened:
+    for crib, app in opened:
+        await app_lifespan.end(app)
         await crib.close()

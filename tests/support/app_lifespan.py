@@ -1,0 +1,21 @@
+"""End an application as a server does: a test that only makes one would leave its threads behind, hundreds of them in a whole run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from toolcrib.interfaces.http.app import App
+
+
+async def end(app: App) -> None:
+    """Send the events of a server that starts and ends."""
+    events = iter(["lifespan.startup", "lifespan.shutdown"])
+
+    async def receive() -> dict[str, Any]:
+        return {"type": next(events)}
+
+    async def send(message: object) -> None:
+        assert isinstance(message, dict)
+        assert message["type"].endswith(".complete"), message
+
+    await app({"type": "lifespan", "asgi": {"version": "3.0"}, "state": {}}, receive, send)  # type: ignore[arg-type]
