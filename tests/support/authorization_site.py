@@ -5,6 +5,7 @@ It runs in threads, so that other processes can reach it. Refresh tokens are goo
 
 import json
 import secrets
+import sys
 import threading
 import time
 from dataclasses import dataclass, field
@@ -175,6 +176,16 @@ class Values:
         made.__class__ = kind
 
 
+class QuietServer(ThreadingHTTPServer):
+    """A client that has stopped waiting is no error of the server, and nothing to print."""
+
+    daemon_threads = True
+
+    def handle_error(self, request, client_address):
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
+
+
 class AuthorizationSite:
     """Starts and ends the server; `reply` answers token requests in its place."""
 
@@ -200,8 +211,7 @@ class AuthorizationSite:
             def log_message(self, *_):
                 pass
 
-        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.http.daemon_threads = True
+        self.http = QuietServer(("127.0.0.1", 0), Handler)
         self.thread = threading.Thread(target=self.http.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
 
     def __enter__(self):

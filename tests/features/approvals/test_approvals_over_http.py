@@ -168,10 +168,10 @@ async def url(crib):
     """The address of a real server over the crib."""
     ready = asyncio.get_running_loop().create_future()
     task = asyncio.create_task(serve(crib, host="127.0.0.1", port=0, say=lambda _: None, ready=ready.set_result))
-    yield await asyncio.wait_for(ready, 20)
+    yield await asyncio.wait_for(ready, 60)
     task.cancel()
     with suppress(asyncio.CancelledError):
-        await asyncio.wait_for(task, 20)
+        await asyncio.wait_for(task, 60)
 
 
 async def test_a_remote_client_lists_shows_and_decides(crib, client, url):
@@ -204,7 +204,7 @@ async def test_events_tell_what_waits_and_what_was_decided(crib, client, url):
     async def event() -> tuple[str, str]:
         name = data = ""
         while not data:
-            line = (await asyncio.wait_for(reader.readline(), 20)).decode().strip()
+            line = (await asyncio.wait_for(reader.readline(), 60)).decode().strip()
             name = line.removeprefix("event: ") if line.startswith("event: ") else name
             data = line.removeprefix("data: ") if line.startswith("data: ") else ""
         return name, json.loads(data)["id"]

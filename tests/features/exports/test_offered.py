@@ -56,8 +56,8 @@ def calls_of(work: Callable[[], object]) -> int:
 def test_tools_are_not_looked_up_again_when_nothing_changed(project):
     with Crib(project) as crib:
         first = crib.offered()
-        # Each file is looked at once, with a few calls; to look its tool up takes 80.
-        assert calls_of(crib.offered) < 20 * MANY
+        # Each file is looked at with a dozen calls, twice if some time has passed; to look its tool up takes 80.
+        assert calls_of(crib.offered) < 40 * MANY
         assert crib.offered() == first
         assert {"weather", "double_1"} <= {offered.name for offered in first}
 
