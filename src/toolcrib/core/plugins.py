@@ -97,6 +97,7 @@ FEATURES: Mapping[str, tuple[str, ...]] = {
             "resources:readiness",
             "resources:child_channel",
             "resources:confirmations",
+            "resources:confirmations_in_store",
             "resources:kept_results",
             "resources:session",
             "resources:expiring",
@@ -147,7 +148,7 @@ FEATURES: Mapping[str, tuple[str, ...]] = {
         *("commands:init", "commands:help", "commands:version", "commands:completion"),
     ),
     "toolcrib.interfaces.http:register": ("commands:serve", "endpoints", "settings:server", "screens:health"),
-    "toolcrib.interfaces.mcp:register": ("commands:mcp", "endpoints", "settings:mcp"),
+    "toolcrib.interfaces.mcp:register": ("commands:mcp", "endpoints", "settings:mcp", "screens:publications"),
     "toolcrib.interfaces.web:register": ("commands:page", "endpoints"),
 }
 # What closes something is registered when a Crib starts, and never later.
