@@ -6,6 +6,7 @@ import pytest
 
 from toolcrib import Call, Tool
 from toolcrib.features.safety_rules.arguments import Role, read_arguments, runs_command_line
+from toolcrib.features.safety_rules.command_line import reads_code
 from toolcrib.features.safety_rules.dangerous_commands import DangerousCommands
 from toolcrib.features.safety_rules.sensitive_files import SensitiveFiles
 from toolcrib.lib.system_tools import system_tools
@@ -158,6 +159,25 @@ def test_text_of_any_length_is_data_to_a_command_line():
     tool = executed({"command": "echo {name} | wc -w", "shell": True})
     assert judge(tool, name="it's " * 10_000) is Decision.ALLOW
     assert judge(executed({"command": "eval {name}", "shell": True}), name="ls " * 10_000) is Decision.DENY
+
+
+@pytest.mark.parametrize(
+    ("line", "is_code"),
+    [
+        ("xargs ls < {name}", True),
+        ("echo {name} | parallel", True),
+        ("echo {name} | sh count.sh", False),
+        ("python3 -X dev {name}", True),
+        ("python3 -X dev count.py {name}", False),
+        ("wrapper run image sh -c {name}", True),
+        ("wrapper run image python3.11 -c {name}", True),
+        ("wrapper run image count {name}", False),
+    ],
+)
+def test_a_value_is_code_where_a_shell_or_an_interpreter_takes_it_for_its_program(line, is_code):
+    run = executed({"command": line, "shell": True}).run
+    assert isinstance(run, Chained)
+    assert reads_code(run, {"name": "x"}) is is_code
 
 
 CODE_LINES = [
