@@ -102,6 +102,8 @@ class LineCutter:
 
 # Where the system does not preserve message boundaries, an order is one byte without names.
 ORDER_BYTES = 2048 if sys.platform == "linux" else 1
+# In place of an order: the host waits until the launcher has ended, and removes its cgroup then.
+FAREWELL = b"end"
 MAX_NAMES = 64
 
 # Importing these has effects that a worker would inherit (a handler, a window, a printed line), or is useless there.

