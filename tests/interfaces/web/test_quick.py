@@ -6,8 +6,6 @@ import pytest
 from playwright.sync_api import expect
 from tests.interfaces.web.recipe_page import document_of, paste
 
-pytestmark = pytest.mark.page
-
 
 @pytest.mark.spec("S1-07")
 def test_a_person_finds_a_tool_by_typing_and_calls_it_with_a_form(page):
