@@ -1,4 +1,7 @@
-"""An HTTP tool at 64 calls at once, against bare aiohttp over as many connections to the same server."""
+"""An HTTP tool at 64 calls at once, against bare aiohttp over as many connections to the same server.
+
+Processor time of this process counts: at so many calls it never waits, and a machine that does other things, too, measures the same.
+"""
 
 from __future__ import annotations
 
@@ -86,11 +89,11 @@ async def seconds_per_call(work: Callable[[], Awaitable[object]]) -> float:
         for _ in range(CALLS // CONNECTIONS):
             await work()
 
-    started = time.perf_counter()
+    started = time.process_time()
     async with asyncio.TaskGroup() as group:
         for _ in range(CONNECTIONS):
             group.create_task(repeat())
-    return (time.perf_counter() - started) / (CALLS // CONNECTIONS * CONNECTIONS)
+    return (time.process_time() - started) / (CALLS // CONNECTIONS * CONNECTIONS)
 
 
 async def run() -> bool:

@@ -39,7 +39,6 @@ SYSCALL_OF_CLONE = {"x86_64": 56, "aarch64": 220}
 # Beside all of ours, what commands import only when they need it.
 MODULES = (
     *(
-        "aiohttp",
         "asyncio",
         "click",
         "cryptography.hazmat.primitives.ciphers.aead",

@@ -176,7 +176,7 @@ def test_what_cannot_be_kept_is_refused(call, words):
     assert problem.startswith(words)
 
 
-@pytest.mark.parametrize("tag", ['"\xff\xfe"', '"a"\x01', "\xe9"])
+@pytest.mark.parametrize("tag", ['"\xff\xfe"', "\xe9"])
 async def test_a_tag_that_cannot_be_sent_back_spoils_no_later_call(kept, bench, serve, tag):
     def site_says(_):
         body = str(len(site.requests))

@@ -601,6 +601,8 @@ async def test_an_interim_response_is_passed_over(serve, open_egress, fetch):
     assert (await fetch(open_egress(site.endpoint), site.url())).status == 200
 
 
-async def test_an_unasked_switch_of_protocols_does_not_hang(serve, open_egress, fetch):
+async def test_an_unasked_switch_of_protocols_is_refused(serve, open_egress, fetch):
     site = await serve(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n")
-    assert (await fetch(open_egress(site.endpoint), site.url())).status == 101
+    with pytest.raises(ToolError, match="it switches to another protocol, which was not asked for") as caught:
+        await fetch(open_egress(site.endpoint), site.url())
+    assert caught.value.kind is Kind.PERMANENT

@@ -1,7 +1,7 @@
+import asyncio
 import ssl
 from pathlib import Path
 
-import aiohttp.connector
 import pytest
 
 from toolcrib import Kind, ToolError
@@ -24,7 +24,7 @@ def server_side():
 def trusted(monkeypatch):
     """Let the client trust the certificate of these tests."""
     context = ssl.create_default_context(cafile=CERTIFICATE)
-    monkeypatch.setattr(aiohttp.connector, "_SSL_CONTEXT_VERIFIED", context)
+    monkeypatch.setattr("toolcrib.infra.egress.connection_pool.tls_context", lambda: context)
 
 
 async def test_tls_is_spoken_to_the_name_over_the_checked_address(
@@ -35,6 +35,28 @@ async def test_tls_is_spoken_to_the_name_over_the_checked_address(
     assert (await fetch(egress, f"https://TLS.example:{site.port}/")).body == b"hello"
     assert server_side.asked == ["tls.example"]
     assert f"Host: tls.example:{site.port}\r\n".encode() in site.requests[0]
+
+
+async def test_a_connection_with_tls_is_kept_for_its_name_and_closed_with_the_egress(
+    serve, open_egress, fetch, names, server_side, trusted
+):
+    site = await serve(HELLO, tls=server_side)
+    egress = open_egress(site.endpoint, resolve=names(tls_example=[["127.0.0.1"]]))
+    for _ in range(3):
+        assert (await fetch(egress, f"https://tls.example:{site.port}/")).body == b"hello"
+    assert (site.connections, len(site.requests)) == (1, 3)
+    await egress.close()
+    async with asyncio.timeout(5):
+        await site.gone.wait()
+
+
+async def test_a_plain_connection_is_not_used_for_tls(serve, open_egress, fetch, names, server_side, trusted):
+    site = await serve(HELLO)
+    egress = open_egress(site.endpoint, resolve=names(tls_example=[["127.0.0.1"]]))
+    await fetch(egress, f"http://tls.example:{site.port}/")
+    with pytest.raises(ToolError, match="no complete response"):  # the server waits for the end of a head
+        await fetch(egress, f"https://tls.example:{site.port}/?key=hunter2", seconds=0.1)
+    assert len(site.requests) == 1
 
 
 async def test_a_certificate_for_another_name_is_refused_before_anything_is_sent(

@@ -18,7 +18,15 @@ from warm_python import WarmPython, run_python
 
 PROGRAM = [sys.executable, "-m", "toolcrib"]
 SECONDS = 30
-HEAVY = ("click", "rich", "aiohttp", "tree_sitter", "tree_sitter_bash", "re2", "importlib.metadata")
+HEAVY = (
+    "click",
+    "rich",
+    "toolcrib.infra.egress.client",
+    "tree_sitter",
+    "tree_sitter_bash",
+    "re2",
+    "importlib.metadata",
+)
 
 
 def run(folder: Path, *words: str, stdin: str | None = None, **options) -> subprocess.CompletedProcess[str]:

@@ -10,9 +10,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from toolcrib.infra.egress import next_request, redirected
+from toolcrib.infra.egress.connection_pool import ConnectionPool
 from toolcrib.infra.egress.dialler import AddressPolicy, Dialler, parse_private, resolve_name
 from toolcrib.infra.egress.proxy import ProxyLimits, serve_proxy
-from toolcrib.infra.egress.transport import exchange, exchange_streamed, open_session
+from toolcrib.infra.egress.transport import exchange, exchange_streamed
 from toolcrib.lib.http_syntax import STANDARD_PORTS, parse_hosts
 from toolcrib.model.errors import Cure, Kind, ToolError
 
@@ -21,14 +22,13 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
     from contextlib import AbstractAsyncContextManager
 
-    from aiohttp import ClientSession
-
     from toolcrib.infra.egress import Request, Response
     from toolcrib.infra.egress.dialler import Address, Resolve
     from toolcrib.infra.egress.proxy import ProxyLog
     from toolcrib.lib.http_syntax import HostList, Url
 
 MAX_SENT_BYTES = 1_000_000
+MAX_PASSED = 1_000
 
 
 class Egress:
@@ -46,8 +46,10 @@ class Egress:
         self._patterns = tuple(allowed)
         self._ports = STANDARD_PORTS | {port for _, port in self._policy.private}
         self._dialler = Dialler(policy=self._policy, resolve=resolve or resolve_name)
-        self._ways: dict[asyncio.AbstractEventLoop, tuple[ClientSession, AsyncGenerator[None, None]]] = {}
+        self._ways: dict[asyncio.AbstractEventLoop, tuple[ConnectionPool, AsyncGenerator[None, None]]] = {}
         self._opening = threading.Lock()
+        # The list that has last allowed each host and port: both are asked for at every call, and neither ever changes.
+        self._passed: dict[tuple[str, int], HostList | None] = {}
 
     @cached_property
     def _allowed(self) -> HostList:
@@ -55,6 +57,9 @@ class Egress:
 
     def check(self, url: Url, hosts: HostList | None) -> None:
         """Refuse what is not allowed, as far as that is known before connecting; `hosts` None means every public host."""
+        endpoint = url.host, url.port
+        if self._passed.get(endpoint, ()) is hosts:
+            return
         if hosts is not None:
             hosts.check(url, self._ports)
         address = url.address
@@ -62,6 +67,11 @@ class Egress:
             self._policy.check(url.host, address, url.port)
         if not self._is_named(url, hosts):
             self._check_private(url, () if address is None else (address,))
+        # Which public addresses are this machine's own may change; for a name, and for a listed address, nothing can.
+        if address is None or (address, url.port) in self._policy.private:
+            if len(self._passed) >= MAX_PASSED:
+                self._passed.clear()
+            self._passed[endpoint] = hosts
 
     def check_server(self, url: Url, hosts: HostList | None, port: int) -> None:
         """As `check`, for a server that is no web server and usually listens on `port`."""
@@ -101,12 +111,12 @@ class Egress:
         if signed.size > max_sent_bytes:
             message = f"{request.url.origin}: the request has {signed.size} bytes, and the limit is {max_sent_bytes}"
             raise ToolError(Kind.LIMIT_EXCEEDED, message, details={"size": signed.size, "limit": max_sent_bytes})
+        deadline = asyncio.get_running_loop().time() + timeout
         try:
-            async with asyncio.timeout(timeout):
-                response = await self._hop(signed, hosts, max_bytes)
-                if response.location is None or not follows:
-                    return response
-                return await self._follow(request, response, hosts, max_bytes)
+            response = await self._hop(signed, hosts, max_bytes, deadline)
+            if response.location is None or not follows:
+                return response
+            return await self._follow(request, response, hosts, max_bytes, deadline)
         except TimeoutError:
             raise ToolError(
                 Kind.TIMEOUT,
@@ -122,9 +132,10 @@ class Egress:
     ) -> AsyncIterator[tuple[Response, AsyncIterator[bytes]]]:
         """Send the request and read its response piece by piece, for as long as the block lasts; follows no redirect."""
         self.check(request.url, hosts)
-        await self._check_port(request.url, hosts)
-        session, _ = self._ways.get(asyncio.get_running_loop()) or await self._open()
-        async with exchange_streamed(session, request.signed(), max_piece) as streamed:
+        if self._must_look_up(request.url, hosts):
+            await self._look_up(request.url)
+        pool, _ = self._ways.get(asyncio.get_running_loop()) or await self._open()
+        async with exchange_streamed(pool, request.signed(), max_piece) as streamed:
             yield streamed
 
     def proxy(
@@ -137,7 +148,8 @@ class Egress:
 
         async def reach(url: Url) -> socket.socket:
             self.check(url, hosts)
-            await self._check_port(url, hosts)
+            if self._must_look_up(url, hosts):
+                await self._look_up(url)
             return await self._dialler.dial(url)
 
         return lambda listener: serve_proxy(listener, reach, deadline, limits or ProxyLimits())
@@ -148,29 +160,37 @@ class Egress:
         if keeper is not None:
             await keeper.aclose()
 
-    async def _follow(self, request: Request, response: Response, hosts: HostList | None, max_bytes: int) -> Response:
+    async def _follow(
+        self, request: Request, response: Response, hosts: HostList | None, max_bytes: int, deadline: float
+    ) -> Response:
         has_effects = request.has_effects
         hops = 0
         while response.location is not None:
             hops += 1
             try:
                 request = next_request(request, response, hops)
-                response = await self._hop(request.signed(), hosts, max_bytes)
+                response = await self._hop(request.signed(), hosts, max_bytes, deadline)
             except ToolError as error:
                 raise redirected(error, response.url.origin, has_effects=has_effects) from error
         return replace(response, hops=hops)
 
-    async def _hop(self, request: Request, hosts: HostList | None, max_bytes: int) -> Response:
+    async def _hop(self, request: Request, hosts: HostList | None, max_bytes: int, deadline: float) -> Response:
         # A pooled connection does not resolve again, so the host is checked here every time.
-        self.check(request.url, hosts)
-        await self._check_port(request.url, hosts)
-        session, _ = self._ways.get(asyncio.get_running_loop()) or await self._open()
-        return await exchange(session, request, max_bytes)
+        url = request.url
+        self.check(url, hosts)
+        if self._must_look_up(url, hosts):
+            async with asyncio.timeout_at(deadline):
+                await self._look_up(url)
+        pool, _ = self._ways.get(asyncio.get_running_loop()) or await self._open()
+        return await exchange(pool, request, max_bytes, deadline)
 
-    async def _check_port(self, url: Url, hosts: HostList | None) -> None:
-        """Refuse a name at a port that only `private` names, unless all its addresses are listed there."""
-        if url.address is None and not self._is_named(url, hosts):
-            self._check_private(url, await self._dialler.look_up(url.host, url.port))
+    def _must_look_up(self, url: Url, hosts: HostList | None) -> bool:
+        """Whether the URL has a name at a port that only `private` names."""
+        return url.address is None and not self._is_named(url, hosts)
+
+    async def _look_up(self, url: Url) -> None:
+        """Refuse a port that only `private` names, unless all addresses of the name are listed there."""
+        self._check_private(url, await self._dialler.look_up(url.host, url.port))
 
     def _is_named(self, url: Url, hosts: HostList | None) -> bool:
         return url.port in STANDARD_PORTS or (self._allowed if hosts is None else hosts).names_port(url)
@@ -182,12 +202,12 @@ class Egress:
         if url.port not in self._ports or any((address, url.port) not in private for address in addresses):
             raise _unnamed_port(url, table, ports)
 
-    async def _open(self) -> tuple[ClientSession, AsyncGenerator[None, None]]:
-        """Open a session for the running loop."""
-        session = open_session(self._dialler)
-        keeper = _close_with_loop(session)
+    async def _open(self) -> tuple[ConnectionPool, AsyncGenerator[None, None]]:
+        """Open a pool for the running loop."""
+        pool = ConnectionPool(self._dialler)
+        keeper = _close_with_loop(pool)
         await anext(keeper)
-        way = session, keeper
+        way = pool, keeper
         # Several loops may open theirs at the same time, each in its own thread.
         with self._opening:
             open_ways = {known: way for known, way in self._ways.items() if not known.is_closed()}
@@ -195,12 +215,12 @@ class Egress:
         return way
 
 
-async def _close_with_loop(session: ClientSession) -> AsyncGenerator[None, None]:
-    """Close the session when closed itself; an event loop closes its generators when it shuts down."""
+async def _close_with_loop(pool: ConnectionPool) -> AsyncGenerator[None, None]:
+    """Close the pool when closed itself; an event loop closes its generators when it shuts down."""
     try:
         yield
     finally:
-        await session.close()
+        await pool.close()
 
 
 def _unnamed_port(url: Url, table: str, ports: Iterable[int]) -> ToolError:

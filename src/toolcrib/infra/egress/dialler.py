@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from toolcrib.lib.http_syntax import split_authority
@@ -30,6 +31,8 @@ Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 RESOLVE_SECONDS = 10
 CONNECT_SECONDS = 10
 MAX_DIALLED = 4
+# How long one address is waited for before the next is tried beside it.
+STAGGER_SECONDS = 0.25
 # How long it is remembered whether an address belongs to this machine.
 OWN_SECONDS = 10
 
@@ -187,18 +190,33 @@ class Dialler:
         family = socket.AF_INET if isinstance(address, IPv4Address) else socket.AF_INET6
         return socket.socket(family, socket.SOCK_STREAM)
 
-    async def dial(self, url: Url) -> socket.socket:
-        """Connect to the host of the URL, at the first address that answers."""
+    async def dial(self, url: Url, *, name: str = "") -> socket.socket:
+        """Connect to the host of the URL, at the first address that answers; messages call it `name`, or as its URL does."""
         addresses = [url.address] if url.address is not None else await self.look_up(url.host, url.port)
+        waiting = _alternate(addresses)[:MAX_DIALLED]
+        attempts: set[asyncio.Task[socket.socket]] = set()
         reason = ""
-        for address in addresses[:MAX_DIALLED]:
-            try:
-                return await self._connect(address, url.port)
-            except TimeoutError:
-                reason = f"no answer within {CONNECT_SECONDS} s"
-            except OSError as problem:
-                reason = os.strerror(problem.errno).lower() if problem.errno else "connection failed"
-        raise unreachable(url.authority, reason)
+        try:
+            while waiting or attempts:
+                if waiting:
+                    attempts.add(asyncio.create_task(self._connect(waiting.pop(0), url.port)))
+                # The next address is tried when one has failed or does not answer soon: a network whose IPv6 leads nowhere
+                # must not hold up every connection.
+                seconds = STAGGER_SECONDS if waiting else None
+                ended, _ = await asyncio.wait(attempts, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+                for attempt in ended:
+                    attempts.remove(attempt)
+                    try:
+                        return attempt.result()
+                    except TimeoutError:
+                        reason = f"no answer within {CONNECT_SECONDS} s"
+                    except OSError as problem:
+                        reason = os.strerror(problem.errno).lower() if problem.errno else "connection failed"
+        finally:
+            for attempt in attempts:
+                attempt.cancel()
+                attempt.add_done_callback(_close_late)
+        raise unreachable(name or url.authority, reason)
 
     async def _connect(self, address: Address, port: int) -> socket.socket:
         connection = self.open_socket(address, port)
@@ -228,6 +246,19 @@ class Dialler:
         if not addresses:
             raise unreachable(host, "looking up the name found no address")
         return addresses
+
+
+def _alternate(addresses: Sequence[Address]) -> list[Address]:
+    """The addresses with those of the other family between them, beginning with the family that the resolver prefers."""
+    first = [address for address in addresses if address.version == addresses[0].version]
+    second = [address for address in addresses if address.version != addresses[0].version]
+    return [address for pair in zip_longest(first, second) for address in pair if address is not None]
+
+
+def _close_late(attempt: asyncio.Task[socket.socket]) -> None:
+    """Close a connection that was made when another one had been chosen."""
+    if not attempt.cancelled() and attempt.exception() is None:
+        attempt.result().close()
 
 
 def unreachable(host: str, reason: str) -> ToolError:

@@ -1,23 +1,25 @@
-"""Read and write HTTP/1.1 for the proxy: one strict grammar for heads, bodies copied by their framing."""
+"""Read and write HTTP/1.1 for client and proxy: one strict grammar for heads, bodies copied by their framing."""
 
 from __future__ import annotations
 
 import asyncio
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import METHODS
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable
+    from collections.abc import Awaitable, Callable
 
     PassOn = Callable[[bytes], Awaitable[None]]
 
 CONNECT = "CONNECT"
 MAX_HEAD_BYTES = 32_768
 MAX_HEADERS = 100
+# The line before a chunk: its length and extensions, which mean nothing to us.
+MAX_CHUNK_LINE = 4_096
 READ_BYTES = 65_536
 END_OF_HEAD = b"\r\n\r\n"
 # Headers of one connection, not of the message; the framing is always written again.
@@ -38,18 +40,19 @@ HOP_BY_HOP = frozenset(
     }
 )
 WITHOUT_BODY = frozenset({204, 304})
+_FRAMING = frozenset({"content-length", "transfer-encoding"})
 
 _REQUEST = re.compile(r"([A-Z]+) ([!-~]+) HTTP/1\.([01])")
-_STATUS = re.compile(r"HTTP/1\.[01] ([1-5][0-9][0-9])(?: ([\t -~\x80-\xff]*))?")
+_STATUS = re.compile(r"HTTP/1\.([01]) ([1-9][0-9][0-9])(?: ([\t -~\x80-\xff]*))?")
 _HEADER = re.compile(r"([A-Za-z0-9!#$%&'*+.^_`|~-]+):[\t ]*([\t -~\x80-\xff]*)")
 _LENGTH = re.compile(r"[0-9]{1,15}")
+PLAIN_CHUNK = re.compile(rb"([0-9A-Fa-f]{1,8})\r\n")
 _CHUNK = re.compile(rb"([0-9A-Fa-f]{1,8})(?:[\t ]*;[\t -~]*)?\r\n")
 
 Headers = tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Framing:
+class Framing(NamedTuple):
     """The length of a body in bytes; None means chunked."""
 
     length: int | None
@@ -76,14 +79,20 @@ class RequestHead:
         return (first + _show(self.headers, self.framing)).encode("latin-1")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ResponseHead:
+class ResponseHead(NamedTuple):
     """The head of a response; without framing the body ends with the connection."""
 
     status: int
     reason: str
+    minor: str
     headers: Headers
     framing: Framing | None
+
+    @property
+    def keeps_open(self) -> bool:
+        """Whether the server lets another request follow on the connection."""
+        options = [value.lower() for name, value in self.headers if name == "connection"]
+        return self.minor == "1" and not any("close" in option for option in options)
 
     def encode(self) -> bytes:
         """Encode the head for the client."""
@@ -112,7 +121,27 @@ def parse_response(head: bytes) -> ResponseHead:
     if parts is None:
         raise malformed("its first line is no HTTP/1.1 and status")
     headers = _parse_headers(lines)
-    return ResponseHead(status=int(parts[1]), reason=parts[2] or "", headers=headers, framing=_parse_framing(headers))
+    return ResponseHead(
+        status=int(parts[2]),
+        reason=parts[3] or "",
+        minor=parts[1],
+        headers=headers,
+        framing=_parse_framing(headers),
+    )
+
+
+def parse_chunk_length(line: bytes) -> int:
+    """The length of a chunk, from the line before it with its line end; 0 for the last."""
+    parts = _CHUNK.fullmatch(line)
+    if parts is None:
+        raise malformed("a chunk has no length")
+    return int(parts[1], 16)
+
+
+def check_trailer(line: bytes) -> None:
+    """Refuse a line behind the last chunk that is no header field."""
+    if _HEADER.fullmatch(line.decode("latin-1")) is None:
+        raise malformed("a line behind its chunks is no 'name: value'")
 
 
 async def read_head(reader: asyncio.StreamReader) -> bytes:
@@ -159,10 +188,7 @@ async def _copy_chunks(reader: asyncio.StreamReader, pass_on: PassOn) -> None:
 
 
 async def _read_size(reader: asyncio.StreamReader) -> int:
-    parts = _CHUNK.fullmatch(await _read_line(reader))
-    if parts is None:
-        raise malformed("a chunk has no length")
-    return int(parts[1], 16)
+    return parse_chunk_length(await _read_line(reader))
 
 
 async def _read_line(reader: asyncio.StreamReader) -> bytes:
@@ -172,29 +198,35 @@ async def _read_line(reader: asyncio.StreamReader) -> bytes:
         raise malformed("a line between its chunks is too long") from None
 
 
-def _parse_headers(lines: Iterable[str]) -> Headers:
-    found = [_HEADER.fullmatch(line) for line in lines]
-    if len(found) > MAX_HEADERS:
+def _parse_headers(lines: list[str]) -> Headers:
+    if len(lines) > MAX_HEADERS:
         raise malformed(f"it has more than {MAX_HEADERS} headers")
-    headers = tuple((parts[1].lower(), parts[2].rstrip("\t ")) for parts in found if parts is not None)
-    if len(headers) < len(found):
-        raise malformed("a header is no 'name: value' on one line")
-    return headers
+    headers = []
+    for line in lines:
+        parts = _HEADER.fullmatch(line)
+        if parts is None:
+            raise malformed("a header is no 'name: value' on one line")
+        headers.append((parts[1].lower(), parts[2].rstrip("\t ")))
+    return tuple(headers)
 
 
 def _parse_framing(headers: Headers) -> Framing | None:
     """The only framing that every parser would find; anything ambiguous is refused."""
-    lengths = [value for name, value in headers if name == "content-length"]
-    codings = [value.lower() for name, value in headers if name == "transfer-encoding"]
-    if len(lengths) + len(codings) > 1:
-        raise malformed("it says more than once how long its body is")
-    if codings and codings != ["chunked"]:
-        raise malformed("its Transfer-Encoding is not just 'chunked'")
-    if lengths and _LENGTH.fullmatch(lengths[0]) is None:
-        raise malformed("its Content-Length is no number")
-    if codings:
-        return Framing(None)
-    return Framing(int(lengths[0])) if lengths else None
+    found: Framing | None = None
+    for name, value in headers:
+        if name not in _FRAMING:
+            continue
+        if found is not None:
+            raise malformed("it says more than once how long its body is")
+        if name == "content-length":
+            if _LENGTH.fullmatch(value) is None:
+                raise malformed("its Content-Length is no number")
+            found = Framing(int(value))
+        elif value.lower() == "chunked":
+            found = Framing(None)
+        else:
+            raise malformed("its Transfer-Encoding is not just 'chunked'")
+    return found
 
 
 def _show(headers: Headers, framing: Framing | None) -> str:
@@ -206,6 +238,10 @@ def _show(headers: Headers, framing: Framing | None) -> str:
     return "\r\n".join([*lines, "Connection: close", "", ""])
 
 
-def malformed(reason: str) -> ToolError:
+class MalformedError(ToolError):
+    """A message that is not HTTP/1.1, or that two readers could read differently."""
+
+
+def malformed(reason: str) -> MalformedError:
     """The error for a malformed message; its content is never quoted."""
-    return ToolError(Kind.VALIDATION, f"message refused: {reason}")
+    return MalformedError(Kind.VALIDATION, f"message refused: {reason}")

@@ -1,135 +1,222 @@
-"""Send requests and read bounded responses through aiohttp, over connections of our own dialler.
+"""Send requests over pooled connections and read their responses, bounded.
 
 A body is counted after decompression, one layer of it, and reading stops at the limit.
 """
 
 from __future__ import annotations
 
-import errno
-import os
-import socket
+import asyncio
 import zlib
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from functools import cache, partial
-from ipaddress import ip_address
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, NamedTuple
 
 from toolcrib.infra.egress import REDIRECTS, Response
+from toolcrib.infra.egress.http1 import MalformedError, malformed
+from toolcrib.infra.egress.response_parser import MAX_AROUND, FloodError, LostError, ResponseParser
 from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.tool import SAFE_METHODS
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterable, AsyncIterator, Mapping
-
-    import aiohttp
-    import yarl
-    from aiohappyeyeballs import AddrInfoType
-    from aiohttp.abc import AbstractResolver, ResolveResult
-    from aiohttp.client_proto import ResponseHandler
-    from aiohttp.http import RawResponseMessage
-    from aiohttp.streams import StreamReader
+    from collections.abc import AsyncIterator, Callable
 
     from toolcrib.infra.egress import Request
-    from toolcrib.infra.egress.dialler import Dialler
-    from toolcrib.lib.http_syntax import Url
+    from toolcrib.infra.egress.connection_pool import Connection, ConnectionPool
+    from toolcrib.infra.egress.http1 import Framing, ResponseHead
 
 ACCEPTED_ENCODINGS = "gzip, deflate"
 LONGEST_NAMED = 40
-# The limit on what a server sends around the body: interim responses, heads, trailers.
-MAX_AROUND = 65_536
-INTERIM = range(100, 200)
-SWITCHING = 101
 USER_AGENT = "toolcrib"
+# What a streamed response may have waiting before its server is slowed down.
+MAX_WAITING = 65_536
 
 _GZIP = 16 + zlib.MAX_WBITS
 _ZLIB_METHOD = 8
 
 
-def open_session(dialler: Dialler) -> aiohttp.ClientSession:
-    """A connection pool for the running loop, under one address policy."""
-    import aiohttp
+async def exchange(pool: ConnectionPool, request: Request, max_bytes: int, deadline: float) -> Response:
+    """Send one request and read its response; a redirect is returned without its body. Raises TimeoutError at the deadline.
 
-    def open_socket(info: AddrInfoType) -> socket.socket:
-        endpoint = info[4]
-        try:
-            return dialler.open_socket(ip_address(str(endpoint[0])), int(endpoint[1]))
-        except ToolError as refusal:
-            raise _RefusedError(refusal) from None
-
-    connector = _connector_class()(
-        resolver=cast("AbstractResolver", Resolver(dialler)), use_dns_cache=False, socket_factory=open_socket
-    )
-    session = aiohttp.ClientSession(
-        connector=connector,
-        headers={"User-Agent": USER_AGENT, "Accept-Encoding": ACCEPTED_ENCODINGS},
-        cookie_jar=aiohttp.DummyCookieJar(),
-        timeout=aiohttp.ClientTimeout(total=None, connect=None, sock_connect=None, sock_read=None),
-        auto_decompress=False,
-        trust_env=False,
-        skip_auto_headers=("Content-Type",),
-    )
-    # aiohttp would repeat a request on a dead pooled connection; retries are up to our callers.
-    session._retry_connection = False  # noqa: SLF001 - there is no public switch for it
-    return session
-
-
-async def exchange(session: aiohttp.ClientSession, request: Request, max_bytes: int) -> Response:
-    """Send one request and read its response; a redirect is returned without its body."""
-    import aiohttp
-
-    reading = Reading(origin=request.url.origin, max_bytes=max_bytes, has_effects=request.has_effects)
+    It is never sent twice: whether to repeat a request is up to the caller, also where a kept connection turns out to be dead.
+    """
+    message = encode_request(request, ACCEPTED_ENCODINGS)
+    connection = pool.take_idle(request.url) or await pool.take(request.url, deadline)
+    receiver = WholeResponse(pool, request, max_bytes, deadline)
     try:
-        async with session.request(
-            request.method, to_yarl(request.url), headers=request.headers, data=request.body, allow_redirects=False
-        ) as answer:
-            status, headers = answer.status, _join_headers(answer)
-            is_bare = request.method == "HEAD" or (status in REDIRECTS and "location" in headers)
-            body = b"" if is_bare else await _read(reading, headers, answer)
-            return Response(url=request.url, status=status, headers=headers, body=body)
-    except (aiohttp.ClientError, FloodError) as error:
-        # Not chained: messages of aiohttp quote the whole URL, and its query may contain a secret.
-        raise _explain(error, reading) from None
+        pool.watch(receiver)
+        connection.send(message, ResponseParser(request.method, receiver))
+        return await receiver.response
+    except (MalformedError, FloodError, LostError) as problem:
+        raise _explain(problem, Reading(request, max_bytes)) from None
+    finally:
+        pool.unwatch(receiver)
+        # After a cancellation or timeout its response is still to come, so that it is closed there.
+        pool.give_back(connection)
 
 
 @asynccontextmanager
 async def exchange_streamed(
-    session: aiohttp.ClientSession, request: Request, max_piece: int
+    pool: ConnectionPool, request: Request, max_piece: int
 ) -> AsyncIterator[tuple[Response, AsyncIterator[bytes]]]:
     """Send one request; gives the head of the response, and its body in pieces as they arrive."""
-    import aiohttp
-
-    reading = Reading(origin=request.url.origin, max_bytes=max_piece, has_effects=request.has_effects)
-    headers = {**request.headers, "Accept-Encoding": "identity"}
+    reading = Reading(request, max_piece)
+    message = encode_request(request, "identity")
+    connection = pool.take_idle(request.url) or await pool.take(request.url, None)
     try:
-        async with session.request(
-            request.method, to_yarl(request.url), headers=headers, data=request.body, allow_redirects=False
-        ) as answer:
-            told = _join_headers(answer)
-            decoder = _decoder(reading, told.get("content-encoding", ""))
+        receiver = StreamedResponse(connection)
+        connection.send(message, ResponseParser(request.method, receiver))
+        head = await receiver.read_head()
+        headers = join_headers(head)
+        decoder = _decoder(reading, headers.get("content-encoding", ""))
 
-            async def pieces() -> AsyncIterator[bytes]:
-                async for piece in answer.content.iter_any():
-                    yield decoder.feed(piece, max_piece)
+        async def pieces() -> AsyncIterator[bytes]:
+            while piece := await receiver.read():
+                yield decoder.feed(piece, max_piece)
 
-            yield Response(url=request.url, status=answer.status, headers=told, body=b""), pieces()
-    except (aiohttp.ClientError, FloodError) as error:
-        raise _explain(error, reading) from None
-
-
-def to_yarl(url: Url) -> yarl.URL:
-    """The same URL in the type of aiohttp, pre-encoded, so that nothing is parsed again."""
-    import yarl
-
-    return yarl.URL.build(scheme=url.scheme, authority=url.authority, path=url.target, encoded=True)
+        yield Response(url=request.url, status=head.status, headers=headers, body=b""), pieces()
+    except (MalformedError, FloodError, LostError) as problem:
+        raise _explain(problem, reading) from None
+    finally:
+        pool.give_back(connection)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Reading:
-    """The origin of a response, its size limit, and whether its request may have had effects."""
+def encode_request(request: Request, encodings: str) -> bytes:
+    """The request as it goes on the wire; refuses one that would not be a single request there."""
+    url, body, given = request.url, request.body, request.headers
+    names = {name.lower() for name in given}
+    lines = [f"{request.method} {url.target} HTTP/1.1", f"Host: {url.authority}"]
+    if "user-agent" not in names:
+        lines.append(f"User-Agent: {USER_AGENT}")
+    lines.append(f"Accept-Encoding: {encodings}")
+    if "accept" not in names:
+        lines.append("Accept: */*")
+    lines += [f"{name}: {value}" for name, value in given.items()]
+    if body is not None or request.method not in SAFE_METHODS:
+        lines.append(f"Content-Length: {len(body or b'')}")
+    head = "\r\n".join(lines)
+    # URL and headers were checked when they were made; this is the last place where an injected line could be seen.
+    if head.count("\n") != len(lines) - 1 or head.count("\r") != len(lines) - 1 or lines[0].count(" ") != 2:  # noqa: PLR2004 - method, target and version
+        raise ToolError(Kind.VALIDATION, f"{url.origin}: the request has a line break or a space where none may be")
+    return f"{head}\r\n\r\n".encode() + (body or b"")
 
-    origin: str
+
+class WholeResponse:
+    """Receives a response as a whole; `response` is done when it is complete or has failed."""
+
+    __slots__ = ("_body", "_headers", "_max_bytes", "_request", "_status", "deadline", "response", "take")
+
+    def __init__(self, pool: ConnectionPool, request: Request, max_bytes: int, deadline: float) -> None:
+        self.response: asyncio.Future[Response] = pool.loop.create_future()
+        self.deadline = deadline
+        self.take: Callable[[bytes], object] = _refuse
+        self._request = request
+        self._max_bytes = max_bytes
+        self._status = 0
+        self._headers: dict[str, str] = {}
+        self._body: BoundedBody | list[bytes] = []
+
+    def begin(self, head: ResponseHead, framing: Framing | None) -> bool:
+        """Choose how the body is read; that of a redirect is not wanted."""
+        self._status = head.status
+        self._headers = headers = join_headers(head)
+        if head.status in REDIRECTS and "location" in headers:
+            return False
+        length = None if framing is None else framing.length
+        encoding = headers.get("content-encoding", "") if length != 0 else ""
+        if length is None or encoding:
+            self._body = body = BoundedBody(Reading(self._request, self._max_bytes), encoding)
+            self.take = body.feed
+            return True
+        if length > self._max_bytes:
+            raise Reading(self._request, self._max_bytes).too_large(str(length))
+        # The parser gives no more than was declared, so there is nothing to count.
+        pieces: list[bytes] = []
+        self._body, self.take = pieces, pieces.append
+        return True
+
+    def end(self, failure: Exception | None) -> None:
+        """Give the response, or the reason why there is none."""
+        if self.response.done():
+            return
+        if failure is None:
+            body = self._body
+            try:
+                whole = b"".join(body) if isinstance(body, list) else body.finish()
+            except ToolError as problem:
+                failure = problem
+            else:
+                self.response.set_result(
+                    Response(url=self._request.url, status=self._status, headers=self._headers, body=whole)
+                )
+                return
+        self.response.set_exception(failure)
+
+
+class StreamedResponse:
+    """Receives a response piece by piece, and slows its server down while nothing is read."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._head: ResponseHead | None = None
+        self._pieces: list[bytes] = []
+        self._waiting = 0
+        self._is_ended = False
+        self._failure: Exception | None = None
+        self._changed = asyncio.Event()
+
+    def begin(self, head: ResponseHead, framing: Framing | None) -> bool:
+        """Receive the head."""
+        self._head = head
+        self._changed.set()
+        return True
+
+    def take(self, piece: bytes) -> None:
+        """Receive a piece of the body."""
+        self._pieces.append(piece)
+        self._waiting += len(piece)
+        self._changed.set()
+        if self._waiting > MAX_WAITING:
+            self._connection.pause()
+
+    def end(self, failure: Exception | None) -> None:
+        """Hear that nothing more comes."""
+        self._failure = failure
+        self._is_ended = True
+        self._changed.set()
+
+    async def read_head(self) -> ResponseHead:
+        """Wait for the head of the final response."""
+        while self._head is None:
+            self._raise_failure()
+            await self._wait()
+        return self._head
+
+    async def read(self) -> bytes:
+        """Wait for more of the body; empty at its end."""
+        while not self._pieces:
+            self._raise_failure()
+            if self._is_ended:
+                return b""
+            await self._wait()
+        data = b"".join(self._pieces)
+        self._pieces.clear()
+        self._waiting = 0
+        self._connection.resume()
+        return data
+
+    async def _wait(self) -> None:
+        self._changed.clear()
+        await self._changed.wait()
+
+    def _raise_failure(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+
+
+class Reading(NamedTuple):
+    """The request of a response, for messages, and its size limit."""
+
+    request: Request
     max_bytes: int
-    has_effects: bool
 
     @property
     def max_encoded(self) -> int:
@@ -141,12 +228,13 @@ class Reading:
 
     def failure(self, kind: Kind, reason: str, **details: object) -> ToolError:
         """The error for an unusable response."""
+        origin = self.request.url.origin
         return ToolError(
             kind,
-            f"{self.origin}: {reason}",
+            f"{origin}: {reason}",
             retryable=kind is Kind.TRANSIENT,
-            partial_side_effects=self.has_effects,
-            details={"origin": self.origin, **details},
+            partial_side_effects=self.request.has_effects,
+            details={"origin": origin, **details},
         )
 
     def too_large(self, size: str) -> ToolError:
@@ -155,175 +243,56 @@ class Reading:
         return self.failure(Kind.LIMIT_EXCEEDED, reason, limit=self.max_bytes)
 
 
-async def read_body(reading: Reading, headers: Mapping[str, str], chunks: AsyncIterable[bytes]) -> bytes:
-    """Read a whole body, or raise as soon as it is too large."""
-    decoder = _decoder(reading, headers.get("content-encoding", ""))
-    encoded = 0
-    body = bytearray()
-    async for chunk in chunks:
-        encoded += len(chunk)
-        body += decoder.feed(chunk, reading.max_bytes + 1 - len(body))
+class BoundedBody:
+    """A body that is compressed or of unknown length: decompressed and counted while it comes."""
+
+    __slots__ = ("_body", "_decoder", "_encoded", "_reading")
+
+    def __init__(self, reading: Reading, encoding: str) -> None:
+        self._reading = reading
+        self._decoder = _decoder(reading, encoding)
+        self._encoded = 0
+        self._body = bytearray()
+
+    def feed(self, piece: bytes) -> None:
+        """Add a piece, or raise as soon as the body is too large."""
+        reading, body = self._reading, self._body
+        self._encoded += len(piece)
+        body += self._decoder.feed(piece, reading.max_bytes + 1 - len(body))
         if len(body) > reading.max_bytes:
             raise reading.too_large(f"more than {reading.max_bytes}")
-        if encoded > reading.max_encoded:
+        if self._encoded > reading.max_encoded:
             raise reading.too_large(f"more than {reading.max_encoded} compressed")
-    decoder.finish()
-    return bytes(body)
+
+    def finish(self) -> bytes:
+        """The whole body; raises if its encoding is incomplete."""
+        self._decoder.finish()
+        return bytes(self._body)
 
 
-class FloodError(Exception):
-    """A server sends too much data that is not a response body."""
+def _refuse(_: bytes) -> None:
+    raise malformed("its body comes before its head")
 
 
-# The classes are created in functions because aiohttp, which takes longer to import than all of ours, is needed only
-# for sending: a tool that uses the proxy does not load it.
-
-
-@cache
-def _handler_class() -> type[ResponseHandler]:
-    from aiohttp.client_proto import ResponseHandler
-    from aiohttp.helpers import set_exception
-
-    class BoundedHandler(ResponseHandler):
-        """A connection that is closed after too many bytes that are not part of a body."""
-
-        _around = 0
-        _has_head = False
-
-        def set_response_params(self, **params: Any) -> None:
-            """Start a new response."""
-            self._around = 0
-            self._has_head = False
-            super().set_response_params(**params)
-
-        def feed_data(self, data: tuple[RawResponseMessage, StreamReader], size: int = 0) -> None:
-            """Receive a head; an interim one is not the last of a response."""
-            code = data[0].code
-            self._has_head = self._has_head or code not in INTERIM or code == SWITCHING
-            super().feed_data(data, size)
-
-        def data_received(self, data: bytes) -> None:
-            """Count bytes that are not part of a body."""
-            had_head, before = self._has_head, self._body_bytes()
-            super().data_received(data)
-            # Bytes after a head may be its body, and bytes received while reading is paused are not parsed yet.
-            if had_head is not self._has_head or self._reading_paused or self._body_bytes() != before:
-                self._around = 0
-                return
-            self._around += len(data)
-            if self._around > MAX_AROUND:
-                self._give_up()
-
-        def _body_bytes(self) -> int:
-            return 0 if self._payload is None else self._payload.total_bytes
-
-        def _give_up(self) -> None:
-            where = "behind its body" if self._has_head else "before its response"
-            error = FloodError(f"the server sends more than {MAX_AROUND} bytes {where}")
-            if self._payload is not None:
-                set_exception(self._payload, error)
-            if self.transport is not None:
-                self.transport.close()
-            self.set_exception(error)
-
-    return BoundedHandler
-
-
-@cache
-def _connector_class() -> type[aiohttp.TCPConnector]:
-    import aiohttp
-
-    make_handler = _handler_class()
-
-    class BoundedConnector(aiohttp.TCPConnector):
-        """Creates bounded connections."""
-
-        def __init__(self, **options: Any) -> None:
-            super().__init__(**options)
-            self._factory = partial(make_handler, self._loop)
-
-    return BoundedConnector
-
-
-class Resolver:
-    """Gives checked addresses to aiohttp, which connects to exactly these and resolves again for every new connection."""
-
-    def __init__(self, dialler: Dialler) -> None:
-        self._dialler = dialler
-
-    async def resolve(
-        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
-    ) -> list[ResolveResult]:
-        """The checked addresses of the host."""
-        from aiohttp.abc import ResolveResult
-
-        return [
-            ResolveResult(hostname=host, host=str(address), port=port, family=family, proto=0, flags=0)
-            for address in await self._dialler.look_up(host, port)
-        ]
-
-    async def close(self) -> None:
-        """A no-op: nothing is open."""
-
-
-class _RefusedError(PermissionError):
-    """A refused address as an OSError, which passes through the connector."""
-
-    def __init__(self, refusal: ToolError) -> None:
-        super().__init__(errno.EACCES, refusal.message)
-        self.refusal = refusal
-
-
-async def _read(reading: Reading, headers: Mapping[str, str], answer: aiohttp.ClientResponse) -> bytes:
-    declared = headers.get("content-length", "")
-    if "content-encoding" in headers or "transfer-encoding" in headers or not declared.isdecimal():
-        return await read_body(reading, headers, answer.content.iter_any())
-    if int(declared) > reading.max_bytes:
-        raise reading.too_large(str(int(declared)))
-    # aiohttp returns no more than was declared, so there is nothing to count.
-    return await answer.read()
-
-
-def _join_headers(answer: aiohttp.ClientResponse) -> dict[str, str]:
+def join_headers(head: ResponseHead) -> dict[str, str]:
+    """The headers by name, repeated ones joined; what is not ASCII is read as UTF-8."""
     joined: dict[str, str] = {}
-    for name, value in answer.headers.items():
-        key = name.lower()
-        joined[key] = f"{joined[key]}, {value}" if key in joined else value
+    for name, field in head.headers:
+        value = field if field.isascii() else field.encode("latin-1").decode("utf-8", "surrogateescape")
+        joined[name] = f"{joined[name]}, {value}" if name in joined else value
     return joined
 
 
-def _explain(error: aiohttp.ClientError | FloodError, reading: Reading) -> ToolError:
-    """Translate an error of aiohttp."""
-    import aiohttp
-
-    if isinstance(error, FloodError):
-        return reading.failure(Kind.LIMIT_EXCEEDED, str(error), limit=MAX_AROUND)
-    if isinstance(error, aiohttp.ClientConnectorError):
-        return _explain_dialling(error, reading.origin)
-    if isinstance(error, aiohttp.ClientPayloadError):
+def _explain(problem: MalformedError | FloodError | LostError, reading: Reading) -> ToolError:
+    """The error of a request that was sent and not answered as it should have been."""
+    if isinstance(problem, FloodError):
+        return reading.failure(Kind.LIMIT_EXCEEDED, str(problem), limit=MAX_AROUND)
+    if isinstance(problem, MalformedError):
+        reason = problem.reason.removeprefix("message refused: ")
+        return reading.failure(Kind.PERMANENT, f"the response is not valid HTTP: {reason}")
+    if problem.in_body:
         return reading.failure(Kind.TRANSIENT, "the response is incomplete or shorter than declared")
-    if isinstance(error, aiohttp.ClientResponseError):
-        return reading.failure(Kind.PERMANENT, "the response is not valid HTTP")
     return reading.failure(Kind.TRANSIENT, "the connection was closed before the response was complete")
-
-
-def _explain_dialling(error: aiohttp.ClientConnectorError, origin: str) -> ToolError:
-    """The error of a request that was never sent."""
-    import aiohttp
-
-    if isinstance(error, aiohttp.ClientConnectorCertificateError):
-        reason = getattr(error.certificate_error, "verify_message", "") or "it does not fit"
-        message = f"{origin}: the TLS certificate is not trusted: {reason}"
-        return ToolError(Kind.PERMANENT, message, details={"origin": origin, "reason": reason})
-    if isinstance(error, aiohttp.ClientSSLError):
-        return ToolError(Kind.PERMANENT, f"{origin}: the TLS handshake failed", details={"origin": origin})
-    if isinstance(error.os_error, _RefusedError):
-        return error.os_error.refusal
-    number = error.os_error.errno
-    reason = os.strerror(number).lower() if number else "connection failed"
-    return ToolError(
-        Kind.TRANSIENT, f"{origin}: {reason}", retryable=True, details={"origin": origin, "reason": reason}
-    )
 
 
 class _Identity:

@@ -225,7 +225,7 @@ from toolcrib.features.scripts.format import ScriptFile
 dialect = ScriptFile(Path("t"))
 dialect.read(Path("t/ops/do-it.sh"), {RUBY.replace("# tool_type", "# timeout: 30" + chr(10) + "# tool_type")!r}.encode())
 dialect.read(Path("t/ops/x.json"), b'{{"a": 1}}')
-print([name for name in ("yaml", "aiohttp", "asyncio", "tomllib") if name in sys.modules])
+print([name for name in ("yaml", "ssl", "asyncio", "tomllib") if name in sys.modules])
 """
     child = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert child.stdout == "[]\n"
