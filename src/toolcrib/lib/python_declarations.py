@@ -10,6 +10,7 @@ import ast
 import inspect
 import math
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypedDict
@@ -17,12 +18,10 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from toolcrib.lib.icons import ICONS, read_icons
 from toolcrib.lib.schema_structure import any_of, is_json
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.model.tool import MODES, Behaviour, Limits, SideEffects
+from toolcrib.model.tool import MODES, Behaviour, Cost, Limits, RetryPolicy, SideEffects
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
-    from toolcrib.model.tool import Cost
+    from collections.abc import Callable, Mapping
 
 
 Schema = dict[str, object]
@@ -371,6 +370,16 @@ def _is_underlined(lines: list[str], index: int) -> bool:
 
 LIMITS = frozenset({"timeout", "latency_budget_ms", "calls_per_minute", "retry"})
 UNLIMITED = Limits()
+COST_CURE = "the price of one call in USD, such as 0.01, or Cost(per_invocation=0.01, per_minute=0.05, currency='EUR')"
+NONE = type(None)
+# The kinds of the options that are taken as they are written, and what to write.
+OPTION_KINDS: tuple[tuple[tuple[type, ...], frozenset[str], str], ...] = (
+    ((str,), frozenset({"name", "title", "description", "version"}), "a text"),
+    ((bool,), frozenset({"confirm", "idempotent", "thread"}), "True or False"),
+    ((int, float, NONE), frozenset({"timeout"}), "seconds, such as 30"),
+    ((int, NONE), frozenset({"latency_budget_ms", "calls_per_minute"}), "a whole number"),
+    ((RetryPolicy, NONE), frozenset({"retry"}), "RetryPolicy(max_attempts=3)"),
+)
 
 
 class Declared(TypedDict):
@@ -394,9 +403,11 @@ def read_options(options: Mapping[str, Any]) -> Declared:
     """What the options declare; raises ToolError or ValueError."""
     modes = options.get("modes")
     behaviour, effects = options.get("behaviour"), options.get("side_effects")
+    if options:
+        _check_kinds(options)
     return {
         "version": options.get("version", "1.0.0"),
-        "display_name": _title(options.get("title", "")),
+        "display_name": options.get("title", "").strip(),
         "behaviour": None if behaviour is None else Behaviour(behaviour),
         "side_effects": None if effects is None else SideEffects(effects),
         "idempotent": options.get("idempotent", False),
@@ -405,15 +416,33 @@ def read_options(options: Mapping[str, Any]) -> Declared:
         "requires": frozenset(_words("requires", options.get("requires", ()))),
         "tags": tuple(_words("tags", options.get("tags", ()))),
         "limits": _limits(options),
-        "cost": options.get("cost"),
+        "cost": _cost(options.get("cost")),
         "metadata": _icons(options.get(ICONS)),
     }
 
 
-def _title(title: object) -> str:
-    if isinstance(title, str):
-        return title.strip()
-    raise ToolError(Kind.VALIDATION, f"title {title!r:.40}: write a text")
+def _check_kinds(options: Mapping[str, Any]) -> None:
+    """Refuse an option of another kind than it has: unchecked, it would fail only where a call or a list uses it."""
+    for kinds, names, written in OPTION_KINDS:
+        for name in names.intersection(options):
+            # True is an integer of Python's own.
+            if not isinstance(options[name], kinds) or (isinstance(options[name], bool) and bool not in kinds):
+                raise ToolError(Kind.VALIDATION, f"@tool({name}={options[name]!r:.40}): write {written}")
+
+
+def _cost(given: object) -> Cost | None:
+    """The cost; a number is the price of one call."""
+    if given is None or isinstance(given, Cost):
+        return given
+    try:
+        if isinstance(given, int | float) and not isinstance(given, bool):
+            return Cost(per_invocation=float(given))
+        if isinstance(given, dict):
+            return Cost(**given)
+    except TypeError:
+        # A field that a cost does not have, or one that is no number.
+        pass
+    raise ToolError(Kind.VALIDATION, f"@tool(cost={given!r:.40}): write {COST_CURE}")
 
 
 def _icons(given: object) -> dict[str, object]:
@@ -443,10 +472,13 @@ def _modes(modes: Iterable[str]) -> frozenset[str]:
     raise ToolError(Kind.VALIDATION, message)
 
 
-def _words(name: str, words: Iterable[str]) -> list[str]:
-    if not isinstance(words, str):
-        return list(words)
-    raise ToolError(Kind.VALIDATION, f"{name} is a list of words; write [{words!r}]")
+def _words(name: str, words: object) -> list[str]:
+    if isinstance(words, str):
+        raise ToolError(Kind.VALIDATION, f"{name} is a list of words; write [{words!r}]")
+    found: list[Any] = list(words) if isinstance(words, Iterable) else [words]
+    if all(isinstance(word, str) for word in found):
+        return found
+    raise ToolError(Kind.VALIDATION, f"@tool({name}={words!r:.40}): write a list of words")
 
 
 # Functions that yield.

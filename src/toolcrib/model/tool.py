@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
+from math import inf
 from typing import TYPE_CHECKING
 
 from toolcrib.model.errors import Cure, Kind, ToolError
@@ -92,8 +93,8 @@ class Cost:
     currency: str = "USD"
 
     def __post_init__(self) -> None:
-        if min(self.per_invocation, self.per_minute, self.estimated_duration) < 0:
-            message = "cost must not be negative"
+        if not all(0 <= number < inf for number in (self.per_invocation, self.per_minute, self.estimated_duration)):
+            message = "cost must be numbers that are not negative"
             raise ValueError(message)
 
     def of(self, seconds: float) -> float:

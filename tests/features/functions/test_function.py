@@ -7,11 +7,11 @@ import math
 from collections.abc import Awaitable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, TypedDict, Unpack
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, Unpack
 
 import pytest
 
-from toolcrib import Context, Cost, Kind, Limits, RetryPolicy, ToolError, tool, tool_of
+from toolcrib import Context, Cost, Crib, Kind, Limits, RetryPolicy, ToolError, tool, tool_of
 from toolcrib.features.functions.decorators import is_tool
 from toolcrib.lib.schema import check_parameters, compile_schema
 from toolcrib.model.tool import Function, SideEffects
@@ -153,6 +153,15 @@ def test_everything_that_can_be_declared_is_declared():
         ({"timeout": math.inf}, "cannot convert float infinity"),
         ({"timeout": math.nan}, "cannot convert float NaN"),
         ({"calls_per_minute": -1}, "calls_per_minute must be greater than 0"),
+        ({"cost": "cheap"}, r"@tool\(cost='cheap'\): write the price of one call in USD, such as 0.01, or Cost\("),
+        ({"cost": {"per_call": 1}}, r"write the price of one call in USD"),
+        ({"cost": -1}, "cost must be numbers that are not negative"),
+        ({"cost": math.nan}, "cost must be numbers that are not negative"),
+        ({"retry": 3}, r"@tool\(retry=3\): write RetryPolicy\(max_attempts=3\)"),
+        ({"confirm": "no"}, r"@tool\(confirm='no'\): write True or False"),
+        ({"timeout": "soon"}, r"@tool\(timeout='soon'\): write seconds, such as 30"),
+        ({"calls_per_minute": True}, r"@tool\(calls_per_minute=True\): write a whole number"),
+        ({"tags": [1]}, r"@tool\(tags=\[1\]\): write a list of words"),
         ({"name": "no spaces please"}, "use 1 to 64 letters"),
         ({"version": "1 0"}, "version '1 0'"),
         ({"parameters": {"type": "array"}}, 'must say "type": "object"'),
@@ -168,6 +177,18 @@ def test_a_wrong_declaration_is_refused_with_function_file_and_cure(options, wor
     with pytest.raises(ToolError, match=words) as caught:
         tool_of(sample)
     assert f"({__file__}:" in caught.value.message
+
+
+@pytest.mark.parametrize("cost", [0.01, {"per_invocation": 0.01}, Cost(per_invocation=0.01)])
+def test_a_number_is_the_price_of_one_call(cost: Any):
+    @tool(cost=cost)
+    def sample() -> int:
+        """A sample."""
+        return 1
+
+    with Crib(tools=[sample]) as crib:
+        assert crib.call_sync("sample").meta["cost"] == {"amount": 0.01, "currency": "USD"}
+        assert crib.list_tools()
 
 
 def test_an_option_that_does_not_exist_is_refused_at_once():

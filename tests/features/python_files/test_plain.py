@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from soaks import examples
-from toolcrib import Kind, Tool, ToolError
+from toolcrib import Cost, Kind, Tool, ToolError
 from toolcrib.features.python_files.format import PlainFile
 from toolcrib.lib.schema import check_parameters, check_schema
 from toolcrib.model.tool import Chained, Origin, Script
@@ -524,6 +524,11 @@ class TestWhatTheDecoratorDeclares:
         assert (made.requires, made.modes, made.tags) == (frozenset({"net.http"}), frozenset({"text"}), ("money",))
         assert isinstance(made.run, Chained)
 
+    @pytest.mark.parametrize("cost", ["0.1", "{'per_invocation': 0.1}", "Cost(per_invocation=0.1)"])
+    def test_a_number_is_the_price_of_one_call(self, cost):
+        made = read(f"from toolcrib import Cost, tool\n@tool(cost={cost})\ndef weather(n: int) -> int:\n    return n")
+        assert made.cost == Cost(per_invocation=0.1)
+
     def test_schemas_of_its_own_replace_those_of_the_signature(self):
         schema = {"type": "object", "properties": {"n": {"type": "integer", "minimum": 1}}, "required": ["n"]}
         made = read(f"from toolcrib import tool\n@tool(parameters={schema})\ndef weather(n): 'Look.'")
@@ -538,7 +543,11 @@ class TestWhatTheDecoratorDeclares:
             ("'pay'", "takes its options by name; write @tool(name=…)"),
             ("**more", "takes its options by name"),
             ("timeout=-1", "timeout_ms must be greater than 0"),
-            ("timeout='soon'", "@tool(…): "),
+            ("timeout='soon'", "weather.py:3: @tool(timeout='soon'): write seconds, such as 30"),
+            ("cost='cheap'", "@tool(cost='cheap'): write the price of one call in USD, such as 0.01, or Cost("),
+            ("cost=-0.01", "cost must be numbers that are not negative"),
+            ("retry=3", "@tool(retry=3): write RetryPolicy(max_attempts=3)"),
+            ("tags='money'", "tags is a list of words; write ['money']"),
             ("requires=['everything']", "@tool(requires=…): 'everything': write dotted names"),
             ("retry=RetryPolicy(max_attempts=0)", "max_attempts must be at least 1"),
             ("parameters={'type': 'string'}", "must say"),

@@ -39,7 +39,7 @@ class Options(TypedDict, total=False):
     latency_budget_ms: int | None
     calls_per_minute: int | None
     retry: RetryPolicy | None
-    cost: Cost | None
+    cost: Cost | float | dict[str, object] | None
     parameters: dict[str, object] | None
     output_schema: dict[str, object] | None
     icons: Iterable[Mapping[str, object]]

@@ -282,7 +282,7 @@ def tool_of(function: object) -> Tool:
         )
     except ToolError as error:
         raise error.replace(reason=f"{place}: {error.reason}") from None
-    except (ValueError, OverflowError) as error:
+    except (ValueError, TypeError, OverflowError) as error:
         raise ToolError(Kind.VALIDATION, f"{place}: {error}") from None
 
 

@@ -59,12 +59,6 @@ OPTIONS = (
     *("timeout", "thread", "latency_budget_ms", "calls_per_minute", "retry", "cost", "parameters", "output_schema"),
     "icons",
 )
-KINDS: dict[str, type] = {
-    **dict.fromkeys(("confirm", "idempotent", "thread"), bool),
-    **dict.fromkeys(("name", "description", "version"), str),
-    **dict.fromkeys(("requires", "tags", "modes"), list),
-}
-WRITTEN = {bool: "True or False", str: "a text", list: "a list of words"}
 CLASSES: dict[str, Any] = {"RetryPolicy": RetryPolicy, "Cost": Cost}
 WORDS: dict[str, Any] = {"Behaviour": Behaviour, "SideEffects": SideEffects}
 # What a function without options declares; most have none.
@@ -264,10 +258,9 @@ def _options(file: ParsedFile, function: AnyFunction) -> dict[str, Any]:
         if word.arg not in OPTIONS:
             raise ToolError(Kind.VALIDATION, f"{place}: {word.arg} is no option of a file; it has {', '.join(OPTIONS)}")
         found[word.arg] = _option(word.value, f"{place}({word.arg}=…)")
-    for name, kinds in KINDS.items():
-        if name in found and not isinstance(found[name], kinds):
-            raise ToolError(Kind.VALIDATION, f"{place}({name}={found[name]!r:.40}): write {WRITTEN[kinds]}")
-    if wrong := [word for word in found.get("requires", ()) if not isinstance(word, str) or not is_capability(word)]:
+    requires = found.get("requires")
+    words = requires if isinstance(requires, list | tuple) else ()
+    if wrong := [word for word in words if not isinstance(word, str) or not is_capability(word)]:
         raise ToolError(
             Kind.VALIDATION, f'{place}(requires=…): {wrong[0]!r:.40}: write dotted names, such as ["fs.read"]'
         )
@@ -363,6 +356,6 @@ def _tool(file: ParsedFile, function: AnyFunction, place: str, *, is_only: bool)
             **declared,
         )
     except ToolError as error:
-        raise error.replace(reason=f"{path}: {error.reason}") from None
+        raise error.replace(reason=f"{place}: {error.reason}") from None
     except (ValueError, TypeError, OverflowError) as error:
         raise ToolError(Kind.VALIDATION, f"{place}: @tool(…): {error}; correct it") from None
