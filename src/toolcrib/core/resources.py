@@ -27,6 +27,7 @@ from toolcrib.model.tool import Tool
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from toolcrib.core.granted_variables import GrantedVariables
     from toolcrib.core.plugins import Part, Plugins
     from toolcrib.infra.secrets.lookup import Secrets
     from toolcrib.infra.settings import Settings
@@ -338,6 +339,10 @@ class Resources:
         words = [word.partition(":") for word in self.settings.table(AccessSettings).variables]
         names = {name for owner, _, name in words if owner in (tool.name, tool.slug, "*")}
         return tuple(sorted(name for name in names if re.search(rf"\b{name}\b".encode(), code)))
+
+    def lend_variables(self) -> Callable[[], GrantedVariables] | None:
+        """What gives files the variables that are granted to their tools; None where the settings grant none."""
+        return partial(self.get, "granted_variables") if self.settings.said("access").get("variables") else None
 
     def check_settings(self) -> None:
         """Raise SettingsError for what would otherwise only show when a tool is called."""

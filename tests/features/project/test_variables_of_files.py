@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
-from toolcrib import Crib
+from toolcrib import Crib, Tool, ToolError
 from toolcrib.__main__ import main
 from toolcrib.lib.environment_reads import needed_variables
+from toolcrib.model.tool import Handler
 
 VALUE = "shop-4c1f09ab77"
 PYTHON = '''import os
@@ -93,6 +95,102 @@ def test_what_was_granted_is_masked_in_errors_output_and_log(project, caplog):
     assert result.error.message.startswith("price failed (RuntimeError): ")
     assert "Traceback" in caplog.text
     assert VALUE not in repr(result) + caplog.text
+
+
+HANDLERS = {
+    "python": """import os
+
+
+def execute(args, context):
+    print(os.environ['SHOP_KEY'])
+    if args.get("fail"):
+        raise RuntimeError(os.environ['SHOP_KEY'])
+    return {"ok": True, "data": {"length": len(os.environ["SHOP_KEY"]), "other": os.environ.get("OTHER") or None}}
+""",
+    "javascript": """export async function execute({ args }) {
+  console.log(process.env.SHOP_KEY);
+  if (args.fail) throw new Error(process.env.SHOP_KEY);
+  return { ok: true, data: { length: `${process.env.SHOP_KEY}`.length, other: process.env.OTHER ?? null } };
+}
+""",
+}
+
+
+def handler(language: str, folder: Path) -> Tool:
+    name = {"python": "handler.py", "javascript": "handler.js"}[language]
+    code = HANDLERS[language]
+    (folder / "price").mkdir(parents=True, exist_ok=True)
+    (folder / "price" / name).write_text(code)
+    run = Handler(root=folder, folder="price", language=language, files={f"price/{name}": code.encode()})
+    return Tool(name="price", description="Tell a price.", parameters={"type": "object"}, run=run)
+
+
+@pytest.mark.parametrize("language", ["python", "javascript"])
+def test_a_handler_gets_what_was_granted_to_it_and_nothing_else(project, language, caplog):
+    tool = handler(language, project / "tools")
+    environment = {"SHOP_KEY": VALUE, "OTHER": "no", "PATH": os.environ["PATH"]}
+    with Crib(project, tools=[tool], environment=environment) as crib:
+        (missing,) = crib.missing(tool)
+        assert missing == CURE
+    access = {"variables": ["price:SHOP_KEY", "price:UNREAD", "another:OTHER"]}
+    with Crib(project, tools=[tool], access=access, environment=environment) as crib:
+        assert not crib.missing(tool)
+        assert crib.call_sync("price").value == {"length": len(VALUE), "other": None}
+        failed = crib.call_sync("price", fail=True)
+    assert failed.error is not None
+    assert VALUE not in repr(failed) + caplog.text
+
+
+def test_a_warm_handler_sees_a_secret_that_was_changed(project):
+    tool = handler("javascript", project / "tools")
+    access = {"variables": ["price:SHOP_KEY"]}
+    with Crib(project, tools=[tool], access=access, environment={"PATH": os.environ["PATH"]}) as crib:
+        for value in ("first-3f1c", "second-90ab-7d"):
+            crib.secrets.set("SHOP_KEY", value)
+            for _ in range(2):
+                assert crib.call_sync("price").value == {"length": len(value), "other": None}
+
+
+SINK = """
+__tool_type__ = "runtime"
+__version__ = "1.0.0"
+__executor_id__ = "python"
+__category__ = "sinks"
+__tool_description__ = "Keep events"
+__config__ = {"path": "events.txt", "prefix": "${SHOP_KEY}:{name}"}
+
+import os
+
+
+class PriceSink:
+    def __init__(self, path: str, prefix: str = ""):
+        self.path, self.prefix = path, prefix
+
+    async def write(self, event: str) -> None:
+        with open(self.path, "a") as file:
+            file.write(f"{self.prefix} {os.environ.get('OTHER', '-')} {os.environ['SHOP_KEY']} {event}\\n")
+        if event == "fail":
+            raise RuntimeError(os.environ["SHOP_KEY"])
+"""
+
+
+async def test_a_sink_gets_what_was_granted_to_it_in_its_config_and_its_environment(project):
+    path = project / ".ai" / "tools" / "sinks" / "price-sink.py"
+    path.parent.mkdir(parents=True)
+    path.write_text(SINK)
+    environment = {"SHOP_KEY": VALUE, "OTHER": "no"}
+    async with Crib(project, environment=environment) as crib:
+        with pytest.raises(ToolError, match="price-sink asks for the host's variable SHOP_KEY, which is not granted"):
+            async with crib.sink("price-sink"):
+                pass
+    async with Crib(project, access={"variables": ["price-sink:SHOP_KEY"]}, environment=environment) as crib:
+        async with crib.sink("price-sink") as sink:
+            await sink.write("tea")
+        assert (project / "events.txt").read_text() == f"{VALUE}:{{name}} - {VALUE} tea\n"
+        with pytest.raises(ToolError, match="event 1 failed") as caught:
+            async with crib.sink("price-sink") as sink:
+                await sink.write("fail")
+        assert VALUE not in repr(caught.value)
 
 
 @pytest.mark.parametrize(

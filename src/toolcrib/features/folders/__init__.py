@@ -81,6 +81,7 @@ def _for_runner(resources: Resources) -> dict[str, object]:
         "workspace_policy": resources.get("workspace_policy"),
         "commands": lambda: resources.make("host_commands"),
         "egress": lambda: resources.get("egress"),
+        "variables": resources.lend_variables(),
         "workers": folders.workers,
         "environments": resources.get("environments"),
         "fresh": folders.fresh,

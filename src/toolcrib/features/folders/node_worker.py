@@ -72,7 +72,13 @@ UNFIT = {
 
 
 def make_job(
-    tool: Tool, run: Handler, commands: Commands, workspace_policy: WorkspacePolicy, *, observe: bool = False
+    tool: Tool,
+    run: Handler,
+    commands: Commands,
+    workspace_policy: WorkspacePolicy,
+    granted: Mapping[str, str],
+    *,
+    observe: bool = False,
 ) -> Program:
     """The process that loads a handler; raises ToolError where there is no Node for it."""
     root = run.root.absolute()
@@ -89,6 +95,7 @@ def make_job(
         argv=(*found.argv, *node_runtime.options(workspace_policy.memory_bytes, rye=False), *words),
         cwd=folders[0],
         environment={
+            **granted,
             **basic_variables(tool.requires, workspace_policy),
             **node_runtime.ENVIRONMENT,
             "PATH": search_path(found.argv[0], near),
@@ -113,13 +120,18 @@ class Worker:
     """A process of one tool, which takes one call at a time. It belongs to the event loop that started it.
 
     `live` runs the process to its end and serves its channel. `is_ready` means that the handler is loaded, `is_spent` that the
-    process takes no further call.
+    process takes no further call. `granted` are the variables of the host that it was started with.
     """
 
     def __init__(
-        self, tool: Tool, run: Handler, live: Callable[[Talk], Coroutine[object, object, CompletedJob]]
+        self,
+        tool: Tool,
+        run: Handler,
+        live: Callable[[Talk], Coroutine[object, object, CompletedJob]],
+        granted: Mapping[str, str],
     ) -> None:
         self.tool = tool
+        self.granted = granted
         self._run = run
         self.loop = asyncio.get_running_loop()
         self.born = self.idle_since = time.monotonic()

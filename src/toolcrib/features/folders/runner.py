@@ -33,6 +33,7 @@ from toolcrib.infra.programs.executables import basic_variables
 from toolcrib.infra.programs.observed_effects import EffectRecorder, lead_out
 from toolcrib.infra.sandbox.host import kill_time
 from toolcrib.infra.sandbox.jobs import READ, WRITE, PythonFile, build_policy, python_runtime
+from toolcrib.infra.secrets.secret import VariableMasking
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.result import Outcome
 from toolcrib.model.tool import Convention, Handler
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
+    from toolcrib.core.granted_variables import GrantedVariables
     from toolcrib.infra.egress.client import Egress
     from toolcrib.infra.programs.executables import Commands
     from toolcrib.infra.sandbox.attempt import Lines, Talk
@@ -51,6 +53,8 @@ if TYPE_CHECKING:
     from toolcrib.model.protocols import Bound
     from toolcrib.model.tool import Tool
 
+    Granted = Callable[[], tuple[dict[str, str], VariableMasking]]
+
 # Handlers in Python, each call in a fresh child process that talks with the host while it runs.
 ENTRY = "execute"
 # How many messages of one handler are served at once; further ones wait.
@@ -58,6 +62,11 @@ MAX_UNDER_WAY = 32
 PYTHON = "python"
 LONGEST_SECONDS = 7 * 24 * 3600.0
 MAX_PRINTED_BYTES = 64 * 1024
+
+
+def no_variables() -> tuple[dict[str, str], VariableMasking]:
+    """What a handler without grants gets."""
+    return {}, VariableMasking()
 
 
 class HandlerRunner:
@@ -80,6 +89,7 @@ class HandlerRunner:
         egress: Callable[[], Egress],
         workers: int,
         environments: Path | None = None,
+        variables: Callable[[], GrantedVariables] | None = None,
         fresh: bool = False,
         observe: bool = False,
     ) -> None:
@@ -88,6 +98,7 @@ class HandlerRunner:
         self._commands = commands
         self._egress = egress
         self._environments = environments
+        self._variables = variables
         self._workers = Workers(workers, fresh=fresh or observe)
         self._observe = observe
 
@@ -95,7 +106,9 @@ class HandlerRunner:
         """Take the handler's bytes as they were read; its process is started by the first call."""
         run = tool.run
         if isinstance(run, Handler) and run.language == JAVASCRIPT:
-            return _NodeHandler(tool, run, self._workers, self._sandbox, self._make_job, self._egress)
+            return _NodeHandler(
+                tool, run, self._workers, self._sandbox, self._make_job, self._egress, partial(self._granted, tool, run)
+            )
         if isinstance(run, Handler) and run.language == PYTHON:
             return PythonHandler(
                 tool,
@@ -104,6 +117,7 @@ class HandlerRunner:
                 workspace_policy=self._workspace_policy,
                 egress=self._egress,
                 interpreter=partial(self._interpreter, tool),
+                granted=partial(self._granted, tool, run),
                 observe=self._observe,
             )
         raise ToolError(Kind.EXECUTOR_NOT_FOUND, f"{tool.name}: a handler is written in JavaScript or Python")
@@ -116,15 +130,19 @@ class HandlerRunner:
         path, code = run.root.absolute() / run.path, run.files[run.path]
         return self._commands().python_for(path, code, environments=self._environments, name=tool.name)
 
-    def _make_job(self, tool: Tool, run: Handler) -> Program:
-        return make_job(tool, run, self._commands(), self._workspace_policy, observe=self._observe)
+    def _granted(self, tool: Tool, run: Handler) -> tuple[dict[str, str], VariableMasking]:
+        """The variables that are granted to the tool and named in its files, and what masks them in the outcome."""
+        return no_variables() if self._variables is None else self._variables().of(tool, *run.contents.values())
+
+    def _make_job(self, tool: Tool, run: Handler, granted: Mapping[str, str]) -> Program:
+        return make_job(tool, run, self._commands(), self._workspace_policy, granted, observe=self._observe)
 
 
 class PythonHandler:
     """A handler of a tool folder and the sandbox that it runs in.
 
-    `interpreter` finds the Python of an environment that it has to itself; None means the one that runs Toolcrib. `observe`
-    takes note of what it does and tries.
+    `interpreter` finds the Python of an environment that it has to itself; None means the one that runs Toolcrib. `granted`
+    gives the variables of the host that it may see. `observe` takes note of what it does and tries.
     """
 
     is_async = True
@@ -141,8 +159,10 @@ class PythonHandler:
         workspace_policy: WorkspacePolicy,
         egress: Callable[[], Egress],
         interpreter: Callable[[Handler], Interpreter | None],
+        granted: Granted = no_variables,
         observe: bool = False,
     ) -> None:
+        self._granted = granted
         self._tool = tool
         self._run = run
         self._sandbox = sandbox
@@ -170,19 +190,20 @@ class PythonHandler:
         if context is None:
             raise ToolError(Kind.INTERNAL, f"{tool.name} runs only in a call")
         service, asked = HandlerService(tool, context), time.monotonic()
+        granted, masking = self._granted()
         job = replace(
-            self._job({"args": arguments, "context": service.facts()}), streams=context.send_chunk is not None
+            self._job({"args": arguments, "context": service.facts()}, granted), streams=context.send_chunk is not None
         )
         await self._look_at_files(job)
         # The sandbox probe before the first job does not count against the timeout.
         deadline = kill_time(context.deadline, context.room) + time.monotonic() - asked
         ended, begun = await self._until_its_end(job, service, context, deadline)
         meta: dict[str, object] = {"sandbox": self._sandbox.report_on(job)}
-        said = to_outcome(ended, meta, lambda: _read(tool, job, ended, context.seconds))
+        said = to_outcome(ended, meta, lambda: _read(tool, job, ended, context.seconds, masking))
         outcome = replace(said.value, meta=said.meta) if isinstance(said.value, Outcome) else said
-        return replace(outcome, waited=begun - asked)
+        return masking.hide_outcome(replace(outcome, waited=begun - asked))
 
-    def _job(self, given: Mapping[str, object]) -> PythonFile:
+    def _job(self, given: Mapping[str, object], granted: Mapping[str, str]) -> PythonFile:
         run = self._run
         return PythonFile(
             path=run.root / run.path,
@@ -193,7 +214,7 @@ class PythonHandler:
             convention=Convention.HANDLER,
             interpreter=self._interpreter(run),
             project=self._workspace_policy.workspace,
-            environment=basic_variables(self._tool.requires, self._workspace_policy),
+            environment={**granted, **basic_variables(self._tool.requires, self._workspace_policy)},
             channel=True,
             files=self._files,
             joins_text=joins_text(self._tool.output_schema),
@@ -268,12 +289,12 @@ async def serve(service: HandlerService, lines: Lines) -> None:
         raise ToolError(Kind.INTERNAL, reason, partial_side_effects=True)
 
 
-def _read(tool: Tool, job: PythonFile, ended: CompletedJob, seconds: float) -> Outcome:
-    """The response of the handler; raises ToolError if there is none."""
+def _read(tool: Tool, job: PythonFile, ended: CompletedJob, seconds: float, masking: VariableMasking) -> Outcome:
+    """The response of the handler; raises ToolError if there is none. What is masked is not in the log either."""
     answer = read_answer(tool, job, ended, seconds)
     if "value" in answer:
         return read_response(tool, answer["value"])
-    described = answer.get("error")
+    described = masking.hide_in(answer.get("error"))
     if not isinstance(described, dict):
         raise described_error(tool, job, answer)
     raise _failure(tool, job, described)
@@ -312,8 +333,9 @@ class _NodeHandler:
         run: Handler,
         workers: Workers,
         sandbox: Sandbox,
-        make_job: Callable[[Tool, Handler], Program],
+        make_job: Callable[[Tool, Handler, Mapping[str, str]], Program],
         egress: Callable[[], Egress],
+        granted: Granted,
     ) -> None:
         self._tool = tool
         self._run = run
@@ -321,13 +343,14 @@ class _NodeHandler:
         self._sandbox = sandbox
         self._make_job = make_job
         self._egress = egress
+        self._granted = granted
         self._job: Program | None = None
 
     def check(self, arguments: dict[str, object], call: Call) -> None:
         """Refuse a machine without Node or without a sandbox; a ready worker was checked before."""
         _refuse_beyond_node(self._tool, arguments)
         if not self._workers.has_ready(self._tool):
-            self._sandbox.check_for(self._make_job(self._tool, self._run))
+            self._sandbox.check_for(self._make_job(self._tool, self._run, {}))
 
     async def run(self, arguments: dict[str, object], context: Context | None) -> Outcome:
         """Have a worker call `execute`, and answer there what it asks for meanwhile."""
@@ -344,7 +367,8 @@ class _NodeHandler:
 
     async def _serve(self, arguments: dict[str, object], context: Context, asked: float) -> Outcome:
         deadline = kill_time(context.deadline, context.room)
-        worker = await self._workers.take(self._tool, self._make_worker, deadline)
+        granted, masking = self._granted()
+        worker = await self._take(granted, deadline)
         began: float | None = None
         try:
             if not worker.is_ready:
@@ -356,7 +380,7 @@ class _NodeHandler:
                 ChildClock(context, self._sandbox, deadline),
                 context.seconds,
             )
-            outcome = self._read(said, worker)
+            outcome = self._read(said, worker, masking)
         except NotBegunError:
             raise
         except ToolError as problem:
@@ -368,11 +392,20 @@ class _NodeHandler:
             self._workers.give_back(worker)
         waited = (began or time.monotonic()) - asked
         seen = await worker.effects() if self._job is not None and self._job.policy.observe else {}
-        return replace(outcome, meta={**self._meta(), **_printed(said), **seen}, waited=waited)
+        return masking.hide_outcome(replace(outcome, meta={**self._meta(), **_printed(said), **seen}, waited=waited))
 
-    def _make_worker(self) -> Worker:
-        self._job = job = self._make_job(self._tool, self._run)
-        worker = Worker(self._tool, self._run, partial(self._live, job))
+    async def _take(self, granted: dict[str, str], deadline: float) -> Worker:
+        """A worker that sees these variables; one that was started before a secret changed still has the old value."""
+        while True:
+            worker = await self._workers.take(self._tool, partial(self._make_worker, granted), deadline)
+            if worker.granted == granted:
+                return worker
+            worker.is_spent = True
+            self._workers.give_back(worker)
+
+    def _make_worker(self, granted: dict[str, str]) -> Worker:
+        self._job = job = self._make_job(self._tool, self._run, granted)
+        worker = Worker(self._tool, self._run, partial(self._live, job), granted)
         # The sandbox mounts paths of the workspace, and the kernel removes a mount whose target is replaced; a process
         # with access to the workspace is therefore not reused.
         worker.is_spent = not self._tool.requires.isdisjoint({READ, WRITE})
@@ -393,9 +426,9 @@ class _NodeHandler:
             nested=True,  # beside the places for jobs: it stays when its call is over
         )
 
-    def _read(self, said: Mapping[str, object], worker: Worker) -> Outcome:
-        """The outcome of the call as the worker reports it."""
-        tool, described, value = self._tool, said.get("thrown"), said.get("value")
+    def _read(self, said: Mapping[str, object], worker: Worker, masking: VariableMasking) -> Outcome:
+        """The outcome of the call as the worker reports it; what is masked is not in the log either."""
+        tool, described, value = self._tool, masking.hide_in(said.get("thrown")), said.get("value")
         if isinstance(described, dict):
             return Outcome(error=thrown(tool, described))
         if said.get("tooLong") is True:

@@ -27,7 +27,6 @@ def register(plugins: Plugins) -> None:
     plugins.add_resource(
         "plain_format", "toolcrib.features.python_files.program_format:ProgramOrPlainFile", given=lambda _: {}
     )
-    plugins.add_resource("file_variables", "toolcrib.features.python_files.granted_variables:GrantedVariables")
     plugins.add_runner(
         Script.kind, "toolcrib.features.python_files.runner:PythonFileRunner", given=_for_runner, runs=Script
     )
@@ -38,8 +37,6 @@ def _for_runner(resources: Resources) -> dict[str, object]:
         "sandbox": resources.get("sandbox"),
         "channel": partial(resources.get, "child_channel"),
         "workspace_policy": resources.get("workspace_policy"),
-        "variables": partial(resources.get, "file_variables")
-        if resources.settings.said("access").get("variables")
-        else None,
+        "variables": resources.lend_variables(),
         "observe": resources.observe,
     }

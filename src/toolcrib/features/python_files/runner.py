@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from toolcrib.features.python_files.granted_variables import GrantedVariables
+    from toolcrib.core.granted_variables import GrantedVariables
     from toolcrib.infra.programs.child_channel import ChildChannel
     from toolcrib.infra.sandbox.host import Sandbox
     from toolcrib.infra.sandbox.jobs import CompletedJob, SandboxPolicy, WorkspacePolicy

@@ -151,6 +151,7 @@ class Scripts:
             jail=resources.get("jail"),
             egress=lambda: resources.get("egress"),
             grants=resources.grants,
+            variables=resources.get("granted_variables"),
         )
 
 
@@ -168,6 +169,8 @@ def _variables(tool: Tool, run: object) -> set[str]:
     """The variables that the config of a tool names, and those that its file reads and cannot do without."""
     config = tool.run.config if isinstance(tool.run, Chained) else {}
     named = set(VARIABLE.findall(json.dumps(config, default=str)))
+    if isinstance(run, Handler):
+        return named.union(*(needed_variables(code, run.language) for code in run.contents.values())) - {*GIVEN}
     if not isinstance(run, Script):
         return named
     own = config.get("env")

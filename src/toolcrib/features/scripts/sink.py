@@ -16,8 +16,10 @@ from toolcrib.infra.programs import returned_value, show_seconds
 from toolcrib.infra.programs.executables import basic_variables
 from toolcrib.infra.programs.observed_effects import lead_out
 from toolcrib.infra.sandbox.jobs import WRITE, OneFile, PythonFile, build_policy, python_runtime
+from toolcrib.infra.secrets.secret import VariableMasking
 from toolcrib.lib.schema import compile_schema, fill_defaults
 from toolcrib.lib.schema_problems import explain_problems
+from toolcrib.lib.templates import compile_template
 from toolcrib.model.errors import Cure, Kind, ToolError
 from toolcrib.model.tool import Chained, Convention
 
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Mapping
     from typing import Any
 
+    from toolcrib.core.granted_variables import GrantedVariables
     from toolcrib.core.grants import Grants
     from toolcrib.infra.egress.client import Egress
     from toolcrib.infra.files.jail import Jail
@@ -52,6 +55,7 @@ async def open_sink(
     jail: Jail,
     egress: Callable[[], Egress],
     grants: Grants,
+    variables: GrantedVariables | None = None,
     seconds: float = EVENT_SECONDS,
 ) -> AsyncIterator[Sink]:
     """A sink to write events to; once the block is left, all of them are on disk.
@@ -61,14 +65,15 @@ async def open_sink(
     `seconds` is how long one event may take.
     """
     run, script = _parts_of(tool)
-    given = _merge(tool, run.config, arguments)
+    granted, masking = ({}, VariableMasking()) if variables is None else variables.of(tool, script.code)
+    given = _merge(tool, _fill_variables(run.config, masking), arguments)
     _refuse_missing(tool, grants, tool.requires if PATH in run.config or PATH not in given else tool.requires | {WRITE})
     place = await asyncio.to_thread(_make_file, jail, given.get(PATH))
     with _hold(jail.root, place) as file:
-        job = _job(tool, run, script, given, workspace_policy, file)
+        job = _job(tool, run, script, given, workspace_policy, file, granted)
         deadline = time.monotonic() + LONGEST_SECONDS
         proxy = lead_out(egress, run.hosts, deadline) if job.policy.network else None
-        sink = Sink(tool, job, seconds)
+        sink = Sink(tool, job, seconds, masking)
         # Beside the places for jobs: a few sinks that stay open would keep every other job waiting.
         running = asyncio.ensure_future(sandbox.run(job, deadline=deadline, talk=sink.listen, proxy=proxy, nested=True))
         sink.watch(running)
@@ -89,7 +94,8 @@ async def open_sink(
 class Sink:
     """Takes events, one after the other. The first that fails ends it, which the next write tells or the end of the block."""
 
-    def __init__(self, tool: Tool, job: PythonFile, seconds: float) -> None:
+    def __init__(self, tool: Tool, job: PythonFile, seconds: float, masking: VariableMasking) -> None:
+        self._masking = masking
         self.written = 0
         self._tool = tool
         self._name = tool.name
@@ -161,7 +167,7 @@ class Sink:
 
     def _note(self, answer: dict[str, object]) -> None:
         if self._problem is None and answer.get("ok") is not True:
-            self._problem = self._failure(Kind.PERMANENT, f"failed: {answer.get('error')}")
+            self._problem = self._failure(Kind.PERMANENT, f"failed: {self._masking.hide(str(answer.get('error')))}")
         elif self._problem is None and self.written < self._sent:
             self.written += 1
         self._expect_answer()
@@ -186,9 +192,9 @@ class Sink:
         if self._problem is not None or self._running.cancelled() or not self._running.done():
             return self._problem
         try:
-            returned_value(self._tool, self._job, self._running.result(), self._seconds)
+            returned_value(self._tool, self._job, self._running.result(), self._seconds, self._masking)
         except ToolError as problem:
-            return problem
+            return self._masking.hide_error(problem)
         return self._failure(Kind.INTERNAL, "was not written") if self.written < self._sent else None
 
     def _failure(self, kind: Kind, what: str, number: int = 0) -> ToolError:
@@ -222,6 +228,16 @@ def _parts_of(tool: Tool) -> tuple[Chained, Script]:
     if run.script.language != PYTHON:
         raise ToolError(Kind.EXECUTOR_NOT_FOUND, f"{tool.name}: a sink is written in Python")
     return run, run.script
+
+
+def _fill_variables(config: Mapping[str, object], masking: VariableMasking) -> dict[str, object]:
+    """The config with `${NAME}` filled in. Any other braces are for the class: a sink is given no arguments per event."""
+
+    def fill(value: object) -> object:
+        template = compile_template(value)
+        return template.render(lambda name: f"{{{name}}}", masking.variable) if template.variables else value
+
+    return {name: fill(value) for name, value in config.items()}
 
 
 def _merge(tool: Tool, config: Mapping[str, object], arguments: Mapping[str, object]) -> dict[str, object]:
@@ -299,6 +315,7 @@ def _job(
     given: dict[str, object],
     workspace_policy: WorkspacePolicy,
     file: OneFile | None,
+    granted: Mapping[str, str],
 ) -> PythonFile:
     if WRITE in tool.requires and workspace_policy.unwritable:
         raise ToolError(Kind.BLOCKED, f"{tool.name} requires {WRITE}: {workspace_policy.unwritable}")
@@ -311,6 +328,6 @@ def _job(
         policy=policy if file is None else replace(policy, files=(file,)),
         convention=script.convention,
         imports=script.imports,
-        environment=basic_variables(tool.requires, workspace_policy),
+        environment={**granted, **basic_variables(tool.requires, workspace_policy)},
         channel=True,
     )
