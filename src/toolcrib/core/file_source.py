@@ -367,7 +367,7 @@ def _read_bytes(path: Path) -> tuple[Stamp | None, bytes]:
             raise IsADirectoryError(path)
         if not stat.S_ISREG(status.st_mode):
             raise ToolError(Kind.VALIDATION, f"{path}: is not a regular file; move it away")
-        code = read_at_most(descriptor, MAX_FILE_BYTES + 1)
+        code = read_at_most(descriptor, MAX_FILE_BYTES + 1, status.st_size)
     finally:
         os.close(descriptor)
     if len(code) > MAX_FILE_BYTES:

@@ -60,6 +60,8 @@ WRAPPERS = frozenset({"Final", "NotRequired", "ReadOnly", "Required"})
 AWAITED = frozenset({"Awaitable", "Coroutine"})
 # The hints that a list is turned into something else for.
 MADE_OF_LISTS = SETS | TUPLES | {"deque", "Deque", "Iterator", "Generator"}
+# What nearly every hint is, where the file gives the name no other meaning.
+BUILT_IN: dict[str, Schema] = {name: PLAIN[name] for name in ("str", "int", "float", "bool")}
 SIMPLE: dict[str, Schema] = {
     **PLAIN,
     "Any": {},
@@ -120,6 +122,8 @@ class SyntaxHints:
             if self._count > MAX_HINTS or self._depth > MAX_DEPTH:
                 message = "unfolds to too many types; make it smaller"
                 raise HintError(message)
+            if isinstance(node, ast.Name) and node.id in BUILT_IN and not self._table.holds(node.id):
+                return BUILT_IN[node.id]
             return self._read(node)
         finally:
             self._depth -= 1

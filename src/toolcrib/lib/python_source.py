@@ -89,6 +89,10 @@ class ClassTable:
         for statement in module.body:
             self._note(statement)
 
+    def holds(self, name: str) -> bool:
+        """Whether the file imports, defines or assigns the name."""
+        return name in self._names or name in self._classes or name in self._aliases
+
     def full_name(self, node: ast.expr) -> str:
         """What a name means: `typing.Optional` for `t.Optional` after `import typing as t`; empty if it is no name."""
         if isinstance(node, ast.Name):

@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from toolcrib.lib.python_declarations import Declared
     from toolcrib.lib.python_source import AnyFunction
 
-OTHER_FILES = frozenset({"conftest", "setup"})
+OTHER_FILES = frozenset({"conftest.py", "setup.py"})
+OTHER_BEGINNINGS = ("_", ".", "test_")
 # A smaller file in which every name stands for itself cannot hold a schema past our limits; checking it would take as long as reading it.
 SURELY_SMALL = 16_000
 REQUIRES = "__requires__"
@@ -99,8 +100,8 @@ class ParsedFile:
 
 def may_hold_tool(path: Path) -> bool:
     """Whether a file may hold a tool: hidden files, tests and set-up files do not."""
-    stem = path.stem
-    return path.suffix == ".py" and stem[:1] not in "_." and not stem.startswith("test_") and stem not in OTHER_FILES
+    name = path.name
+    return name.endswith(".py") and not name.startswith(OTHER_BEGINNINGS) and name not in OTHER_FILES
 
 
 def parse_file(path: Path, code: bytes) -> ParsedFile:

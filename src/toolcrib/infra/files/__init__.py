@@ -187,10 +187,17 @@ def read_beginning(path: Path, limit: int) -> bytes | None:
         os.close(descriptor)
 
 
-def read_at_most(descriptor: int, limit: int) -> bytes:
-    """Read from here on, up to the limit."""
+def read_at_most(descriptor: int, limit: int, expected: int | None = None) -> bytes:
+    """Read from here on, up to the limit. Of a regular file whose size is known, one read tells its end too."""
     chunks: list[bytes] = []
     left = limit
+    if expected is not None and expected < limit:
+        # A buffer of the whole limit would be made and dropped for every small file.
+        chunk = os.read(descriptor, expected + 1)
+        if len(chunk) == expected:
+            return chunk
+        chunks.append(chunk)
+        left -= len(chunk)
     while left > 0 and (chunk := os.read(descriptor, left)):
         chunks.append(chunk)
         left -= len(chunk)
