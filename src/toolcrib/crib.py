@@ -410,7 +410,9 @@ class Crib:
     def warnings(self, tool: Tool) -> list[str]:
         """What is not as it should be with a tool that can be called, or could be if its executors were there."""
         lint: TextLint = self._resources.get("text_lint")
-        return [*tool.warnings, *lint.of_tool(tool)]
+        root = self.settings.root
+        found = [*tool.warnings, *lint.of_tool(tool)]
+        return found if root is None else [line.replace(f"{root}/", "") for line in found]
 
     def missing(self, tool: Tool) -> list[str]:
         """What the tool needs and has not got here yet: grants, packages, programs, variables, secrets; each with what brings it."""

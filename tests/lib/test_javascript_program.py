@@ -5,7 +5,7 @@ from contextlib import suppress
 import pytest
 
 from toolcrib.lib.command_line import command_words
-from toolcrib.lib.javascript_program import read_javascript_program
+from toolcrib.lib.javascript_program import needed_packages, read_javascript_program
 from toolcrib.model.errors import ToolError
 
 
@@ -337,3 +337,43 @@ def test_a_schema_that_is_no_literal_of_one_leaves_the_signature(schema):
 def test_a_schema_whose_names_the_function_does_not_take_is_not_believed():
     code = "export const parameters = {type: 'object', properties: {x: {}}};\nexport function main(a, b) { return a; }"
     assert set(read_javascript_program(code, "a", "a.mjs").signature.schema["properties"]) == {"a", "b"}
+
+
+def test_the_values_of_an_enum_of_the_file_are_what_is_accepted():
+    code = "enum Level { Low, Mid = 5, High }\nexport enum Rate { Full = 'full', Half = 'half' }\n"
+    code += "export function main(level: Level, rate: Rate): number { return 1 }"
+    program = read_javascript_program(code, "tool", "tool.ts")
+    assert program.signature is not None
+    properties = program.signature.schema["properties"]
+    assert properties["level"] == {"enum": [0, 5, 6]}
+    assert properties["rate"] == {"type": "string", "enum": ["full", "half"]}
+    assert program.signature.warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("code", "name"),
+    [
+        ("enum Size { A = 1 << 2 }\n", "Size"),
+        ("import { Size } from './sizes.ts';\n", "Size"),
+    ],
+)
+def test_a_type_that_only_running_code_knows_is_named_in_a_warning(code, name):
+    program = read_javascript_program(f"{code}export function main(size: Size) {{ return size }}", "tool", "tool.ts")
+    assert program.signature is not None
+    assert program.signature.schema["properties"] == {"size": {}}
+    (warning,) = program.signature.warnings
+    assert warning.startswith(f"the type {name} is not defined in this file, so any value is accepted for it")
+
+
+@pytest.mark.parametrize(
+    ("code", "packages"),
+    [
+        ("const { program } = require('commander'); require('node:fs'); require('./near'); require('path')", ["commander"]),
+        ("import a from '@scope/one/deep'; import 'two'; import type { T } from 'three'; import fs from 'fs'", ["@scope/one", "two"]),
+        ("import type from 'four'; import { x } from '#own'; import y from '/abs'", ["four"]),
+        ("let a; try { a = require('five') } catch { a = null }\nconst b = 'six'; const c = from('seven')", []),
+        ("import {", []),
+    ],
+)  # fmt: skip
+def test_only_packages_that_a_file_cannot_do_without_are_needed(code, packages):
+    assert list(needed_packages(code)) == packages

@@ -142,3 +142,44 @@ def test_what_only_running_code_could_tell_is_refused(more, words):
 )
 def test_a_file_that_starts_nothing_or_parses_nothing_is_no_program(code):
     assert read_python_program(ast.parse(code)) is None
+
+
+PARENTS = """
+import argparse
+common = argparse.ArgumentParser(add_help=False)
+common.add_argument("--verbose", action="store_true")
+parser = argparse.ArgumentParser(parents=[common])
+parser.add_argument("name")
+parser.add_argument("--json", dest="as_json", action="store_true")
+parser.add_argument("--csv", dest="as_json", action="store_false")
+parser.parse_args()
+"""
+
+
+def test_a_parser_has_the_arguments_of_its_parents_and_two_flags_of_one_name_are_one():
+    line = read_python_program(ast.parse(PARENTS))
+    assert line is not None
+    assert [one.name for one in line.parameters] == ["verbose", "name", "as_json"]
+    assert command_words(line.to_config(), {"name": "a", "as_json": True}).words == ("--json", "a")
+    assert command_words(line.to_config(), {"name": "a", "as_json": False}).words == ("--csv", "a")
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        (
+            "a = argparse.ArgumentParser()\nb = argparse.ArgumentParser()\nb.parse_args()",
+            "more than one ArgumentParser",
+        ),
+        ("p = argparse.ArgumentParser(parents=[elsewhere])\np.parse_args()", "its parents are not parsers"),
+        (
+            "def add(p): p.add_argument('--x')\nq = argparse.ArgumentParser()\nadd(q)",
+            "added to p, which is no parser that this file makes",
+        ),
+    ],
+)
+def test_arguments_that_only_running_code_knows_are_refused_and_not_left_out(code, words):
+    line = read_python_program(ast.parse(f"import argparse\n{code}"))
+    assert line is not None
+    ((_, text),) = line.problems
+    assert words in text

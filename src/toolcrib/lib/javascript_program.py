@@ -17,6 +17,7 @@ from toolcrib.lib.javascript_source import JavaScript
 from toolcrib.lib.javascript_tokens import STRING, NotLiteralError
 from toolcrib.lib.javascript_types import Signature, TypeProblemError, read_signature, summary_of
 from toolcrib.lib.javascript_words import MAX_FOUND, NUMERIC, read_argv, read_properties
+from toolcrib.model.errors import ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,6 +35,14 @@ CALLBACKS = frozenset({"callback", "cb", "done", "next"})
 PARSERS = frozenset(
     {"minimist", "mri", "yargs-parser", "meow", "cac", "sade", "arg", "getopts", "command-line-args", "citty"}
 )
+NODE_MODULES = frozenset(
+    {"assert", "async_hooks", "buffer", "child_process", "cluster", "console", "constants", "crypto", "dgram", "dns"}
+    | {"diagnostics_channel", "domain", "events", "fs", "http", "http2", "https", "inspector", "module", "net", "os"}
+    | {"path", "perf_hooks", "process", "punycode", "querystring", "readline", "repl", "stream", "string_decoder"}
+    | {"sys", "timers", "tls", "trace_events", "tty", "url", "util", "v8", "vm", "wasi", "worker_threads", "zlib"}
+)
+# How many words an import may have before the text that names its package.
+MAX_NAMES = 200
 CONVERSIONS = frozenset({"Number", "parseInt", "parseFloat"})
 
 
@@ -243,6 +252,35 @@ def _modules(code: JavaScript) -> frozenset[str]:
             name = token.value.removeprefix("node:")
             found.add("/".join(name.split("/")[: 2 if name.startswith("@") else 1]))
     return frozenset(found)
+
+
+def needed_packages(text: str) -> tuple[str, ...]:
+    """The packages without which a file does not load: not modules of Node, nor what a `try` may do without."""
+    try:
+        code = JavaScript(text)
+    except ToolError:
+        return ()
+    tried = {index for start in code.find("try", "{") for index in code.inside(start + 1)}
+    names = [_package(code, index) for index in range(len(code.tokens)) if index not in tried]
+    return tuple(dict.fromkeys(name for name in names if name and name not in NODE_MODULES))
+
+
+def _package(code: JavaScript, index: int) -> str:
+    """The package that the text at a place imports; empty for a file, an alias, or a text that imports nothing."""
+    token = code[index]
+    is_imported = token.kind == STRING and (
+        code[index - 1].text in {"from", "import"}
+        or (code[index - 1].text == "(" and code[index - 2].text == "require")
+    )
+    if not is_imported or _is_erased(code, index) or not re.fullmatch(r"(@[\w.-]+/)?[\w][\w.-]*(/.*)?", token.value):
+        return ""
+    return "/".join(token.value.split("/")[: 2 if token.value.startswith("@") else 1])
+
+
+def _is_erased(code: JavaScript, index: int) -> bool:
+    """Whether a text is the source of `import type …`, which is gone when the file runs."""
+    start = next((at for at in range(index - 1, max(index - MAX_NAMES, -1), -1) if code[at].text == "import"), index)
+    return code[start + 1].text == "type" and code[start + 2].text not in {"from", ","}
 
 
 def _command_line(code: JavaScript) -> CommandLine:

@@ -44,6 +44,7 @@ class Found:
     values: dict[str, range] = field(default_factory=dict)
     exports: dict[str, str] = field(default_factory=dict)
     types: dict[str, range] = field(default_factory=dict)
+    enums: dict[str, range] = field(default_factory=dict)
     classes: set[str] = field(default_factory=set)
     is_module: bool = False
     acts: list[int] = field(default_factory=list)
@@ -378,7 +379,11 @@ class Statements:
             equals = next((at for at in range(start, end) if code[at].text == "="), end)
             self._found.types[name] = range(equals + 1, end - (code[end - 1].text == ";"))
             return end
-        return self._block_end(start) if text in {"enum", "namespace", "const"} else self._end(start)
+        if text == "enum":
+            end = self._block_end(start)
+            self._found.enums[name] = range(start + 3, end - 1)
+            return end
+        return self._block_end(start) if text in {"namespace", "const"} else self._end(start)
 
     def _is_guard(self, start: int) -> bool:
         """Whether an `if` asks whether the file is run as a program."""

@@ -450,7 +450,36 @@ class _Reader:
             if not name:
                 raise TypeProblemError(f"takes a {text} inside of a value; take text, and make it inside")
             self._revive[name] = REVIVED[text]
+        if (members := self._code.found.enums.get(text)) is not None:
+            return self._enum(text, members)
+        if text not in SIMPLE and kind == NAME:
+            self._accept_any(text)
         return dict(SIMPLE.get(text, {}))
+
+    def _accept_any(self, text: str) -> None:
+        """Say that a type is not known here: whatever is given for it reaches the function unchecked."""
+        warning = f"the type {text[:80]} is not defined in this file, so any value is accepted for it; define it here"
+        if warning not in self._warnings:
+            self._warnings.append(warning)
+
+    def _enum(self, name: str, members: range) -> Schema:
+        """The values of an enum, which is what its members are when the function runs."""
+        code = self._code
+        values: list[object] = []
+        for part in code.split(members):
+            texts = code.texts(part)
+            last = code[part.stop - 1]
+            if len(texts) == 1 and (not values or isinstance(values[-1], int)):
+                values.append(values[-1] + 1 if values and isinstance(values[-1], int) else 0)
+            elif len(texts) == len(("name", "=", "value")) and last.kind == STRING:
+                values.append(last.value)
+            elif len(texts) == len(("name", "=", "value")) and last.text.isdecimal():
+                values.append(int(last.text))
+            else:
+                # A computed member: only running code knows its value.
+                self._accept_any(name)
+                return {}
+        return {**({"type": "string"} if all(isinstance(one, str) for one in values) else {}), "enum": values}
 
     def _generic(self, where: range, depth: int, name: str) -> Schema:
         code = self._code

@@ -110,36 +110,88 @@ def _line(parser: _Parser, before: tuple[str, ...]) -> CommandLine:
 
 
 def _argparse(module: ast.Module) -> _Parser | None:
-    parsers: dict[str, _Parser] = {}
-    holders: dict[str, _Parser] = {}
-    first: _Parser | None = None
-    looped = _looped(module)
+    found = _Parsers(_looped(module))
     for node in _statements(module):
         target, call = _assigned(node)
-        if call is None or not isinstance(call.func, ast.Name | ast.Attribute):
-            continue
+        if call is not None and isinstance(call.func, ast.Name | ast.Attribute):
+            found.read(node, target, call)
+    # A parser that is only a parent of others is not the one that reads the command line.
+    whole = [parser for parser in found.made if not any(parser is parent for parent in found.lent)]
+    if len(whole) > 1:
+        raise _UnclearError(1, "more than one ArgumentParser is made")
+    return whole[0] if whole else None
+
+
+class _Parsers:
+    """The parsers that a file makes, by the names of their variables; those that are `lent` are parents of others."""
+
+    def __init__(self, looped: set[ast.stmt]) -> None:
+        self.made: list[_Parser] = []
+        self.lent: list[_Parser] = []
+        self._by_name: dict[str, _Parser] = {}
+        self._holders: dict[str, _Parser] = {}
+        self._looped = looped
+
+    def read(self, node: ast.stmt, target: str, call: ast.Call) -> None:
+        """Read one statement, if it makes a parser or adds to one."""
         method, owner = _last(call.func), _owner(call.func)
         if method == "ArgumentParser":
-            parser = _Parser(summary=_text(call, "description"))
-            first = first or parser
-            parsers[target or "parser"] = parser
-        elif owner in parsers and method == "add_subparsers":
-            holders[target] = parsers[owner]
-        elif owner in parsers and method in {"add_argument_group", "add_mutually_exclusive_group"}:
-            parsers[target] = parsers[owner]
-        elif owner in holders and method == "add_parser":
-            name = _value(call.args[0]) if call.args else NOT_LITERAL
-            if not isinstance(name, str):
-                raise _UnclearError(call.lineno, "a sub-command has no literal name")
-            command = _Parser(name=name, summary=_text(call, "help") or _text(call, "description"))
-            holders[owner].commands[name] = command
-            parsers[target] = command
-        elif owner in parsers and method == "add_argument":
-            if node in looped:
-                raise _UnclearError(call.lineno, "an argument is added in a loop")
-            found = _argument(call)
-            parsers[owner].parameters += [found] if found is not None else []
-    return first
+            self.made.append(self._make(target or "parser", call, _Parser(summary=_text(call, "description"))))
+        elif owner in self._holders and method == "add_parser":
+            self._add_command(target, owner, call)
+        elif method == "add_argument" and owner:
+            self._add_argument(node, owner, call)
+        elif owner in self._by_name and method == "add_subparsers":
+            self._holders[target] = self._by_name[owner]
+        elif owner in self._by_name and method in {"add_argument_group", "add_mutually_exclusive_group"}:
+            self._by_name[target] = self._by_name[owner]
+
+    def _make(self, target: str, call: ast.Call, parser: _Parser) -> _Parser:
+        parents = _parents(call, self._by_name)
+        self.lent += parents
+        parser.parameters += [one for parent in parents for one in parent.parameters]
+        self._by_name[target] = parser
+        return parser
+
+    def _add_command(self, target: str, owner: str, call: ast.Call) -> None:
+        name = _value(call.args[0]) if call.args else NOT_LITERAL
+        if not isinstance(name, str):
+            raise _UnclearError(call.lineno, "a sub-command has no literal name")
+        command = _Parser(name=name, summary=_text(call, "help") or _text(call, "description"))
+        self._holders[owner].commands[name] = self._make(target, call, command)
+
+    def _add_argument(self, node: ast.stmt, owner: str, call: ast.Call) -> None:
+        if owner not in self._by_name:
+            raise _UnclearError(
+                call.lineno, f"an argument is added to {owner}, which is no parser that this file makes"
+            )
+        if node in self._looped:
+            raise _UnclearError(call.lineno, "an argument is added in a loop")
+        found = _argument(call)
+        if found is not None:
+            _add(self._by_name[owner].parameters, found)
+
+
+def _parents(call: ast.Call, parsers: Mapping[str, _Parser]) -> list[_Parser]:
+    """The parsers whose arguments another one has too."""
+    given = next((word.value for word in call.keywords if word.arg == "parents"), None)
+    if given is None:
+        return []
+    names = [ast.unparse(one) for one in given.elts] if isinstance(given, ast.List | ast.Tuple) else []
+    if not names or not all(name in parsers for name in names):
+        raise _UnclearError(call.lineno, "its parents are not parsers that this file makes")
+    return [parsers[name] for name in names]
+
+
+def _add(parameters: list[Parameter], one: Parameter) -> None:
+    """Add an argument; two flags of one name, of which one says yes and the other no, are one."""
+    for index, known in enumerate(parameters):
+        if known.name == one.name and known.takes == one.takes == FLAG:
+            yes, no = (known, one) if known.option != END_OF_OPTIONS else (one, known)
+            if yes.option != END_OF_OPTIONS and no.option == END_OF_OPTIONS and not yes.off:
+                parameters[index] = replace(yes, off=no.off)
+                return
+    parameters.append(one)
 
 
 def _looped(module: ast.Module) -> set[ast.stmt]:

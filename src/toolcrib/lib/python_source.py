@@ -339,6 +339,8 @@ def parse_python(code: bytes, place: str) -> ast.Module:
     """The syntax tree of a file; raises ToolError with the line that is wrong."""
     if len(code) > MAX_BYTES:
         raise ToolError(Kind.LIMIT_EXCEEDED, f"{place}: larger than {MAX_BYTES:,} bytes; move data out of the code")
+    if code.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise ToolError(Kind.VALIDATION, f"{place}: is UTF-16; save it as UTF-8")
     if b"\0" in code:
         raise ToolError(Kind.VALIDATION, f"{place}: holds a NUL byte; write it as text")
     for line in code.split(b"\n", 2)[:2]:

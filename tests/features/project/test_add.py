@@ -272,3 +272,64 @@ def test_packages_of_the_projects_own_environment_are_not_missing(project: Path,
     venv.create(project / ".venv", symlinks=True, with_pip=False)
     code, out, _ = add("--replace", file)
     assert (code, "packages" in out) == (0, False)
+
+
+def test_a_refusal_is_one_sentence_that_names_the_file_as_it_was_named(add, given):
+    file = given / "tasks.js"
+    file.write_text("exports.list = () => [];\nexports.find = (a) => a;\n")
+    code, out, err = add(file)
+    assert (code, out) == (1, "")
+    first, last = err.splitlines()
+    assert first == (
+        f"crib: {file}:1: which function is the tool? it exports list, find; "
+        "call one of them main, export it as the default, or list them in __tools__"
+    )
+    assert last == "crib: nothing was copied"
+
+
+SERVER = """from fastmcp import FastMCP
+
+mcp = FastMCP("Texts")
+
+
+@mcp.tool
+def echo(text: str) -> str:
+    'Echo a text.'
+    return text
+
+
+@mcp.tool(enabled=False)
+def hidden() -> str:
+    'Not offered.'
+    return "no"
+"""
+
+
+def test_one_tool_that_cannot_be_offered_does_not_keep_the_others_of_its_file_away(add, given, project):
+    (given / "texts.py").write_text(SERVER)
+    code, out, _ = add(given / "texts.py")
+    assert code == 0
+    assert "tools/texts.py is the tool echo" in out
+    assert "warning: tools/texts.py:13: hidden is switched off in the file (enabled=False)" in out
+    assert (project / "tools" / "texts.py").read_text() == SERVER
+
+
+def test_a_package_of_node_that_is_not_there_is_missing(add, given):
+    (given / "report.cjs").write_text(
+        "const { program } = require('commander');\nprogram.argument('<city>');\nprogram.parse();\n"
+    )
+    _, out, _ = add(given / "report.cjs")
+    assert "it needs the Node package commander, which is not installed near it; run: npm install commander" in out
+
+
+def test_programs_that_no_format_reads_are_named_and_what_is_broken_is_named_once(project, capsys):
+    (project / "tools").mkdir()
+    (project / "tools" / "sum.rb").write_text("puts 1")
+    (project / "tools" / "tasks.js").write_text("exports.list = () => [];\nexports.find = (a) => a;\n")
+    main(["check", "-C", str(project)])
+    lines = capsys.readouterr().out.splitlines()
+    assert [line for line in lines if "sum.rb" in line] == [
+        "ignored: tools/sum.rb: files of this kind are no tools; describe it in a .yaml file beside it, or move it to another folder"
+    ]
+    (line,) = [line for line in lines if "tasks.js" in line]
+    assert line.startswith("problem: tools/tasks.js:1: which function is the tool?")

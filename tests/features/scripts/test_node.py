@@ -59,8 +59,8 @@ async def test_the_documents_example_greets(any_node, yargs):
 @pytest.mark.spec("S3-40")
 async def test_without_its_module_it_fails_and_names_it(any_node):
     outcome = await any_node.call(hello(any_node), name="Ann")
-    assert outcome.error.kind is Kind.PERMANENT
-    assert "Cannot find module 'yargs/yargs'" in outcome.error.message
+    assert outcome.error.kind is Kind.EXECUTOR_NOT_FOUND
+    assert outcome.error.message == "hello_node needs yargs, which is not installed near it; run: npm install yargs"
 
 
 COMMONJS = "const os = require('node:os'); console.log(require.main === module, typeof os.EOL, process.argv.slice(1).join(' '))"

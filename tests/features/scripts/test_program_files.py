@@ -282,6 +282,6 @@ def test_files_that_are_no_tools_are_named_with_the_reason(project, write, capsy
     said = capsys.readouterr().out
     assert "tools/data.json: it describes no tool; name tool_type and executor_id if it should" in said
     wanted = project / "tools/request.yaml"
-    assert f"{wanted}: it is a request for a tool; submit it: crib request submit {wanted}" in said
+    assert f"ignored: tools/request.yaml: it is a request for a tool; submit it: crib request submit {wanted}" in said
     assert "ignored: " in said
     assert "say.sh: it" not in said

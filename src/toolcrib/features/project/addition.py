@@ -184,12 +184,29 @@ def try_out(opener: Opener[AddingCrib], crib: AddingCrib, placed: Sequence[Place
             reasons = trial.ignored_files()
             for each in idle:
                 path = str(aside / each.target)
-                if path not in used and not any(line.startswith(path) for line in problems):
-                    said = [line for line in reasons if line.startswith(f"{path}:")]
+                if path not in used and not _about(problems, each, aside):
+                    said = _about(reasons, each, aside)
                     problems += said or [f"{path}: no tool was found in it; {_how_to_write(each.gathered.source)}"]
+            # What is wrong with one tool of a file does not keep the others from being called.
+            partial = [line for each in placed if each not in idle for line in _about(problems, each, aside)]
+            problems = [line for line in problems if line not in partial]
             if problems:
                 raise ToolError(Kind.VALIDATION, _as_named("\n".join(problems), aside, placed))
-            return [_added(crib, trial, each, tool, aside) for each, tool in tools]
+            added = [_added(crib, trial, each, tool, aside) for each, tool in tools]
+            return [_with_partial(one, partial, aside, added) for one in added]
+
+
+def _about(lines: Iterable[str], each: Placed, aside: Path) -> list[str]:
+    """The lines that begin with the place of a file, from the root of its project or as a whole path."""
+    return [line for line in lines if line.startswith((str(aside / each.target), each.target))]
+
+
+def _with_partial(one: Added, partial: Sequence[str], aside: Path, added: Sequence[Added]) -> Added:
+    """The first tool of a file, with what is wrong with its others."""
+    is_first = next(other for other in added if other.file == one.file) is one
+    lines = [line.replace(f"{aside}/", "") for line in partial]
+    own = [line for line in lines if line.startswith(one.file)] if is_first else []
+    return dataclasses.replace(one, warnings=(*one.warnings, *own))
 
 
 def write(settings: Settings, placed: Iterable[Placed]) -> None:
@@ -266,6 +283,8 @@ def _as_named(text: str, aside: Path, placed: Sequence[Placed]) -> str:
     """A message that names the files as the user did, and not where they were tried."""
     for each in placed:
         text = text.replace(str(aside / each.target), str(each.gathered.source))
+        named = str(each.gathered.source).replace("\\", r"\\")
+        text = re.sub(rf"^{re.escape(each.target)}(?=[:/])", named, text, flags=re.MULTILINE)
     return text.replace(f"{aside}/", "")
 
 

@@ -41,6 +41,9 @@ SURELY_SMALL = 16_000
 REQUIRES = "__requires__"
 TOOLS = "__tools__"
 PACKAGES = b"# /// script"
+# What a file says that prints, and the schema of `-> None`.
+PRINTING = (b"print(", b"stdout")
+NOTHING_RETURNED = {"type": "null"}
 DECORATORS = frozenset({"toolcrib.tool", "toolcrib.features.functions.decorators.tool"})
 # The options of `@tool(…)` that a file may use. Each call has a process of its own, so `thread` changes nothing.
 OPTIONS = (
@@ -142,6 +145,8 @@ def choose_functions(file: ParsedFile) -> list[AnyFunction]:
     public: dict[str, AnyFunction] = {}
     for statement in file.module.body:
         if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef) and not statement.name.startswith("_"):
+            if any(last_name(decorator) == "overload" for decorator in statement.decorator_list):
+                continue
             if statement.name in public:
                 first = public[statement.name].lineno
                 file.warnings.append(
@@ -283,6 +288,24 @@ def _option(node: ast.expr, place: str) -> Any:
     return value
 
 
+def _returns_nothing(function: AnyFunction) -> bool:
+    """Whether no `return` of the function has a value; then what it prints is its answer, as it is for a program."""
+    waiting: list[ast.AST] = list(function.body)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Yield | ast.YieldFrom):
+            return False
+        if isinstance(node, ast.Return) and not (node.value is None or _is_none(node.value)):
+            return False
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
+            waiting += ast.iter_child_nodes(node)
+    return True
+
+
+def _is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
+
+
 def find_assignment(module: ast.Module, name: str) -> ast.Assign | None:
     """The statement that sets a variable of the file."""
     for statement in module.body:
@@ -306,7 +329,7 @@ def read_requires(file: ParsedFile) -> frozenset[str] | None:
 
 
 def _executed(script: Script) -> Chained:
-    """A file with capabilities or packages of its own takes the way that can give them: through the runtime of its language."""
+    """A file with capabilities or packages of its own, or that answers by printing, runs by the runtime of its language."""
     return Chained(
         kind=script.kind, tool_type="file", executor="python_runtime", folder=script.path.parent, script=script
     )
@@ -340,10 +363,13 @@ def _tool(file: ParsedFile, function: AnyFunction, place: str, *, is_only: bool)
     imports = tuple(dict.fromkeys((*top_imports(module), *(("typing",) if hints.converts else ()))))
     script = Script(path=path, code=code, language="python", entry=function.name, imports=imports)
     requires = read_requires(file)
+    answers_by_printing = any(word in code for word in PRINTING) and _returns_nothing(function)
+    if answers_by_printing and output_schema == NOTHING_RETURNED:
+        output_schema = None
     try:
         declared: Declared = {**UNDECLARED} if not options else read_options(options)
         declared["requires"] |= requires or frozenset()
-        needs_chain = requires is not None or declared["requires"] or PACKAGES in code
+        needs_chain = requires is not None or declared["requires"] or PACKAGES in code or answers_by_printing
         return Tool(
             name=name,
             description=writable(str(description)),

@@ -10,13 +10,14 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from toolcrib.features.scripts.chain import LIBRARY, SINK, resolve
-from toolcrib.features.scripts.program_files import SUFFIXES, why_ignored
+from toolcrib.features.scripts.program_files import OTHER_LANGUAGES, SUFFIXES, why_ignored
 from toolcrib.features.scripts.sink import open_sink
 from toolcrib.infra.files import read_beginning
 from toolcrib.infra.sandbox.environments import prepare, read_requirements
 from toolcrib.infra.sandbox.jobs import CLEAN_ENVIRONMENT, PROXY_VARIABLES
 from toolcrib.infra.settings import GIVEN_TO_TOOLS
 from toolcrib.lib.environment_reads import needed_variables
+from toolcrib.lib.javascript_program import needed_packages
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Chained, Handler, Script
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from toolcrib.model.tool import Entry, Tool
 
 PYTHON = "python"
+JAVASCRIPT = "javascript"
 # Modules that the sandbox itself gives to files.
 GIVEN_MODULES = frozenset({"rye", "toolcrib"})
 # A variable of the host or a secret in a template, without a default.
@@ -40,6 +42,8 @@ GIVEN = frozenset({*CLEAN_ENVIRONMENT, *PROXY_VARIABLES, *GIVEN_TO_TOOLS, "HOME"
 MAX_LISTED = 10_000
 MAX_READ = 64_000
 OURS = frozenset({"tool_registry.json"})
+# Files of these suffixes, or none, are named where they are no tools.
+NAMED = frozenset({*SUFFIXES, *OTHER_LANGUAGES, ""})
 
 
 class Scripts:
@@ -77,6 +81,8 @@ class Scripts:
             if not self._has_packages(tool):
                 found.append(f"packages that are not installed; run: crib prepare {tool.name}")
             found += self.missing_imports(tool)
+        if isinstance(run, Script) and run.language == JAVASCRIPT:
+            found += self._missing_packages(run)
         for name in sorted(_variables(tool, run)):
             if not self._resources.variable(tool, name):
                 cure = f'set it, or run: crib secret set {name}; and add "{tool.name}:{name}" to access.variables in toolcrib.toml'
@@ -105,6 +111,16 @@ class Scripts:
         cure = f"declare its package in a block '# /// script' of the file, then run: crib prepare {tool.name}"
         return [f"the Python module {name}, which is not installed for it; {cure}" for name in missing]
 
+    def _missing_packages(self, script: Script) -> list[str]:
+        """The packages of Node that a file imports and that no node_modules has from its folder up to the project."""
+        names = needed_packages(script.code.decode("utf-8", "replace"))
+        folders = self._resources.get("host_commands").folders(script.path.parent) if names else ()
+        return [
+            f"the Node package {name}, which is not installed near it; run: npm install {name}"
+            for name in names
+            if name not in GIVEN_MODULES and not any((folder / "node_modules" / name).is_dir() for folder in folders)
+        ]
+
     def _interpreter_of(self, tool: Tool) -> Interpreter | None:
         """The Python that a call would run the file with, None for our own; raises ToolError as the call would."""
         path, code, packages = _python_file(tool)
@@ -129,14 +145,20 @@ class Scripts:
         for folder in self._resources.tool_folders():
             names = sorted(islice(folder.iterdir(), MAX_LISTED)) if folder.is_dir() else []
             for path in names:
-                is_seen = any(place.startswith(f"{path}:") or place == str(path) for place in places)
-                if path.suffix not in {*SUFFIXES, ""} or path.name in OURS or path.name[:1] in "_." or is_seen:
+                # Problems name files from the project's root, tools by their whole path.
+                spellings = (str(path), self._from_root(path))
+                is_seen = any(place.startswith(f"{one}:") or place == one for place in places for one in spellings)
+                if path.suffix.lower() not in NAMED or path.name in OURS or path.name[:1] in "_." or is_seen:
                     continue
                 code = b"" if path.is_dir() else read_beginning(path, MAX_READ) or b""
                 # Without a suffix it may be anything; a program says in its first line that it is one.
                 if path.suffix or code.startswith(b"#!"):
-                    found.append(f"{path}: {why_ignored(path, code)}")
+                    found.append(f"{spellings[1]}: {why_ignored(path, code)}")
         return found
+
+    def _from_root(self, path: Path) -> str:
+        root = self._resources.settings.root
+        return str(path.relative_to(root)) if root is not None and path.is_relative_to(root) else str(path)
 
     def open_sink(self, entry: Entry, arguments: Mapping[str, object]) -> AbstractAsyncContextManager[Sink]:
         """Open a sink to write events to."""

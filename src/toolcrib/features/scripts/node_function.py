@@ -17,7 +17,7 @@ from toolcrib.infra.programs import (
 )
 from toolcrib.lib.documents import read_json
 from toolcrib.lib.javascript_error import name_class, tell_all
-from toolcrib.model.errors import NO_CURE, Kind, ToolError
+from toolcrib.model.errors import NO_CURE, Kind, ToolError, cure_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -50,11 +50,30 @@ def node_value(tool: Tool, script: Script, ended: CompletedJob, seconds: float) 
         if printed is None:
             message = f"{tool.name} printed more than a result may have; print less, or write it to a file"
             raise ToolError(Kind.LIMIT_EXCEEDED, message, partial_side_effects=True)
+        if answer.get("early") is True and not printed:
+            # Without a word it is no program that answers by printing: the function never came to its end.
+            message = f"{tool.name} ended itself with exit code 0 before {script.entry} returned"
+            raise failure(tool, message, Kind.PERMANENT, cure=cure_of(f"return a value from {script.entry}"))
         return None, str(printed)
     if "unwritable" in answer:
         message = f"{tool.name}: {str(answer['unwritable'])[:300]}, which has no JSON form; return plain values"
         raise ToolError(Kind.OUTPUT_INVALID, message, partial_side_effects=True)
     raise _error(tool, script, answer.get("error"))
+
+
+def no_package(tool: Tool, said: str) -> ToolError | None:
+    """The error of a file that imports what is not there, if Node says so."""
+    found = _PACKAGE.search(said)
+    if found is None:
+        return None
+    package = found[1]
+    if package.startswith((".", "/")):
+        message = f"{tool.name} imports {package}, which is not there; write that file, or remove the import"
+    else:
+        # A package may be imported by one of its parts, but is installed as a whole.
+        package = "/".join(package.split("/")[: 2 if package.startswith("@") else 1])
+        message = f"{tool.name} needs {package}, which is not installed near it; run: npm install {package}"
+    return ToolError(Kind.EXECUTOR_NOT_FOUND, message, details={"module": package})
 
 
 def _answer(tool: Tool, ended: CompletedJob) -> Mapping[str, object]:
@@ -78,12 +97,7 @@ def _error(tool: Tool, script: Script, described: object) -> ToolError:
     logger.error("%s failed unexpectedly\n%s", tool.name, tell_all(facts))
     code, text = facts.get("code"), str(facts.get("message") or "")
     if code in NOT_FOUND:
-        found = _PACKAGE.search(text)
-        package = found[1] if found else "a package"
-        message = f"{tool.name} needs {package}, which is not installed near it; run: npm install {package}"
-        if package.startswith((".", "/")):
-            message = f"{tool.name} imports {package}, which is not there; write that file, or remove the import"
-        return ToolError(Kind.EXECUTOR_NOT_FOUND, message, details={"module": package})
+        return no_package(tool, text) or failure(tool, f"{tool.name} needs a package that is not installed near it")
     if code in UNREADABLE:
         message = f"{script.path.name} is no TypeScript that Node runs: {text[:300]}"
         return ToolError(Kind.VALIDATION, message)

@@ -24,6 +24,11 @@ BASH = (".sh", ".bash")
 JAVASCRIPT = (".js", ".mjs", ".cjs", ".ts", ".mts", ".cts")
 EXECUTORS = {"bash": "bash", "javascript": "node_runtime"}
 SUFFIXES = (*BASH, *JAVASCRIPT, *DOCUMENTS)
+# Programs that no format reads, and which their authors may take for tools all the same.
+OTHER_LANGUAGES = (
+    *(".rb", ".php", ".pl", ".lua", ".go", ".rs", ".r", ".jl", ".ps1", ".bat", ".cmd", ".zsh", ".fish", ".ksh", ".awk"),
+    *(".java", ".kt", ".swift", ".scala", ".cs", ".c", ".cpp", ".tsx", ".jsx", ".ipynb"),
+)
 # What the first line of a program without a suffix names.
 INTERPRETERS = {b"python": ".py", b"node": ".js", b"sh": ".sh"}
 VERSION = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from toolcrib.features.scripts.chain import BoundChain, chained
 from toolcrib.features.scripts.container import Containers
 from toolcrib.features.scripts.host_drivers import FilesystemDriver, HttpDriver
-from toolcrib.features.scripts.node_function import node_value
+from toolcrib.features.scripts.node_function import no_package, node_value
 from toolcrib.features.scripts.program import (
     ARGUMENTS,
     CALLS,
@@ -94,6 +94,7 @@ NOTHING_RAN = frozenset({125, 126, 127})
 PYTHON_LANGUAGE = "python"
 # A file in a folder of tools, which declares no result: what it prints as an object or a list of JSON is one.
 PLAIN_FILE = "file"
+JAVASCRIPT = "javascript"
 REMOVAL_SECONDS = 15.0
 # An engine takes longer to end a container than the kernel to end a process.
 REMOVAL_ROOM_SECONDS = 2.0
@@ -357,6 +358,8 @@ def _failure(tool: Tool, ended: CompletedJob) -> ToolError:
     script = tool.run.script if isinstance(tool.run, Chained) else None
     if script is not None and (name := _demanded(script, said)) is not None:
         return no_variable(tool, name)
+    if script is not None and script.language == JAVASCRIPT and (problem := no_package(tool, said)) is not None:
+        return problem
     message = f"{tool.name} {describe_end(ended)}" + (f": {said}" if said else "")
     details, cure = exit_details(ended), cure_of_output(tool, said)
     if ended.exit_code in NOTHING_RAN:

@@ -39,7 +39,7 @@ process.stdout.write = (chunk, encoding, done) => {
 };
 
 process.on("exit", (code) => {
-  if (!answered && code === 0) answer({ missing: true });
+  if (!answered && code === 0) answer({ missing: true, early: true });
 });
 
 function answer(message) {

@@ -144,7 +144,7 @@ class Hints:
         except UnknownHintError:
             return value  # as the reader of the file warned
         except UnreadableHintError as problem:
-            if isinstance(hint, type) and isinstance(value, hint):
+            if isinstance(hint, type) and _is_instance(value, hint):
                 return value
             raise ArgumentsError(f"{name}: {problem}") from None
         if signature.defaults.get(name, ...) is None:
@@ -164,6 +164,13 @@ class Hints:
         except UnknownHintError:
             self._names = {**_imports_for_type_checkers(self._source), **self._names}
             return HintConverter(checks=True, names=self._names, evaluate=_evaluate).read(hint)
+
+
+def _is_instance(value: object, kind: type) -> bool:
+    try:
+        return isinstance(value, kind)
+    except TypeError:  # a protocol that only type checkers can tell
+        return False
 
 
 def _evaluate(text: str, names: dict[str, object]) -> object:

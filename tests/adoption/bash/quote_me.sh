@@ -1,0 +1,3 @@
+﻿#!/bin/bash
+# Usage: quote_me.sh TEXT
+echo "<$1>"

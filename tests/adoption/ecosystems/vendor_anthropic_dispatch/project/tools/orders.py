@@ -1,0 +1,2 @@
+def lookup_order(**kwargs):
+    return {"order": kwargs["order_id"]}

@@ -1,0 +1,1 @@
+# Just notes to myself, no code yet.
