@@ -377,3 +377,27 @@ def test_a_type_that_only_running_code_knows_is_named_in_a_warning(code, name):
 )  # fmt: skip
 def test_only_packages_that_a_file_cannot_do_without_are_needed(code, packages):
     assert list(needed_packages(code)) == packages
+
+
+def test_options_and_words_that_are_made_as_objects_are_read():
+    line = read(
+        """
+        const { program, Option, Argument } = require('commander');
+        program.addArgument(new Argument('<city>', 'where').choices(['Bonn', 'Ulm']))
+          .addOption(new Option('-s, --size <size>', 'how big').choices(['small', 'large']).default('small'))
+          .addOption(new Option('-k, --key <key>').makeOptionMandatory())
+          .parse();
+        """
+    ).line
+    assert line.to_schema() == {
+        "type": "object",
+        "properties": {
+            "size": {"enum": ["small", "large"], "description": "how big", "default": "small"},
+            "key": {"type": ["string", "number"]},
+            "city": {"enum": ["Bonn", "Ulm"], "description": "where"},
+        },
+        "required": ["key", "city"],
+        "additionalProperties": False,
+    }
+    words = command_words(line.to_config(), {"city": "Ulm", "size": "large", "key": "k"}).words
+    assert words == ("--size", "large", "--key", "k", "Ulm")

@@ -21,7 +21,7 @@ from toolcrib.lib.javascript_tokens import NAME, STRING, NotLiteralError
 from toolcrib.lib.javascript_words import MAX_FOUND, REST, destructured_words, pattern_words, read_properties, spread
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from toolcrib.lib.javascript_source import JavaScript
 
@@ -141,6 +141,11 @@ def _commander_part(code: JavaScript, where: range) -> CommandLine:
         if method in {"option", "requiredOption"} and first.kind == STRING:
             found = _commander_option(code, first.value, inside, required=method == "requiredOption")
             parameters += [found] if found is not None else []
+        elif method == "addOption" and inside:
+            found = _made_option(code, inside[0])
+            parameters += [found] if found is not None else []
+        elif method == "addArgument" and inside:
+            words += _made_words(code, inside[0])
         elif method == "argument" and first.kind == STRING:
             words += _described(code, list(_commander_words(first.value)), inside)
         elif method == "arguments" and first.kind == STRING:
@@ -149,6 +154,57 @@ def _commander_part(code: JavaScript, where: range) -> CommandLine:
             summary = first.value
     merged = _merge_negated(parameters)
     return CommandLine(summary=summary, parameters=(*merged, *words), dashes=AFTER_END)
+
+
+def _made_option(code: JavaScript, where: range) -> Parameter | None:
+    """The option of `new Option("--size <size>", "…").choices([…]).default(…)`."""
+    inside = _made_with(code, where, "Option")
+    if inside is None:
+        return None
+    required = "makeOptionMandatory" in code.texts(where)
+    found = _commander_option(code, code[inside[0].start].value, inside, required=required)
+    if found is None:
+        return None
+    schema = _with_choices(code, where, found.schema)
+    default = _given_to(code, where, "default")
+    if default is not None and not (found.takes == FLAG and default is False):
+        schema = {**schema, "default": default}
+    return replace(found, schema=schema)
+
+
+def _made_words(code: JavaScript, where: range) -> list[Parameter]:
+    """The words of `new Argument("<file>", "…").choices([…])`."""
+    inside = _made_with(code, where, "Argument")
+    if inside is None:
+        return []
+    words = _described(code, list(_commander_words(code[inside[0].start].value)), inside)
+    return [replace(word, schema=_with_choices(code, where, word.schema)) for word in words]
+
+
+def _made_with(code: JavaScript, where: range, name: str) -> list[range] | None:
+    """What is given to the class of this name, if the first of it is a text."""
+    at = next((index for index in where if code[index].text == name and code[index + 1].text == "("), None)
+    inside = [] if at is None else code.split(code.inside(at + 1))
+    return inside if inside and code[inside[0].start].kind == STRING else None
+
+
+def _given_to(code: JavaScript, where: range, method: str) -> object:
+    """The literal that a method of a chain is called with; None if there is none."""
+    at = next(
+        (i for i in where if code[i].text == "." and code[i + 1].text == method and code[i + 2].text == "("), None
+    )
+    inside = [] if at is None else code.split(code.inside(at + 2))
+    return next(iter(_literals(code, {"": inside[0]}).values()), None) if inside else None
+
+
+def _with_choices(code: JavaScript, where: range, schema: Mapping[str, object]) -> Mapping[str, object]:
+    choices = _given_to(code, where, "choices")
+    if not isinstance(choices, list) or not choices:
+        return schema
+    described = {key: value for key, value in schema.items() if key == "description"}
+    if schema.get("type") == "array":
+        return {"type": "array", "items": {"enum": choices}, **described}
+    return {"enum": choices, **described}
 
 
 def _described(code: JavaScript, words: list[Parameter], inside: list[range]) -> list[Parameter]:

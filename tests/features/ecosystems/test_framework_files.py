@@ -545,6 +545,23 @@ def test_tools_that_only_running_code_shows_are_refused_with_where_they_are():
     )
 
 
+def test_a_tool_class_inside_of_a_function_is_refused_with_where_it_is():
+    message = refusal(
+        """
+        from langchain_core.tools import BaseTool
+        def make_tool(name: str):
+            class Inner(BaseTool):
+                name: str = "inner"
+                def _run(self, text: str) -> str:
+                    return text
+            return Inner()
+        """
+    )
+    assert message.startswith(
+        "tools/helper.py:3: its tools are made inside of make_tool, so only a call would show them"
+    )
+
+
 def test_a_function_that_only_uses_a_framework_is_left_to_the_reader_of_plain_files(crib_of):
     crib = crib_of(
         plain__py='''

@@ -53,9 +53,11 @@ def find_tools(names: FileNames) -> Iterator[Found | ToolError]:
 
 
 def nested_tool(names: FileNames) -> AnyFunction | None:
-    """A function inside of another that is made a tool there, which only a call of the outer one would show."""
+    """A function with a tool inside, a function or a class, which only a call of the outer one would show."""
     for outer in names.functions.values():
         for node in ast.walk(outer):
+            if isinstance(node, ast.ClassDef) and any(_is_tool_class(names, base) for base in node.bases):
+                return outer
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node is not outer:
                 targets = (item.func if isinstance(item, ast.Call) else item for item in node.decorator_list)
                 for target in targets:
@@ -64,6 +66,11 @@ def nested_tool(names: FileNames) -> AnyFunction | None:
                     if is_method or (known and ends_in(names.full_name(target), known.decorators)):
                         return outer
     return None
+
+
+def _is_tool_class(names: FileNames, base: ast.expr) -> bool:
+    known = framework_of(names.full_name(base))
+    return known is not None and bool(ends_in(names.full_name(base), known.bases))
 
 
 class _Finder:
