@@ -774,3 +774,17 @@ def test_both_ways_agree_and_neither_leads_out(root, outside, parts):
                 answers.append((error.kind, error.message))
     assert answers[0] == answers[1]
     assert answers[0] != b"outside"
+
+
+def test_a_fixed_name_is_judged_by_its_whole_path(root):
+    (root / "deep").mkdir()
+    with Jail(root, is_sensitive=lambda _: False, is_fixed=lambda path: path == "deep/.git") as jail:
+        for act in (lambda: jail.make_folder("deep/.git"), lambda: jail.write("deep/.git", b"gitdir: elsewhere")):
+            with pytest.raises(ToolError) as refused:
+                act()
+            assert refused.value.kind is Kind.BLOCKED
+            assert refused.value.details["path"] == "deep/.git"
+        jail.make_folder("deep/other")
+        jail.make_folder("deep/other/.git")
+    assert not (root / "deep" / ".git").exists()
+    assert (root / "deep" / "other" / ".git").is_dir()
