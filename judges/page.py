@@ -6,6 +6,7 @@ screen lie in `.judges/page/screenshots` afterwards; they are for looking at.
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -17,7 +18,14 @@ sys.path.insert(0, str(ROOT / "tests" / "support"))
 from browser import AXE, SCREENSHOTS, VARIABLE, find_browser  # noqa: E402 - the folder is named above
 
 PLACE = ROOT / ".judges" / "page"
-UNPACK = 'import("@sparticuz/chromium").then(async (found) => console.log(await found.default.executablePath()))'
+# The Chromium from npm brings libraries of its own for machines that lack them.
+UNPACK = """
+import("@sparticuz/chromium").then(async ({ default: chromium, inflate }) => {
+  const program = await chromium.executablePath();
+  console.log(JSON.stringify([program, await inflate("node_modules/@sparticuz/chromium/bin/al2023.tar.br")]));
+});
+"""
+SECONDS_TO_UNPACK = 120
 
 
 def main() -> int:
@@ -54,12 +62,38 @@ def main() -> int:
 
 
 def unpack_browser() -> str:
-    """The path of the Chromium that comes from npm."""
+    """The path of the Chromium that comes from npm, unpacked anew: one that was cut off would not start."""
     node = shutil.which("node")
     if node is None:
         sys.exit("no Node is there; run: make judges ARGS=page")
-    done = subprocess.run([node, "-e", UNPACK], cwd=PLACE, capture_output=True, text=True, check=True)
-    return done.stdout.strip()
+    folder = PLACE / "browser"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    done = subprocess.run(
+        [node, "-e", UNPACK],
+        cwd=PLACE,
+        env={**os.environ, "TMPDIR": str(folder)},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=SECONDS_TO_UNPACK,
+    )
+    program, libraries = json.loads(done.stdout)
+    if starts(program):
+        return program
+    # Only the browser is given the libraries: they are older than those of the machine.
+    wrapper = folder / "browser"
+    wrapper.write_text(f'#!/bin/sh\nLD_LIBRARY_PATH={libraries}/lib exec {program} "$@"\n')
+    wrapper.chmod(0o755)
+    if not starts(str(wrapper)):
+        sys.exit("the Chromium from npm does not start on this machine; install one: apt-get install chromium")
+    return str(wrapper)
+
+
+def starts(program: str) -> bool:
+    """Whether a browser has the libraries that it needs."""
+    done = subprocess.run([program, "--version"], capture_output=True, timeout=SECONDS_TO_UNPACK, check=False)
+    return done.returncode == 0
 
 
 if __name__ == "__main__":

@@ -678,6 +678,8 @@ export const english = {
   "recipe.description": "What does it do?",
   "recipe.description.help": "One sentence; models choose the tool by it.",
   "recipe.bundle": "Bundle",
+  "recipe.bundle.name": "Recipes",
+  "recipe.bundle.about": "Tools made on the web page.",
   "recipe.bundle.new": "A new bundle: recipes",
   "recipe.saved": "Saved. Open {name}",
   "recipe.advanced": "As a document",

@@ -34,19 +34,20 @@ export function Shell() {
           <Group gap="sm" wrap="nowrap">
             <Burger opened={opened} onClick={menu.toggle} hiddenFrom="sm" size="sm" aria-label={t("app.menu")} />
             <Anchor component={Link} href="/tools" underline="never" c="inherit">
-              <Title order={1} size="h4">{t("app.title")}</Title>
+              <Group gap={8} wrap="nowrap"><img src="./icon.svg" alt="" width={26} height={26} /><Title order={1} size="h4">{t("app.title")}</Title></Group>
             </Anchor>
           </Group>
           <Group gap="xs" wrap="nowrap"><SignInButton /><ColourSwitch /></Group>
         </Group>
       </AppShell.Header>
-      <AppShell.Navbar p="xs" aria-label={t("nav.label")}>
+      <AppShell.Navbar className="nav" p="xs" aria-label={t("nav.label")}>
         {screens.map((screen) => (
           <NavLink
             key={screen.path}
             component={Link}
             href={screen.path}
             label={t(screen.title)}
+            leftSection={<svg className="nav-icon" viewBox="0 0 24 24" aria-hidden="true"><path d={screen.icon} /></svg>}
             active={location.startsWith(screen.path)}
             aria-current={location.startsWith(screen.path) ? "page" : undefined}
             color="indigo"
@@ -54,7 +55,7 @@ export function Shell() {
           />
         ))}
       </AppShell.Navbar>
-      <AppShell.Main ref={main} tabIndex={-1} id="main">
+      <AppShell.Main ref={main} tabIndex={-1} id="main" className="main">
         <FailureBoundary key={location}>
           <Suspense fallback={<Loader aria-label={t("app.loading")} />}>
             <Switch>

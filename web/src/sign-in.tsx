@@ -1,13 +1,14 @@
 // Who uses the page: the local user, or a person who signed in by a one-time link or with a token.
 import { Button, Group, PasswordInput, Stack, Text } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { createContext, type ReactNode, useContext, useEffect, useState } from "react";
+import { createContext, type ReactNode, useContext, useEffect, useRef, useState } from "react";
 import { Refusal, refusalOf, setCsrf, SIGN_IN_NEEDED } from "./api/client";
 import { t } from "./messages";
 import { Dialog } from "./parts/dialog";
 import { Failure } from "./parts/failure";
 
 const PATH = "/ui/session";
+const PERSON = ["person"] as const;
 
 export interface Person {
   caller: string;
@@ -53,8 +54,8 @@ function takeCode(): string | null {
 export function SignInFrame({ children }: { children: ReactNode }) {
   const queries = useQueryClient();
   const [code] = useState(takeCode);
-  const byCode = useMutation({ mutationFn: signIn, onSettled: () => queries.invalidateQueries() });
-  const person = useQuery({ queryKey: ["person"], queryFn: readPerson, enabled: code === null || byCode.isSuccess || byCode.isError });
+  const byCode = useMutation({ mutationFn: signIn, onSettled: () => queries.invalidateQueries({ queryKey: PERSON }) });
+  const person = useQuery({ queryKey: PERSON, queryFn: readPerson, enabled: code === null || byCode.isSuccess || byCode.isError });
   useEffect(() => {
     if (code) byCode.mutate({ code });
   }, [code]);
@@ -71,6 +72,15 @@ export function SignInFrame({ children }: { children: ReactNode }) {
     return () => window.removeEventListener(SIGN_IN_NEEDED, ask);
   }, []);
   const who = person.data?.caller ? person.data : last;
+
+  // Everything is read anew for another person, once the page knows what that one may read.
+  const known = useRef("");
+  useEffect(() => {
+    const now = person.data?.caller ? JSON.stringify(person.data) : known.current;
+    const isOther = known.current !== "" && known.current !== now;
+    known.current = now;
+    if (isOther) void queries.invalidateQueries({ predicate: (query) => query.queryKey[0] !== PERSON[0] });
+  }, [person.data, queries]);
 
   if (person.error && !who.caller) return <Failure message={person.error.message} retry={() => void person.refetch()} />;
   if (!person.data) return <Text role="status">{t("app.loading")}</Text>;
@@ -93,7 +103,7 @@ export function SignInButton() {
       if (!answer.ok) throw new Refusal({ detail: answer.statusText });
       setCsrf("");
     },
-    onSettled: () => queries.invalidateQueries(),
+    onSettled: () => queries.invalidateQueries({ queryKey: PERSON }),
   });
   if (who.csrf) return <Button variant="default" size="compact-sm" onClick={() => leave.mutate()}>{t("sign.out")}</Button>;
   return (
@@ -112,7 +122,7 @@ function SignInForm({ opened, onClose, ended = false }: { opened: boolean; onClo
     onSuccess: () => {
       setToken("");
       onClose();
-      return queries.invalidateQueries();
+      return queries.invalidateQueries({ queryKey: PERSON });
     },
   });
   return (

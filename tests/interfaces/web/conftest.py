@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 from browser import FLAGS, SECONDS, VARIABLE, Server, Watch, find_browser, served
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
+# Without it an expectation waits five seconds, however long an action may take: too little on a busy machine.
+expect.set_options(timeout=SECONDS * 1000)
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
 SETTINGS = """

@@ -34,6 +34,13 @@ def look(page: Page, name: str, look_: dict[str, object]) -> list[str]:
     return found
 
 
+def open_screen(page: Page, path: str) -> None:
+    """Open a screen, and wait until it is the one that is shown: the one before is there until the page has heard of it."""
+    page.goto(f"/ui/{path}")
+    expect(page.locator(f'nav a[href="{path}"]')).to_have_attribute("aria-current", "page")
+    page.get_by_role("heading", level=2).wait_for()
+
+
 @pytest.mark.parametrize("context", LOOKS, indirect=True, ids=lambda wanted: f"{wanted['scheme']}-{wanted['width']}")
 def test_axe_finds_nothing_on_any_screen(signed_in, request):
     page, wanted = signed_in, request.node.callspec.params["context"]
@@ -42,14 +49,15 @@ def test_axe_finds_nothing_on_any_screen(signed_in, request):
     page.get_by_label("reason").fill("on purpose")
     page.get_by_role("button", name="Run", exact=True).click()
     expect(page.get_by_label("Result", exact=True)).to_contain_text("on purpose")
-    page.goto("/ui/#/tools")
+    open_screen(page, "#/tools")
+    # A row that is lit up by the mouse is judged, too.
+    page.get_by_role("listitem").first.hover()
     # The screens that the server has, so that a new one is judged too.
     paths = page.eval_on_selector_all("nav a", "links => links.map((link) => link.getAttribute('href'))")
     assert len(paths) > 4
     problems = []
     for path in paths:
-        page.goto(f"/ui/{path}")
-        page.get_by_role("heading", level=2).wait_for()
+        open_screen(page, path)
         problems += look(page, path.rpartition("/")[2], wanted)
     assert problems == []
 
@@ -91,11 +99,12 @@ def test_axe_finds_nothing_in_dialogs(signed_in, request):
         ("access", "Make a token"),
         ("access", "Revoke web page"),
     ):
-        page.goto(f"/ui/#/{path}")
+        open_screen(page, f"#/{path}")
         page.get_by_role("button", name=button).first.click()
         page.get_by_role("dialog").wait_for()
         problems += look(page, f"{path}-dialog", wanted)
         page.keyboard.press("Escape")
+        expect(page.get_by_role("dialog")).to_have_count(0)
     assert problems == []
 
 
@@ -103,6 +112,7 @@ def test_axe_finds_nothing_in_dialogs(signed_in, request):
 def test_axe_finds_nothing_in_a_recipe_as_a_list_and_on_the_canvas(page, request):
     wanted = request.node.callspec.params["context"]
     page.goto("/ui/#/recipes")
+    page.get_by_role("heading", name="Make a tool").wait_for()
     page.get_by_text("A function", exact=True).click()
     page.get_by_label("Name of another one").fill("sides")
     page.keyboard.press("Enter")
@@ -126,6 +136,10 @@ def test_axe_finds_nothing_in_a_recipe_as_a_list_and_on_the_canvas(page, request
     page.get_by_role("button", name="2. request_2: edit").click()
     page.get_by_role("region", name="Editor of request_2").wait_for()
     problems += look(page, "recipe-canvas", wanted)
+    page.goto("/ui/#/recipes/samples%2Fserver-health%40v1")
+    page.get_by_role("heading", name="Change samples/server-health@v1").wait_for()
+    page.get_by_label("Name of the tool").wait_for()
+    problems += look(page, "recipe-stored", wanted)
     assert problems == []
 
 

@@ -6,7 +6,7 @@ import json
 import re
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 pytestmark = pytest.mark.page
 BEARER = {"type": "bearer", "token": "${secret:SKY_KEY}"}
@@ -34,24 +34,14 @@ def test_a_tool_is_found_filled_in_and_called_by_keyboard_alone(page):
     page.get_by_label("Search tools").focus()
     page.keyboard.type("shout")
     expect(page.get_by_role("status")).to_have_text("1 tool")
-    link = page.get_by_role("link", name="shout")
-    for _ in range(20):
-        page.keyboard.press("Tab")
-        if link.evaluate("link => link === document.activeElement"):
-            break
+    press_until_focused(page, page.get_by_role("link", name="shout"))
     page.keyboard.press("Enter")
     page.get_by_role("heading", name="shout").wait_for()
     field = page.get_by_label("text")
-    for _ in range(20):
-        page.keyboard.press("Tab")
-        if field.evaluate("field => field === document.activeElement"):
-            break
+    field.wait_for()
+    press_until_focused(page, field)
     page.keyboard.type("by hand")
-    run = page.get_by_role("button", name="Run", exact=True)
-    for _ in range(10):
-        page.keyboard.press("Tab")
-        if run.evaluate("button => button === document.activeElement"):
-            break
+    press_until_focused(page, page.get_by_role("button", name="Run", exact=True))
     page.keyboard.press("Enter")
     expect(result_of(page)).to_contain_text("BY HAND")
 
@@ -153,6 +143,11 @@ def test_a_missing_tool_is_asked_for_by_form_followed_live_refused_by_the_gate_a
     inputs.get_by_label("What it is").fill("What to count in")
     outputs.get_by_label("Name").fill("words")
     outputs.get_by_label("Type").select_option("integer")
+    # A dialog that was closed by mistake has everything when it is opened again.
+    page.keyboard.press("Escape")
+    expect(form).to_have_count(0)
+    page.get_by_role("button", name="Ask for a tool").click()
+    expect(outputs.get_by_label("Name")).to_have_value("words")
     example = form.get_by_role("group", name="Example 1")
     example.get_by_label("words (Text)").fill("one two")
     # What was typed for a field goes with it when it gets another name.
@@ -304,6 +299,37 @@ def test_a_call_of_a_model_is_approved_by_a_person_who_sees_exactly_what_would_r
     card.get_by_role("button", name="Approve once").click()
     expect(card).to_have_count(0)
     assert fresh.request.post("/call/wipe", headers=headers, data=call).json()["value"] == "wiped cellar"
+    fresh.close()
+
+
+def press_until_focused(page: Page, wanted: Locator, key: str = "Tab", most: int = 60) -> None:
+    """Go on by keyboard until a control has the focus."""
+    for _ in range(most):
+        if wanted.evaluate("control => control === document.activeElement"):
+            return
+        page.keyboard.press(key)
+    raise AssertionError("the control cannot be reached by keyboard")
+
+
+def test_a_person_goes_to_the_approvals_and_decides_by_keyboard_alone(signed_in, server, context, watch):
+    watch.expect("409")
+    page = signed_in
+    token = server.crib("token", "create", "late model", "--scope", "invoke")
+    fresh = context.browser.new_context(base_url=server.url, extra_http_headers={"authorization": f"Bearer {token}"})
+    call = {"folder": "larder \u202e gpj"}
+    assert fresh.request.post("/call/wipe", data=call).status == 409
+    expect(page.get_by_role("main")).to_be_focused()
+    press_until_focused(page, page.get_by_role("navigation").get_by_role("link", name="Approvals"), "Shift+Tab")
+    page.keyboard.press("Enter")
+    card = page.get_by_role("article").filter(has_text="larder")
+    # What cannot be seen is written out in both places, so that nothing looks like something else.
+    expect(card.get_by_role("row", name="folder")).to_contain_text("larder \\u202e gpj")
+    expect(card).to_contain_text('"folder": "larder \\u202e gpj"')
+    expect(card.get_by_role("row", name="Digest")).to_contain_text(re.compile("[0-9a-f]{32}"))
+    press_until_focused(page, card.get_by_role("button", name="Approve once"))
+    page.keyboard.press("Enter")
+    expect(card).to_have_count(0)
+    assert fresh.request.post("/call/wipe", data=call).ok
     fresh.close()
 
 

@@ -56,6 +56,9 @@ export interface Tool {
   warnings: string[];
   models: { offered: boolean; reason: string };
   shadowedBy: string | null;
+  // Of a tool that asks a database.
+  database?: string;
+  statement?: string;
 }
 
 // A refusal of the server, with the words that it gave.

@@ -1,12 +1,13 @@
-// A dialog; its header is no landmark of the page.
+// A dialog; its header is no landmark of the page. A click beside it does not close it, because what was typed into it would be lost;
+// one that `keeps` has it all when it is opened again.
 import { Modal } from "@mantine/core";
 import type { ReactNode } from "react";
 import { t } from "../messages";
 
-export function Dialog(given: { opened: boolean; onClose: () => void; title: string; closeLabel?: string; size?: string; children: ReactNode }) {
-  const { opened, onClose, title, closeLabel = t("app.close"), size = "md", children } = given;
+export function Dialog(given: { opened: boolean; onClose: () => void; title: string; closeLabel?: string; size?: string; keeps?: boolean; children: ReactNode }) {
+  const { opened, onClose, title, closeLabel = t("app.close"), size = "md", keeps = false, children } = given;
   return (
-    <Modal.Root opened={opened} onClose={onClose} size={size}>
+    <Modal.Root opened={opened} onClose={onClose} size={size} closeOnClickOutside={false} keepMounted={keeps}>
       <Modal.Overlay />
       <Modal.Content>
         <Modal.Header role="presentation">

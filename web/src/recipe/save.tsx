@@ -61,6 +61,6 @@ export function Save({ recipe, onChange, document, problems, origin }: { recipe:
 
 async function makeBundle(): Promise<string> {
   const bundleID = newBundleId();
-  await take(api.PUT("/tools/bundles/{bundleID}", { params: { path: { bundleID } }, body: { slug: "recipes", displayName: "Recipes", description: "Tools made on the web page.", isEnabled: true } }));
+  await take(api.PUT("/tools/bundles/{bundleID}", { params: { path: { bundleID } }, body: { slug: "recipes", displayName: t("recipe.bundle.name"), description: t("recipe.bundle.about"), isEnabled: true } }));
   return bundleID;
 }

@@ -147,9 +147,14 @@ test("several requests in a list keep what is said for all of them", () => {
   expect(again.steps[1]?.parts[1]?.source).toEqual({ kind: "step", step: "one", path: ["list", 0, "name"] });
 });
 
+test("a request that names no method is one that reads", () => {
+  const { recipe: again } = opened({ ...BY_HAND, impl: { urlTemplate: "http://127.0.0.1:8765/crib/health", extractExpr: "$.ready" } });
+  expect(toDocument(again).impl).toEqual({ method: "GET", urlTemplate: "http://127.0.0.1:8765/crib/health", extractExpr: "$.ready" });
+});
+
 test("a tool that would be another one afterwards is not opened", () => {
   const impl = BY_HAND.impl as Plain;
-  for (const wrong of [{ type: "go" }, { impl: { ...impl, method: "TRACE" } }, { impl: { ...impl, method: undefined } }, { impl: { ...impl, query: "a=b" } }, { impl: { calls: [null] } }, { argSchema: [] }]) {
+  for (const wrong of [{ type: "go" }, { impl: { ...impl, method: "TRACE" } }, { impl: { ...impl, query: "a=b" } }, { impl: { calls: [null] } }, { argSchema: [] }]) {
     expect(openDocument({ ...BY_HAND, ...wrong })).toBe(null);
   }
 });

@@ -15,6 +15,7 @@ const OF_THE_SERVER = new Set([
   ...["toolID", "bundleID", "bundleSlug", "slug", "version", "source", "warnings", "isBuiltIn", "effectiveEnabled", "disabledReason"],
   ...["createdAt", "modifiedAt", "toggledAt", "lastCalledAt", "callCount", "match"],
 ]);
+const USUAL_METHOD: Method = "GET";
 const OF_A_RECIPE = ["displayName", "description", "type", "argSchema", "outputSchema", "impl"];
 const OF_A_REQUEST = ["method", "urlTemplate", "query", "headers", "bodyTemplate", "auth", "pagination", "extractExpr"];
 
@@ -38,7 +39,9 @@ export function openDocument(document: Plain): Opened | null {
 function spelledOut(document: Plain): Plain {
   const text = (value: unknown) => String(value ?? "").trim();
   const argSchema = { properties: {}, ...(document.argSchema as object | undefined) };
-  return { ...document, displayName: text(document.displayName), description: text(document.description), argSchema, outputSchema: document.outputSchema ?? {} };
+  const { calls, ...rest } = document.impl as Plain;
+  const impl = Array.isArray(calls) ? { ...rest, calls: calls.map((call) => ({ method: USUAL_METHOD, ...call })) } : { method: USUAL_METHOD, ...rest };
+  return { ...document, impl, displayName: text(document.displayName), description: text(document.description), argSchema, outputSchema: document.outputSchema ?? {} };
 }
 
 function recipeOf(document: Plain): Recipe {
@@ -123,7 +126,7 @@ function stepOf(call: Plain, name: string, known: Known): Step {
   return { ...newRequest(name, run, parts), keep: readExpression(String(call.extractExpr ?? "")) };
 }
 
-function methodOf(method: unknown): Method {
+function methodOf(method: unknown = USUAL_METHOD): Method {
   if (!(METHODS as readonly unknown[]).includes(method)) throw new Error("a method that the builder does not have");
   return method as Method;
 }

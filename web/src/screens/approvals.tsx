@@ -6,7 +6,7 @@ import { api, type Approval, readTool, take } from "../api/client";
 import { moment, t, word } from "../messages";
 import { useCallerName } from "../parts/caller";
 import { Empty } from "../parts/empty";
-import { Facts } from "../parts/facts";
+import { Facts, queryOf } from "../parts/facts";
 import { Failure } from "../parts/failure";
 import { visible } from "../parts/live-view";
 import { Value } from "../parts/result-view";
@@ -69,7 +69,10 @@ function One({ approval }: { approval: Approval }) {
           [t("approvals.caller"), caller],
           [t("approvals.reason"), approval.reason],
           ...(tool.data ? [[t("approvals.effects"), word("tools.effects", tool.data.sideEffects || "none")] as const] : []),
+          ...(tool.data ? queryOf(tool.data) : []),
           [t("approvals.expires"), moment(Date.parse(approval.expiresAt) / 1000)],
+          // The approval counts for this call alone: another tool, content, argument or caller has another digest.
+          [t("approvals.digest"), approval.digest],
         ]}
       />
       <Text mt="xs" fw={600}>{t("approvals.arguments")}</Text>

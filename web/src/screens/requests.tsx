@@ -21,6 +21,7 @@ const TYPES = ["string", "integer", "number", "boolean", "array", "object"];
 
 export default function Requests() {
   const [isAsking, ask] = useState(false);
+  const [asked, count] = useState(0);
   const [openID, open] = useState<string | null>(null);
   const found = useQuery({ queryKey: ["requests"], queryFn: ({ signal }) => take(api.GET("/requests", { signal })), refetchInterval: 3_000 });
   const requests = [...(found.data?.requests ?? [])].reverse();
@@ -38,8 +39,8 @@ export default function Requests() {
           {openID === request.id && <Details request={request} />}
         </Card>
       ))}
-      <Dialog opened={isAsking} onClose={() => ask(false)} title={t("requests.new")} size="xl">
-        <NewRequest done={(id) => { ask(false); open(id); }} />
+      <Dialog opened={isAsking} onClose={() => ask(false)} title={t("requests.new")} size="xl" keeps>
+        <NewRequest key={asked} done={(id) => { ask(false); open(id); count(asked + 1); }} />
       </Dialog>
     </Stack>
   );

@@ -7,7 +7,7 @@ import { read, readTool, type Tool, type ToolRow } from "../api/client";
 import { t, word } from "../messages";
 import { type Arguments, argumentsOf } from "../parts/arguments-editor";
 import { DiffView } from "../parts/diff-view";
-import { Facts } from "../parts/facts";
+import { Facts, queryOf } from "../parts/facts";
 import { Failure } from "../parts/failure";
 import { ObstaclesOf } from "../parts/obstacles";
 import { Value } from "../parts/result-view";
@@ -122,6 +122,7 @@ function About({ tool }: { tool: Tool }) {
     [t("tool.requires"), tool.requires.join(", ") || "–"],
     [t("tool.limits"), tool.limits || "–"],
     [t("tool.models"), tool.models.offered ? t("tool.models.yes") : t("tool.models.no", { reason: tool.models.reason })],
+    ...queryOf(tool),
     [t("tool.hash"), tool.contentHash],
   ];
   return (

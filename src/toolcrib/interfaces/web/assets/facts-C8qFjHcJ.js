@@ -1,1 +1,0 @@
-import{t as e}from"./jsx-runtime-Wy9s6hX0.js";var t=e();function n({rows:e,label:n}){return(0,t.jsx)(`table`,{className:`facts`,"aria-label":n,children:(0,t.jsx)(`tbody`,{children:e.map(([e,n])=>(0,t.jsxs)(`tr`,{children:[(0,t.jsx)(`th`,{scope:`row`,children:e}),(0,t.jsx)(`td`,{className:`wrap`,children:n})]},e))})})}export{n as t};
