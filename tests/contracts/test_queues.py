@@ -443,8 +443,9 @@ class TestLeases:
     def test_reconciling_takes_back_what_a_dead_builder_left(self, queue, queue_maker):
         for number in (1, 2, 3):
             queue.file(a_request(f"tool_{number}", id=the_id(number)))
-        queue.claim("dead", 0.05)
-        queue.claim("alive", 60)
+        # By its id and first: on a busy machine the short lease may run out before the next line.
+        assert queue.claim("alive", 60, the_id(2))
+        assert queue.claim("dead", 0.05).id == the_id(1)
         time.sleep(0.1)
         assert queue_maker().reconcile() == 1
         assert queue_maker().reconcile() == 0
