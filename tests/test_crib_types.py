@@ -7,7 +7,7 @@ import pytest
 from toolcrib import Crib, SettingsError, ToolError
 from toolcrib.core.call_state import CallsSettings
 from toolcrib.core.plugins import Plugins
-from toolcrib.crib import GivenSettings
+from toolcrib.given_settings import GivenSettings
 
 
 def test_every_table_of_the_settings_is_a_typed_parameter() -> None:

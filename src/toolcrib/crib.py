@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING
 
 from toolcrib.core.call_state import CallsSettings, Policy
 from toolcrib.core.catalog import Catalog, CatalogSettings
@@ -29,49 +29,33 @@ if TYPE_CHECKING:
     from typing import Any, Self, TypeVar, Unpack
 
     from toolcrib.client.remote_crib import RemoteCrib
-    from toolcrib.core.call_state import AccessSettings
-    from toolcrib.core.grants import Grants, GrantsSettings
+    from toolcrib.core.grants import Grants
     from toolcrib.features.access.tokens import Tokens
     from toolcrib.features.activity.statistics import CostSum, Latency
     from toolcrib.features.agent_classes.classes import BaseTool
-    from toolcrib.features.approvals import ApprovalsSettings
     from toolcrib.features.approvals.approvals import Approvals
-    from toolcrib.features.builtins import BuiltinsSettings
-    from toolcrib.features.bundles import BundlesSettings, SearchSettings
     from toolcrib.features.bundles.facade import Bundles
-    from toolcrib.features.depots import DepotsSettings
     from toolcrib.features.depots.transfer import Depots, Published, Pulled
-    from toolcrib.features.ecosystems.settings import EcosystemsSettings
     from toolcrib.features.ecosystems.valves import Valves
     from toolcrib.features.exports.descriptions import Descriptions
     from toolcrib.features.exports.facade import Exports
-    from toolcrib.features.folders import FoldersSettings
     from toolcrib.features.folders.source import Registries
-    from toolcrib.features.http_tools import HttpToolsSettings
     from toolcrib.features.http_tools.auth_needs import AuthNeeds
     from toolcrib.features.model_texts.lint import TextLint
     from toolcrib.features.publications.definitions import Publications
     from toolcrib.features.requests.builder import Builder
     from toolcrib.features.requests.service import RequestService
-    from toolcrib.features.requests.settings import BuilderSettings, QueueSettings, RequestsSettings
     from toolcrib.features.requests.tracker import Requests
     from toolcrib.features.run_history.history import RunHistory
-    from toolcrib.features.run_history.settings import RunHistorySettings
-    from toolcrib.features.safety_rules.settings import SafetyRulesSettings
-    from toolcrib.features.scripts import ScriptsSettings
     from toolcrib.features.scripts.facade import Scripts
     from toolcrib.features.scripts.sink import Sink
-    from toolcrib.features.sql_tools import SqlToolsSettings
     from toolcrib.features.sql_tools.inspection import Table
     from toolcrib.features.testing.examples import Examples
+    from toolcrib.given_settings import GivenSettings
     from toolcrib.infra.call_counts import Metrics
-    from toolcrib.infra.egress import EgressSettings
     from toolcrib.infra.oauth.access_tokens import AccessTokens
-    from toolcrib.infra.sandbox import SandboxSettings
-    from toolcrib.infra.secrets import SecretsSettings
     from toolcrib.infra.secrets.lookup import Secrets
     from toolcrib.infra.settings import Table as SettingsTable
-    from toolcrib.infra.settings import WorkspaceSettings
     from toolcrib.infra.storage.expiring import Expiring, KeptResults
     from toolcrib.infra.usage_ledger import UsageLedger
     from toolcrib.lib.export_schemas import Export
@@ -85,38 +69,6 @@ if TYPE_CHECKING:
     from toolcrib.toolkit.tool_facts import Facts
 
     T = TypeVar("T")
-    Given = Mapping[str, object] | None
-
-
-class GivenSettings(TypedDict, total=False):
-    """The tables of `toolcrib.toml` that `Crib(...)` takes by their names, as mappings or typed."""
-
-    access: AccessSettings | Given
-    approvals: ApprovalsSettings | Given
-    builder: BuilderSettings | Given
-    builtins: BuiltinsSettings | Given
-    bundles: BundlesSettings | Given
-    calls: CallsSettings | Given
-    catalog: CatalogSettings | Given
-    depots: DepotsSettings | Given
-    ecosystems: EcosystemsSettings | Given
-    egress: EgressSettings | Given
-    folders: FoldersSettings | Given
-    grants: GrantsSettings | Given
-    http_tools: HttpToolsSettings | Given
-    mcp: SettingsTable | Given
-    modules: ModulesSettings | Given
-    queue: QueueSettings | Given
-    requests: RequestsSettings | Given
-    run_history: RunHistorySettings | Given
-    safety_rules: SafetyRulesSettings | Given
-    sandbox: SandboxSettings | Given
-    scripts: ScriptsSettings | Given
-    search: SearchSettings | Given
-    secrets: SecretsSettings | Given
-    server: SettingsTable | Given
-    sql_tools: SqlToolsSettings | Given
-    workspace: WorkspaceSettings | Given
 
 
 class Crib:

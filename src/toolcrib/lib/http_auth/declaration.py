@@ -116,7 +116,7 @@ def _read(written: object) -> tuple[Auth | None, list[str]]:
     if not isinstance(kind, str) or kind not in READERS:
         reason = "type is missing" if kind is None else "is unknown"
         return None, [f"auth.type: {reason}; {_types()}"]
-    fields = Fields(written)
+    fields = AuthMembers(written)
     auth = READERS[kind](fields)
     return auth, [*fields.strangers(), *fields.problems]
 
@@ -125,7 +125,7 @@ def _types() -> str:
     return f"the types are {', '.join(READERS)}"
 
 
-class Fields:
+class AuthMembers:
     """Reads the members of a declaration, and collects what is wrong with them."""
 
     def __init__(self, values: Mapping[object, object]) -> None:
@@ -264,18 +264,18 @@ class Fields:
             return ()
 
 
-def _read_bearer(fields: Fields) -> Auth:
+def _read_bearer(fields: AuthMembers) -> Auth:
     return Bearer(token=fields.secret("token"))
 
 
-def _read_basic(fields: Fields) -> Auth:
+def _read_basic(fields: AuthMembers) -> Auth:
     auth = Basic(username=fields.value("username"), password=fields.secret("password"))
     if isinstance(auth.username, str) and ":" in auth.username:
         fields.refuse("username", "holds a colon, which ends a user name; leave it out")
     return auth
 
 
-def _read_api_key(fields: Fields) -> Auth:
+def _read_api_key(fields: AuthMembers) -> Auth:
     header, query = fields.get("header"), fields.get("query")
     key = ApiKey(
         key=fields.secret("key"),
@@ -292,7 +292,7 @@ def _read_api_key(fields: Fields) -> Auth:
     return key
 
 
-def _read_hmac(fields: Fields) -> Auth:
+def _read_hmac(fields: AuthMembers) -> Auth:
     string = fields.get("string")
     if not isinstance(string, str) or not string or len(string) > LONGEST:
         fields.refuse("string", 'write what is signed, such as "${timestamp}.${body}"')
@@ -323,7 +323,7 @@ def _place(header: str) -> str:
     return f"headers.{header[:40]}" if header.isprintable() else "headers"
 
 
-def _check_carried(fields: Fields, name: str, string: str, slots: set[hmac_string.HmacSlot]) -> None:
+def _check_carried(fields: AuthMembers, name: str, string: str, slots: set[hmac_string.HmacSlot]) -> None:
     """Refuse a body in a header, and a signature that cannot be verified: time and nonce must be sent, too."""
     slot = hmac_string.HmacSlot(name)
     if name == "body":
@@ -333,7 +333,7 @@ def _check_carried(fields: Fields, name: str, string: str, slots: set[hmac_strin
         fields.refuse("headers", f"the server needs ${{{name}}} to verify the signature; add a header with it")
 
 
-def _read_http_signature(fields: Fields) -> Auth:
+def _read_http_signature(fields: AuthMembers) -> Auth:
     written = fields.texts("components")
     for component in written:
         try:
@@ -363,7 +363,7 @@ def _read_http_signature(fields: Fields) -> Auth:
     )
 
 
-def _read_aws(fields: Fields) -> Auth:
+def _read_aws(fields: AuthMembers) -> Auth:
     return Aws(
         access_key_id=fields.value("access_key_id"),
         secret_access_key=fields.secret("secret_access_key"),
@@ -374,7 +374,7 @@ def _read_aws(fields: Fields) -> Auth:
     )
 
 
-def _read_oauth2(fields: Fields) -> Auth | None:
+def _read_oauth2(fields: AuthMembers) -> Auth | None:
     grant = fields.word("grant", GRANTS)
     is_code, is_refresh = grant == AUTHORIZATION_CODE, grant == REFRESH_TOKEN
     token_url = fields.url("token_url", is_needed=True)
@@ -413,14 +413,14 @@ def _read_oauth2(fields: Fields) -> Auth | None:
     )
 
 
-def _redirect_url(fields: Fields) -> Url | None:
+def _redirect_url(fields: AuthMembers) -> Url | None:
     url = fields.url("redirect_url", is_needed=False)
     if url is not None and (url.scheme != "http" or url.host not in LOOPBACK or "?" in url.target):
         fields.refuse("redirect_url", "the browser comes back to this machine; write http://127.0.0.1:PORT/callback")
     return url
 
 
-READERS: Mapping[str, Callable[[Fields], Auth | None]] = {
+READERS: Mapping[str, Callable[[AuthMembers], Auth | None]] = {
     "bearer": _read_bearer,
     "basic": _read_basic,
     "api_key": _read_api_key,
