@@ -45,7 +45,6 @@ FEATURES: Mapping[str, tuple[str, ...]] = {
         "formats",
         "runners:script",
         "resources:plain_format",
-        "resources:file_variables",
     ),
     "toolcrib.features.requests:register": (
         *("formats:tool.json", "resources:requests", "queues:", "queues:redis"),
@@ -96,6 +95,7 @@ FEATURES: Mapping[str, tuple[str, ...]] = {
             "resources:host_commands",
             "resources:readiness",
             "resources:child_channel",
+            "resources:granted_variables",
             "resources:confirmations",
             "resources:confirmations_in_store",
             "resources:kept_results",
