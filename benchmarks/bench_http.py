@@ -135,9 +135,10 @@ def add(a: int, b: int) -> int:
 
 def serve_toolcrib(*, log: bool) -> None:
     from toolcrib import Crib
+    from toolcrib.core.plugins import Plugins
     from toolcrib.interfaces.http.app import make_app
     from toolcrib.interfaces.http.exchange import log_to
-    from toolcrib.interfaces.http.routes import TABLES
+    from toolcrib.interfaces.http.routes import registered_tables
     from toolcrib.interfaces.http.server import new_loop, serve_app
     from toolcrib.interfaces.http.server_state import Service
     from toolcrib.interfaces.http.settings import ServerSettings
@@ -168,7 +169,9 @@ def serve_toolcrib(*, log: bool) -> None:
             async with Crib(folder, tools=[add], server={"calls_per_minute": 2_000_000_000}) as crib:
                 settings = crib.settings.table(ServerSettings)
                 service = Service(settings)
-                app = make_app(crib, open_to_loopback=True, service=service, tables=(*TABLES, table))
+                app = make_app(
+                    crib, open_to_loopback=True, service=service, tables=(*registered_tables(Plugins()), table)
+                )
                 kept = next(kept for kept in crib.bundles.list_tools().items if kept.slug == "add")
                 path = f"/tools/bundles/{kept.bundle.id}/tools/add/version/{kept.version}/invoke"
                 await serve_app(
