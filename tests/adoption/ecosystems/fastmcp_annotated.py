@@ -1,5 +1,5 @@
 # /// script
-# dependencies = ["fastmcp"]
+# dependencies = ["fastmcp>=2.10,<3"]
 # ///
 from typing import Annotated, Literal
 
