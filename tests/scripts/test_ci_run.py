@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -28,8 +29,18 @@ def run(tmp_path):
             (tmp_path / step).write_text(said)
             rules.append(f".PHONY: {step}\n{step}:\n\t@cat {step}; exit {code}\n")
         (tmp_path / "Makefile").write_text("".join(rules))
+        # Below another make, as the suite itself is, make would name the folders that it enters.
+        variables = {
+            name: value for name, value in os.environ.items() if name not in {"MAKEFLAGS", "MAKELEVEL", "MFLAGS"}
+        }
         done = subprocess.run(
-            [tmp_path / ".ci" / "run"], capture_output=True, text=True, timeout=SECONDS, check=False, cwd="/"
+            [tmp_path / ".ci" / "run"],
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            check=False,
+            cwd="/",
+            env=variables,
         )
         return done.returncode, done.stdout.splitlines()
 

@@ -29,6 +29,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for installer in ("PIP", "UV"):
         monkeypatch.setenv(f"{installer}_NO_INDEX", "1")
         monkeypatch.setenv(f"{installer}_FIND_LINKS", str(wheels))
+    monkeypatch.setenv("UV_OFFLINE", "1")  # uv has no variable that means no index
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     (project / "tools").mkdir(parents=True)
     (project / "toolcrib.toml").write_text("")

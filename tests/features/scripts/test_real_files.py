@@ -39,7 +39,7 @@ def load(project):
         with Crib(project) as crib:
             assert not crib.problems
             entry = crib.find(name)
-            return entry.tool, [line.removeprefix(f"{project}/.ai/tools/ops/") for line in crib.warnings(entry.tool)]
+            return entry.tool, [line.removeprefix(".ai/tools/ops/") for line in crib.warnings(entry.tool)]
 
     return load
 
