@@ -31,10 +31,15 @@ def _start_or_take(handle: LauncherHandle) -> LauncherProcess:
 
 def _close_or_keep(handle: LauncherHandle) -> None:
     launcher = handle.launcher
-    if launcher is None or handle.users or not launcher.is_ours or handle._program in WARM:
+    # One step looks and keeps: of two that threads give back at once, the second would replace the first, which nothing closes then.
+    if (
+        launcher is None
+        or handle.users
+        or not launcher.is_ours
+        or WARM.setdefault(handle._program, launcher) is not launcher
+    ):
         CLOSE(handle)
         return
-    WARM[handle._program] = launcher
     handle.launcher = None
     handle._starts.clear()
 
