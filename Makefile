@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 READY := $(VENV)/.ready
 
-.PHONY: serve demo test again judges orders coverage mutants lint bench bench-peers docs site page clean
+.PHONY: serve demo test judges orders coverage mutants lint bench bench-peers docs site page clean
 
 # A server with sample tools; what it keeps lies in a copy of the example, so that the checkout stays as it is.
 serve: $(INSTALLED)
@@ -18,10 +18,6 @@ demo: $(INSTALLED)
 
 test: $(READY)
 	@$(BIN)/python -m pytest -n auto -q
-
-# The tests that failed in the last run, one after the other.
-again: $(READY)
-	@$(BIN)/python -m pytest --last-failed --last-failed-no-failures none -q
 
 # Checks that need minutes or other people's programs, each in an environment of its own; some: make judges ARGS=schemathesis
 judges: $(READY)

@@ -1,4 +1,4 @@
-"""`.ci/run`: stops at the first step that fails twice, keeps its exit code, and names what failed in its last lines."""
+"""`.ci/run`: stops at the first step that fails, keeps its exit code, and names what failed in its last lines."""
 
 from __future__ import annotations
 
@@ -24,17 +24,10 @@ def run(tmp_path):
 
     def go(**steps):
         rules = []
-        for step in ("lint", "test", "judges", "again"):
+        for step in ("lint", "test", "judges"):
             said, code = steps.get(step, (f"{step} is fine\n", 0))
             (tmp_path / step).write_text(said)
             rules.append(f".PHONY: {step}\n{step}:\n\t@cat {step}; exit {code}\n")
-        # A judge that is named is one that is run again.
-        (tmp_path / "judges").rename(tmp_path / "judges_all")
-        rules[2] = (
-            ".PHONY: judges\nifdef ARGS\njudges: again\nelse\njudges:\n"
-            + rules[2].partition("judges:\n")[2].replace("cat judges", "cat judges_all")
-            + "endif\n"
-        )
         (tmp_path / "Makefile").write_text("".join(rules))
         # Below another make, as the suite itself is, make would name the folders that it enters.
         variables = {
@@ -70,40 +63,10 @@ def test_three_steps_pass_without_a_summary(run):
     ],
 )
 def test_the_last_lines_name_what_failed_and_no_later_step_runs(run, step, said, last):
-    code, lines = run(**{step: (said, 1), "again": ("it fails again\n", 1)})
+    code, lines = run(**{step: (said, 1)})
     assert code == 2, "the exit code is that of make"
     assert lines[-1 - len(last) :] == [f"== .ci/run: make {step} failed with exit code 2", *last]
     assert ("judges is fine" in lines) is False
-
-
-@pytest.mark.parametrize(
-    ("step", "said", "names"),
-    [
-        ("test", TESTS, ["tests/test_a.py::test_one", "tests/test_b.py::test_two"]),
-        ("judges", JUDGES, ["page"]),
-    ],
-)
-def test_what_failed_once_and_passes_alone_is_named_and_fails_nothing(run, step, said, names):
-    code, lines = run(**{step: (said, 1)})
-    assert code == 0
-    assert lines.count("again is fine") == 1
-    shown = [f"== .ci/run: unstable, failed beside others and passed alone: {name}" for name in names]
-    assert lines[-len(names) :] == shown
-
-
-@pytest.mark.parametrize(
-    ("step", "said"),
-    [
-        ("test", "".join(f"FAILED tests/test_a.py::test_{number} - x\n" for number in range(4))),
-        ("test", "make: *** no rule\n"),
-        ("judges", "failed: page, fuzz\n"),
-        ("lint", "a.py:1: error: wrong\n"),
-    ],
-)
-def test_what_cannot_be_chance_is_not_tried_again(run, step, said):
-    code, lines = run(**{step: (said, 1)})
-    assert code == 2
-    assert "again is fine" not in lines
 
 
 def test_where_no_test_is_named_the_last_lines_are_those_of_the_step(run):
