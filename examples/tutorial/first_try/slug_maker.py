@@ -1,4 +1,4 @@
-"""A first try: right for the first example, and it keeps a list of headlines that nobody asked for."""
+"""A first try: right for the first example, and it keeps a list of headlines, which the request does not ask for."""
 
 from pathlib import Path
 

@@ -457,7 +457,7 @@ class _Reader:
         return dict(SIMPLE.get(text, {}))
 
     def _accept_any(self, text: str) -> None:
-        """Say that a type is not known here: whatever is given for it reaches the function unchecked."""
+        """Say that a type is not known here: a value given for it reaches the function unchecked."""
         warning = f"the type {text[:80]} is not defined in this file, so any value is accepted for it; define it here"
         if warning not in self._warnings:
             self._warnings.append(warning)

@@ -213,7 +213,7 @@ def _what(line: Line) -> Iterator[str]:
         status = str(line["status"])
         colour = "red" if status >= "5" else "yellow" if status >= "4" else "green"
         yield paint(status, colour, sys.stdout)
-        yield on_one_line(f"{line.get('method')} {line.get('route')} for {line.get('caller') or 'nobody known'}")
+        yield on_one_line(f"{line.get('method')} {line.get('route')} for {line.get('caller') or 'an unknown caller'}")
         yield f"{_number(line.get('ms')):.1f} ms"
     else:
         level = str(line.get("level", ""))
