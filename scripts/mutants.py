@@ -38,9 +38,19 @@ TESTS = {
     "features/scripts/format.py": ("tests/features/scripts/format", "tests/seeds/test_script_files.py"),
 }
 # mutmut asks items for a name that pytest 9 no longer keeps, and runs the tests several times in one process.
-SHIM = '''"""Gives items the attribute that mutmut reads, and forgets the modules that tests wrote."""
+SHIM = '''"""Gives items the attribute that mutmut reads, forgets the modules that tests wrote, and lets a property run twice."""
 
 import sys
+
+import hypothesis
+
+
+def pytest_collection():
+    # A method is another object in each run, which Hypothesis takes for a mistake.
+    again = hypothesis.HealthCheck.differing_executors
+    profile = hypothesis.settings(suppress_health_check=[*hypothesis.settings().suppress_health_check, again])
+    hypothesis.settings.register_profile("mutants", profile)
+    hypothesis.settings.load_profile("mutants")
 
 
 def pytest_collection_modifyitems(items):

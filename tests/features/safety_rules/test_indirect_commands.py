@@ -26,6 +26,8 @@ SPELLINGS = {
         "xxd -r a b", "xxd a b", "file -C -m x", "history -c", "history -cw", "history -d 1", "tar xf x", "unzip x", "gzip x", "rsync a b",
         "perl -pi -e s/a/b/ x", "ex -c wq x", "ed x", "patch < x", "chmod 777 x", "chattr +i x", "setfacl -m u:x:r y", "crontab -r",
         "crontab -e", "crontab x", "mount /dev/sdb1 x", "mount --bind a b", "umount x", "swapon x", "git log --output=x", "git diff --outp=x",
+        "gawk -dx p y", "gawk --dump-variables=x p y", "gawk -ox p y", "gawk --pretty=x p y", "gawk -p p y", "tree -R -H . -L 1", "date 111721002026", "date 11172100.30",
+        "git branch --set-upstream-to=a/b", "git branch --unset-upstream",
     ],
     "runs a program by an option": [
         "find . -exec touch x {} +", "find . -exec touch x {} \\;", "find . -execdir touch x \\;", "find . -ok ls \\;", "find . -okdir ls \\;",
@@ -38,6 +40,7 @@ SPELLINGS = {
         "zip x y -T -TT pwn", "vim -c ':!pwn' x", "less x", "more x", "gdb -ex 'shell pwn'", "npx x", "pipx run x", "uvx x", "bunx x",
         "docker run x", "make", "make -f x", "env -S 'touch x'", "env --split-string='touch x'", "env touch x", "nmap --script x",
         "awk -f x y", "awk -i inplace p x", "gawk -l x p", "awk --load=x p", "gawk -E x", "sed -f x y", "sed --file=x y", "strace ls", "xterm -e pwn",
+        "jobs -x pwn", "jobs -lx pwn", "zgrep a b", "mawk -W exec x", "gawk -D p x", "man -C x ls", "man --config-file=x ls", "man --conf x ls", "man -Tx ls", "man -t ls", "rg -z a",
     ],
     "runs code in its words": [
         "python -c 'import os'", "python3 -c 1", "python3.12 -m http.server", "perl -e 1", "perl -ne 1 x", "ruby -e 1", "node -e 1", "node -p 1",
@@ -56,6 +59,7 @@ SPELLINGS = {
         "EDITOR=pwn ls", "LESSOPEN='|pwn' ls", "PYTHONPATH=. ls", "PERL5OPT=-Mx ls", "NODE_OPTIONS=--x ls", "RIPGREP_CONFIG_PATH=x rg y", "export LD_PRELOAD=x; ls",
         "readonly PATH=.", "local PATH=.", "read PATH", "for PATH in .; do ls; done", "printf -v PATH .", "declare -x PATH=.", "export $X", "unset PATH",
         "getopts a PATH", "TAR_OPTIONS=x tar tf y", "HOME=. ls", "GCONV_PATH=. ls", "X=1 PATH=. ls",
+        "GREP=pwn zgrep a b", "export GREP=pwn", "MANROFFOPT=-U man x", "MANPATH=. man x", "GROFF_FONT_PATH=. man x",
     ],
     "writes where others read": [
         "echo x >> ~/.bashrc", "echo x >> $HOME/.bashrc", "echo x > ~/x", "echo x > /etc/cron.d/x", "echo x > /tmp/x", "echo x > ../x", "echo x > a/../../x",
@@ -154,6 +158,7 @@ def test_a_wrapper_that_is_also_in_the_table_only_reads_without_a_command():
     assert {name: judge(f"{name} pwn") for name in WRAPPERS & set(READS)} == {
         "command": Decision.CONFIRM,
         "env": Decision.CONFIRM,
+        "jobs": Decision.CONFIRM,
     }
 
 

@@ -788,3 +788,22 @@ def test_a_fixed_name_is_judged_by_its_whole_path(root):
         jail.make_folder("deep/other/.git")
     assert not (root / "deep" / ".git").exists()
     assert (root / "deep" / "other" / ".git").is_dir()
+
+
+def test_a_write_that_is_refused_for_its_name_leaves_no_folder(root):
+    (root / "link").symlink_to("real")
+    (root / "real").mkdir()
+    before = sorted(root.rglob("*"))
+    with Jail(
+        root,
+        is_sensitive=lambda path: path.endswith("/.env"),
+        is_fixed=lambda path: path in {"new/HEAD", "real/a/HEAD", "b/HEAD"},
+        protected_endings=("toolcrib.toml",),
+    ) as jail:
+        for path in ("new/HEAD", "link/a/HEAD", "a/../b/HEAD", "new/deeper/.env", "new/deeper/toolcrib.toml"):
+            for act in (jail.write, jail.append):
+                with pytest.raises(ToolError):
+                    act(path, b"planted")
+        assert sorted(root.rglob("*")) == before
+        jail.write("link/a/b/HEAD", b"a branch")
+    assert (root / "real" / "a" / "b" / "HEAD").read_bytes() == b"a branch"

@@ -213,7 +213,7 @@ class Jail:
             for _ in range(MAX_LINKS):
                 if not parts or parts[-1] == "..":
                     raise fault(errno.EISDIR)
-                with _closing(self._make_folder(path, parts[:-1])) as folder:
+                with _closing(self._make_folder(path, parts[:-1], parts[-1])) as folder:
                     target = read_link(folder.descriptor, parts[-1])
                     if target is None:
                         yield folder, parts[-1]
@@ -221,13 +221,28 @@ class Jail:
                 parts = [*parts[:-1], *split_link(target)]
             raise fault(errno.ELOOP)
 
-    def _make_folder(self, path: str, parts: Sequence[str]) -> Opened:
+    def _make_folder(self, path: str, parts: Sequence[str], name: str | None = None) -> Opened:
+        """Open a folder, creating it with its parents; not if a file of that `name` in it could not be written."""
         try:
             return self._open_beneath(self._descriptor, parts, _FOLDER)
         except FileNotFoundError:
+            if name is not None:
+                self._refuse_in_new_folder(path, parts, name)
             for depth in range(len(parts)):
                 self._make_in(path, parts[:depth], parts[depth])
         return self._open_beneath(self._descriptor, parts, _FOLDER)
+
+    def _refuse_in_new_folder(self, path: str, parts: Sequence[str], name: str) -> None:
+        """Refuse a file with a protected name below folders that are missing, before any of them is created."""
+        for depth in reversed(range(len(parts))):
+            try:
+                opened = self._open_beneath(self._descriptor, parts[:depth], _FOLDER)
+            except FileNotFoundError:
+                continue
+            with _closing(opened) as folder:
+                real = posixpath.normpath(posixpath.join(folder.real, *parts[depth:], name))
+            self._refuse_name(path, real)
+            return
 
     def _make_in(self, path: str, parent: Sequence[str], name: str) -> None:
         with _closing(self._open_beneath(self._descriptor, parent, _FOLDER)) as folder:
@@ -278,10 +293,15 @@ class Jail:
         _sync(folder.descriptor)
 
     def _refuse_writing(self, path: str, folder: Opened, name: str) -> None:
-        self._refuse_sensitive(path, posixpath.join(folder.real, name))
-        if self._is_fixed(posixpath.join(folder.real, name)):
-            raise _runs_by_itself(path)
+        self._refuse_name(path, posixpath.join(folder.real, name))
         if self._protection.bars_file(folder.descriptor, self._locate(folder, name)):
+            raise _protected(path)
+
+    def _refuse_name(self, path: str, real: str) -> None:
+        self._refuse_sensitive(path, real)
+        if self._is_fixed(real):
+            raise _runs_by_itself(path)
+        if self._protection.bars_name(real):
             raise _protected(path)
 
     def _refuse_locked(self, path: str) -> None:

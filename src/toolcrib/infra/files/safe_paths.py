@@ -137,7 +137,7 @@ class Protection:
 
     def bars_file(self, parent: int, real: str) -> bool:
         """As `bars_folder`; a file may not take the place of a parent of a protected path either."""
-        if _fold_name(posixpath.basename(real)).endswith(self._endings):
+        if self.bars_name(real):
             return True
         if not self._paths:
             return False
@@ -145,6 +145,10 @@ class Protection:
         place = _fold(real)
         on_the_way = any(_fold(target)[: len(place)] == place for target in known.values())
         return on_the_way or _is_inside(parent, real, known)
+
+    def bars_name(self, real: str) -> bool:
+        """Whether a file of this name is protected wherever it lies."""
+        return _fold_name(posixpath.basename(real)).endswith(self._endings)
 
     def _look_up(self) -> dict[str, str]:
         """Every protected path with its current target."""

@@ -41,19 +41,34 @@ class Program:
 PLAIN = Program()
 # Code of awk that runs programs, writes files or reads further ones.
 AWK_CODE = re.compile(r"system|getline|close|[|>@]")
+AWK_OPTIONS = (
+    *("--file", "--include", "--load", "--exec", "--source"),
+    *("--dump-variables", "--pretty-print", "--profile", "--debug"),
+)
 # One command of sed that prints, deletes or replaces; `e` runs programs, `w` writes files.
 SED_PROGRAM = re.compile(
     r"(?:[\d$,+~! ]|/(?:\\.|[^/\\])*/)*(?:[pdq=lnN]|s([^\w\s\\])(?:\\.|(?!\1)[^\\])*\1(?:\\.|(?!\1)[^\\])*\1[gpiI\d]*)?"
 )
+# Digits alone set the clock.
+CLOCK = re.compile(r"^\d{8,12}(?:\.\d\d)?$")
 FIND_ACTION = re.compile(r"-(?:delete|exec|execdir|ok|okdir|fls|fprint|fprint0|fprintf)")
 PRINTS_COMMITS = Program(
     letters="oO", options=("--output", "--ext-diff", "--textconv", "--filters", "--open-files-in-pager")
+)
+# By its own configuration, or by that of a device that it prints for, man runs other programs.
+MAN_OPTIONS = (
+    *("--pager", "--html", "--gxditview", "--preprocessor"),
+    *("--config-file", "--troff", "--troff-device", "--prompt"),
+)
+BRANCH_OPTIONS = (
+    *("--delete", "--move", "--copy", "--edit-description"),
+    *("--set-upstream-to", "--unset-upstream"),
 )
 GIT_VERBS: dict[str, Program] = {
     **dict.fromkeys(("status", "rev-parse", "ls-files", "ls-tree", "merge-base", "name-rev", "describe"), PLAIN),
     **dict.fromkeys(("rev-list", "check-ignore", "count-objects", "--version", "version"), PLAIN),
     **dict.fromkeys(("log", "show", "diff", "shortlog", "blame", "whatchanged", "grep", "cat-file"), PRINTS_COMMITS),
-    "branch": Program(operands=0, letters="dDmMcCfut", options=("--delete", "--move", "--copy", "--edit-description")),
+    "branch": Program(operands=0, letters="dDmMcCfut", options=BRANCH_OPTIONS),
     "remote": Program(operands=0),
     "stash": Program(verbs={"list": PRINTS_COMMITS}),
     "tag": Program(operands=0, letters="adsufm", options=("--delete", "--annotate", "--sign")),
@@ -62,21 +77,22 @@ GIT_VERBS: dict[str, Program] = {
 READS: dict[str, Program] = {
     # The shell itself
     **dict.fromkeys((":", "true", "false", "cd", "pushd", "popd", "dirs", "pwd", "exit", "return", "break"), PLAIN),
-    **dict.fromkeys(("continue", "shift", "wait", "jobs", "times", "type", "umask", "set"), PLAIN),
+    **dict.fromkeys(("continue", "shift", "wait", "times", "type", "umask", "set"), PLAIN),
     **dict.fromkeys(("export", "local", "readonly", "unset", "read", "getopts", "sleep"), PLAIN),
     **dict.fromkeys(("test", "["), Program(words=("-v", "-R"))),  # they calculate the index of a variable
     "command": Program(only=("-v", "-V")),
+    "jobs": Program(operands=0, letters="x"),
     "history": Program(operands=1, letters="acdnprsw"),
     # Text
     **dict.fromkeys(
         ("echo", "printf", "cat", "tac", "head", "tail", "wc", "nl", "cut", "tr", "rev", "fold", "fmt"), PLAIN
     ),
     **dict.fromkeys(("paste", "join", "comm", "cmp", "expand", "unexpand", "column", "seq", "yes", "expr"), PLAIN),
-    **dict.fromkeys(("grep", "egrep", "fgrep", "zgrep", "strings", "od", "hexdump", "base64", "base32", "jq"), PLAIN),
+    **dict.fromkeys(("grep", "egrep", "fgrep", "strings", "od", "hexdump", "base64", "base32", "jq"), PLAIN),
     **dict.fromkeys(("md5sum", "sha1sum", "sha224sum", "sha256sum", "sha384sum", "sha512sum", "cksum", "b2sum"), PLAIN),
-    "awk": Program(letters="fileE", options=("--file", "--include", "--load", "--exec", "--source"), code=AWK_CODE),
+    "awk": Program(letters="fileEdopDW", options=AWK_OPTIONS, code=AWK_CODE),
     "diff": PLAIN,
-    "rg": Program(options=("--pre", "--hostname-bin", "--search-zip")),
+    "rg": Program(letters="z", options=("--pre", "--hostname-bin", "--search-zip")),
     "sed": Program(
         letters="efils",
         options=("--expression", "--file", "--in-place", "--line-length", "--separate"),
@@ -90,15 +106,15 @@ READS: dict[str, Program] = {
     **dict.fromkeys(("mkdir", "touch"), PLAIN),  # they create what is empty, and change nothing that is there
     "file": Program(letters="C", options=("--compile",)),
     "find": Program(code=FIND_ACTION),
-    "tree": Program(letters="o", options=("--output",)),
+    "tree": Program(letters="oR", options=("--output",)),
     # The machine
     **dict.fromkeys(("id", "whoami", "groups", "uname", "arch", "nproc", "uptime", "free", "ps", "printenv"), PLAIN),
     **dict.fromkeys(("which", "tty", "locale", "cal", "who", "w", "lscpu", "lsblk"), PLAIN),
     "crontab": Program(only=("-l",), operands=0),
-    "date": Program(letters="s", options=("--set",)),
+    "date": Program(letters="s", options=("--set",), code=CLOCK),
     "env": Program(operands=0, letters="S", options=("--split-string",)),
     "hostname": Program(operands=0, letters="bF", options=("--boot", "--file")),
-    "man": Program(letters="PHX", options=("--pager", "--html", "--gxditview", "--preprocessor")),
+    "man": Program(letters="PHXCTtpr", options=MAN_OPTIONS),
     "mount": Program(operands=0, letters="aoBMR", options=("--all", "--bind", "--move", "--rbind", "--options")),
     # Version control; a global option, such as -c or --exec-path, can name a program
     "git": Program(verbs={**GIT_VERBS, "--no-pager": Program(verbs=GIT_VERBS)}),
@@ -111,7 +127,20 @@ SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash", "mksh", "rbash", 
 WRAPPERS = SHELLS | frozenset(
     (
         *("!", ".", "alias", "at", "batch", "builtin", "busybox", "chroot", "chrt", "command", "coproc", "doas", "env"),
-        *("eval", "exec", "fakeroot", "flock", "ionice", "ltrace", "nice", "nohup", "nsenter", "parallel", "pkexec"),
+        *(
+            "eval",
+            "exec",
+            "fakeroot",
+            "flock",
+            "ionice",
+            "jobs",
+            "ltrace",
+            "nice",
+            "nohup",
+            "nsenter",
+            "parallel",
+            "pkexec",
+        ),
         *("rlwrap", "runuser", "script", "setarch", "setpriv", "setsid", "source", "stdbuf", "strace", "su", "sudo"),
         *("systemd-run", "taskset", "time", "timeout", "toybox", "trap", "unbuffer", "unshare", "valgrind", "watch"),
         *("xargs", "xvfb-run"),
@@ -168,7 +197,7 @@ SETS_VARIABLES = frozenset({"read", "mapfile", "readarray", "getopts", "printf",
 # Variables by which the shell or a program that only reads is made to run something else.
 STEERING = re.compile(
     r"PATH|LD_\w+|DYLD_\w+|BASH_\w+|ENV|IFS|PS4|PROMPT_COMMAND|SHELL|SHELLOPTS|BASHOPTS|GCONV_PATH|NLSPATH|TERMINFO"
-    r"|GIT_\w+|SSH_\w+|\w*PAGER|MANOPT|\w*EDITOR|VISUAL|BROWSER|LESS\w*|\w*_OPTIONS|\w*OPTS|RIPGREP_CONFIG_PATH|JQ_\w+"
+    r"|GIT_\w+|SSH_\w+|\w*PAGER|MAN\w+|GROFF_\w+|GREP\w*|\w*EDITOR|VISUAL|BROWSER|LESS\w*|\w*_OPTIONS|\w*OPTS|RIPGREP_CONFIG_PATH|JQ_\w+"
     r"|AWK\w*|PERL\w*|PYTHON\w*|RUBY\w*|NODE_\w+|POSIXLY_CORRECT|TMPDIR|HOME|XDG_\w+"
 )
 
