@@ -114,7 +114,12 @@ class Crib:
         self._plain = PlainRunner()
         self._catalog = Catalog(self.settings.table(CatalogSettings).disabled, self.settings.where("catalog.disabled"))
         self._resources = resources = Resources(
-            self.settings, variables, self._catalog.find_below, observe=observe, plugins=plugins
+            self.settings,
+            variables,
+            self._catalog.find_below,
+            self._catalog.means,
+            observe=observe,
+            plugins=plugins,
         )
         resources.lend(
             find=self.find,
@@ -331,11 +336,11 @@ class Crib:
         return found if root is None else [_from_root(problem, f"{root}/") for problem in found]
 
     def _grant_problems(self) -> list[ToolError]:
-        """The lines of the grants that mean no tool, or more than one."""
+        """The lines of the grants that mean no tool."""
         if not self.settings.said("grants"):
             return []
         tools = [entry.tool for entry in self._catalog.entries(stored=False)]
-        return list(self.grants.problems(tools, self._catalog.has_named))
+        return list(self.grants.problems(tools, self._catalog.has_named, self._catalog.stored_word))
 
     def check_settings(self) -> None:
         """Raise SettingsError for what would otherwise only show when a tool is called: hosts, addresses, secrets."""

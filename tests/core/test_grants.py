@@ -1,12 +1,15 @@
 """Grants for one tool, one bundle or every tool: who gets what, what is offered, and what is told of a line that is wrong."""
 
+import re
 from dataclasses import replace
 
 import pytest
 
 from toolcrib import Context, Crib, tool, tool_of
 from toolcrib.core.grants import Grants
-from toolcrib.lib.names import function_name
+from toolcrib.core.sources import seen_through
+from toolcrib.features.access.view import make_view
+from toolcrib.lib.names import function_name, new_id
 from toolcrib.model.errors import Cure, Kind, SettingsError
 from toolcrib.model.tool import Http, Spelling
 
@@ -23,6 +26,13 @@ def send(to: str) -> str:
 def forward(to: str) -> str:
     """Forward a file."""
     return f"forwarded to {to}"
+
+
+def write_send(folder):
+    """Another tool of the same name, in a file."""
+    folder.mkdir(exist_ok=True)
+    code = '__requires__ = ["mail.send"]\n\n\ndef send(to: str) -> str:\n    """Send."""\n    return to\n'
+    (folder / "send.py").write_text(code)
 
 
 def offered(crib: Crib) -> set[str]:
@@ -119,7 +129,7 @@ def test_the_refusal_of_an_adapter_lists_what_is_missing_by_the_name_as_it_is_wr
         """Measure."""
         return 1
 
-    refused = Grants().refusal(tool_of(size), ["b.two", "a.one"])
+    refused = Grants(means=lambda *_: True).refusal(tool_of(size), ["b.two", "a.one"])
     assert refused.message.startswith('größe requires a.one, b.two, which is not granted; write "größe" = ')
     assert refused.details["missing"] == ["a.one", "b.two"]
 
@@ -210,17 +220,179 @@ def test_a_line_that_grants_nothing_is_a_problem(crib_of, lines, told):
     assert messages(crib_of(send, grants=lines)) == [told]
 
 
-def test_a_bare_name_that_several_tools_have_is_a_problem_and_an_address_is_none(project):
-    other = '__requires__ = ["mail.send"]\n\n\ndef send(to: str) -> str:\n    """Send."""\n    return to\n'
-    (project / "tools").mkdir(exist_ok=True)
-    (project / "tools" / "send.py").write_text(other)
+def test_a_name_alone_means_the_tool_that_is_called_by_it_and_no_other_of_that_name(project):
+    write_send(project / "tools")
     with Crib(project, tools=[send], grants={"send": ["mail.send"]}) as crib:
-        told = 'grants."send" in the host program: several tools are called so; write "host/send" or "tools/send"'
-        assert told in messages(crib)
-    with Crib(project, tools=[send], grants={"host/send": ["mail.send"]}) as crib:
-        assert [message for message in messages(crib) if "grants" in message] == []
         assert crib.explain("send", to="Ada").allowed
-        assert not crib.explain("tools/send", to="Ada").allowed
+        assert crib.explain("host/send", to="Ada").allowed
+        refused = crib.explain("tools/send", to="Ada")
+        assert not refused.allowed
+        cure = next(each.verdict.cure for each in refused.findings if each.gate == "capabilities")
+        assert cure.operator == (
+            'write "tools/send" = ["mail.send"] under [grants] in toolcrib.toml, or for one call: --grant tools/send:mail.send'
+        )
+        assert [message for message in messages(crib) if "grants" in message] == []
+        told = 'several tools are called so, and it means host/send@1.0.0 alone; write "host/send" or "tools/send"'
+        assert [*crib.grants.warnings(crib.unstored_entries)] == [f'grants."send" in the host program: {told}']
+    for lines, allowed in (
+        ({"host/send": ["mail.send"]}, {"host/send"}),
+        ({"tools/send": ["mail.send"]}, {"tools/send"}),
+        ({"host/send": ["mail.send"], "tools/send": ["mail.send"]}, {"host/send", "tools/send"}),
+    ):
+        with Crib(project, tools=[send], grants=lines) as crib:
+            names = ("host/send", "tools/send")
+            assert {name for name in names if crib.explain(name, to="Ada").allowed} == allowed, lines
+            assert [*crib.grants.warnings(crib.unstored_entries)] == [], lines
+
+
+async def test_a_tool_that_takes_over_a_name_while_the_crib_runs_takes_the_grant_from_the_one_behind_it(
+    crib_of, project
+):
+    write_send(project / "tools")
+    crib = crib_of(project=project, grants={"send": ["mail.send"]})
+    assert (await crib.call("tools/send", to="Ada")).value == "Ada"
+    crib.add(send)
+    assert (await crib.call("send", to="Ada")).value == "sent to Ada"
+    assert (await crib.call("tools/send", to="Ada")).error.kind is Kind.CAPABILITY_MISSING
+
+
+def test_a_broken_file_keeps_the_grant_that_was_written_for_it(project):
+    (project / "first").mkdir()
+    (project / "first" / "send.py").write_text("def send(:\n")
+    write_send(project / "second")
+    settings = {"catalog": {"folders": ["first", "second"]}, "grants": {"send": ["mail.send"]}}
+    with Crib(project, **settings) as crib:
+        assert not crib.explain("second/send", to="Ada").allowed
+        (project / "first" / "send.py").unlink()
+        assert crib.explain("second/send", to="Ada").allowed
+
+
+def test_a_name_alone_means_the_same_tool_for_a_caller_that_sees_only_another_one(crib_of, project):
+    write_send(project / "tools")
+    crib = crib_of(send, project=project, grants={"send": ["mail.send"]})
+    with seen_through(make_view(bundles=["tools"])):
+        assert crib.require("send").tool.address == "tools/send@1.0.0"
+        assert not crib.explain("send", to="Ada").allowed
+    with seen_through(make_view(bundles=["host"])):
+        assert crib.explain("send", to="Ada").allowed
+
+
+def test_a_name_alone_means_every_version_and_one_with_a_version_that_one(crib_of):
+    old = replace(tool_of(send), version="0.9.0")
+    for lines, allowed in (
+        ({"send": ["mail.send"]}, {"0.9.0", "1.0.0"}),
+        ({"send@0.9.0": ["mail.send"]}, {"0.9.0"}),
+        ({"host/send@1.0.0": ["mail.send"]}, {"1.0.0"}),
+        ({"send@1.0": ["mail.send"], "send@0-9-0": ["mail.send"]}, set()),
+    ):
+        crib = crib_of(old, send, grants=lines)
+        found = {version for version in ("0.9.0", "1.0.0") if crib.explain(f"send@{version}", to="Ada").allowed}
+        assert found == allowed, lines
+
+
+def test_a_bundle_is_meant_by_its_name_letter_for_letter(crib_of):
+    tools = [replace(tool_of(send), bundle=bundle) for bundle in ("my_tools", "my-tools", "My_tools")]
+    crib = crib_of(*tools, grants={"my_tools/*": ["mail.send"]})
+    assert [each.bundle for each in tools if crib.explain(each.address, to="Ada").allowed] == ["my_tools"]
+    crib = crib_of(*tools, grants={"my-tools/send": ["mail.send"]})
+    assert [each.bundle for each in tools if crib.explain(each.address, to="Ada").allowed] == ["my-tools"]
+    assert messages(crib_of(tools[0], grants={"my-tools/*": ["mail.send"]})) == [
+        'grants."my-tools/*" in the host program: there is no such tool; see the names with: crib list'
+    ]
+
+
+def test_the_name_of_a_bundle_is_no_name_of_its_tools_nor_the_other_way_round(crib_of):
+    crib = crib_of(replace(tool_of(send), bundle="forward"), forward, grants={"forward": ["mail.*"]})
+    assert crib.explain("forward", to="Ada").allowed
+    assert not crib.explain("send", to="Ada").allowed
+    crib = crib_of(replace(tool_of(send), bundle="forward"), forward, grants={"forward/*": ["mail.*"]})
+    assert crib.explain("send", to="Ada").allowed
+    assert not crib.explain("forward", to="Ada").allowed
+
+
+def test_the_name_of_a_tool_with_actions_means_those_of_the_first_file_alone(project):
+    script = """tool_id: git
+tool_type: subprocess
+version: "1.0.0"
+description: Work with a repository.
+executor_id: subprocess
+requires: [mail.send]
+config: {command: echo}
+actions: {ACTION: {description: Do it.}}
+"""
+    for folder, action in (("first", "commit"), ("second", "push")):
+        (project / folder).mkdir()
+        (project / folder / "git.yaml").write_text(script.replace("ACTION", action))
+    folders = {"folders": ["first", "second"]}
+    for word, allowed in (
+        ("git", {"git.commit"}),
+        ("git.push", {"git.push"}),
+        ("git.commit", {"git.commit"}),
+        ("second/git", {"git.push"}),
+        ("git-push", {"git.push"}),
+    ):
+        with Crib(project, catalog=folders, grants={word: ["mail.*", "shell.*"]}) as crib:
+            assert messages(crib) == []
+            found = {name for name in ("git.commit", "git.push") if not crib.grants.missing(crib.require(name).tool)}
+            assert found == allowed, word
+
+
+@pytest.mark.parametrize("has_file", [True, False])
+def test_no_imported_bundle_takes_over_what_was_granted_to_a_name(project, has_file):
+    if has_file:
+        (project / "tools" / "price.py").write_text(
+            'import os\n\n\ndef price() -> int:\n    """Tell it."""\n    return len(os.environ[\'SHOP_KEY\'])\n'
+        )
+    settings = {
+        "environment": {"SHOP_KEY": "k-4411", "PATH": "/usr/bin:/bin"},
+        "http_tools": {"hosts": ["127.0.0.1:9"]},
+        "egress": {"private": ["127.0.0.1:9"]},
+    }
+    with Crib(project, access={"variables": ["price:SHOP_KEY"]}, **settings) as crib:
+        bundle = new_id()
+        crib.bundles.put_bundle(bundle, {"slug": "aaa", "displayName": "A", "isEnabled": True})
+        document = {
+            "schemaVersion": "1",
+            "displayName": "price",
+            "description": "Tell it.",
+            "type": "http",
+            "isEnabled": True,
+            "argSchema": {"type": "object", "additionalProperties": False},
+            "outputSchema": {},
+            "impl": {"urlTemplate": "http://127.0.0.1:9/${env:SHOP_KEY}"},
+        }
+        crib.bundles.put_tool(bundle, "price", "v1", document)
+        refused = crib.call_sync("aaa/price")
+        assert refused.error.kind is Kind.CAPABILITY_MISSING
+        assert "the operator may add 'aaa/price:SHOP_KEY' to the setting variables" in refused.error.message
+        if has_file:
+            assert crib.call_sync("price").value == 6
+        else:
+            assert crib.call_sync("price").error.kind is Kind.CAPABILITY_MISSING
+        assert not crib.grants.missing(crib.require("aaa/price").tool)
+    with Crib(project, access={"variables": ["aaa/price:SHOP_KEY"]}, **settings) as crib:
+        # It is sent, and the port is closed.
+        assert crib.call_sync("aaa/price").error.kind is Kind.TRANSIENT
+    with Crib(project, grants={"price@v1": ["net.http"]}, **settings) as crib:
+        assert (
+            'grants."price@v1" in the host program: a name alone means no tool of a stored bundle; write "aaa/price@v1"'
+            in (messages(crib))
+        )
+
+
+@pytest.mark.parametrize(
+    ("owner", "told"),
+    [
+        ("pri*ce", "a name is not matched by parts of it"),
+        ("*/price", "no tool is called so"),
+        ("/price", "no tool is called so"),
+        ("price@", "no tool is called so"),
+        ("a b", "no tool is called so"),
+    ],
+)
+def test_a_variable_for_what_no_tool_is_called_is_refused(owner, told):
+    with pytest.raises(SettingsError, match=re.escape(f"variables: '{owner}:KEY': {told}")):
+        Crib(access={"variables": [f"{owner}:KEY"]})
 
 
 def test_what_comes_with_toolcrib_and_stored_bundles_may_be_granted_by_name(crib_of, project):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import orjson
 
-from toolcrib.core.grants import Grants
+from toolcrib.core.grants import Grants, GrantsSettings
 from toolcrib.core.sources import current_view, seen_through
 from toolcrib.infra.settings import Table, read_positive, read_word_set, setting
 from toolcrib.lib.schema import check_schema, compile_schema, fill_defaults
@@ -317,6 +317,10 @@ def _read_variables(name: str, value: object) -> frozenset[str]:
         tool, _, variable = word.partition(":")
         if not tool or not variable.isidentifier() or not variable.isascii():
             raise ValueError(f"{name}: {word!r:.80} is no grant of a variable; write 'tool:NAME' or '*:NAME'")
+        try:
+            GrantsSettings.check_word(tool)
+        except ValueError as problem:
+            raise ValueError(f"{name}: {word!r:.80}: {problem}") from None
     return words
 
 
@@ -329,7 +333,7 @@ class AccessSettings(Table, name="access", moved={"grants": FORMER_GRANTS}):
     variables: frozenset[str] = setting(
         default=frozenset(),
         read=_read_variables,
-        summary="variables of the host that tools may see, each as `tool:NAME`, or `*:NAME` for every tool",
+        summary="variables of the host that tools may see, each as `tool:NAME`, or `*:NAME` for every tool; tools are named as in `[grants]`",
     )
 
 
@@ -378,7 +382,6 @@ class Plan:
     holds_text: bool
     fill: Callable[[dict[str, object]], dict[str, object]] | None
     output: Validator | None
-    missing: frozenset[str]
     seconds: float
     room: float
     retry: RetryPolicy
@@ -474,7 +477,6 @@ def prepare(
         holds_text=has_text,
         fill=fill_defaults(parameters),
         output=None if tool.output_schema is None else compile_schema(tool.output_schema),
-        missing=policy.grants.missing(tool),
         seconds=_seconds(tool, policy),
         room=0.0 if isinstance(tool.run, Function) else ROOM_SECONDS,
         retry=retry,

@@ -7,7 +7,7 @@ from itertools import chain, takewhile
 from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
 
-from toolcrib.core.sources import Index, LateSource, Rank, Switches, ToolList, current_view
+from toolcrib.core.sources import STORED_RANKS, Index, LateSource, Rank, Switches, ToolList, current_view
 from toolcrib.infra.settings import Table, read_word_set, read_words, setting
 from toolcrib.lib.names import action_of, did_you_mean, read_address, slug_of
 from toolcrib.model.errors import LIST_THE_TOOLS, Cure, Kind, ToolError, cure_of
@@ -203,6 +203,34 @@ class Catalog:
         above = takewhile(lambda source: bundle not in source.bundles, self._sources)
         return self._look_up(_read_wanted(name, None, None), None, self._sources[len(tuple(above)) :])[0]
 
+    def means(self, name: str, tool: Tool) -> bool:
+        """Whether a name without a bundle, in a grant, means the tool: it means the one of the project that comes first by it.
+
+        Which that is does not depend on the caller. It is never a stored tool: what is imported takes over no grant.
+        """
+        own = [source for source in self._sources if source.rank not in STORED_RANKS]
+        found, _ = self._ask_twice(Wanted(name, None, None), None, own)
+        if found is None:
+            # The name that models are shown, or that of a tool which can only be called by its actions.
+            index, slug = self._indexed(look_at_files=False), slug_of(name)
+            actions = index.actions.get(slug)
+            slug = f"{slug}-{actions[0]}" if actions else index.shown.get(name, "")
+            found, _ = self._ask(Wanted(slug, None, None), None, own) if slug else (None, None)
+        if found is None:
+            # It is not in its file yet, or belongs to an earlier version of a session; no stored bundle has such a name.
+            return any(tool.bundle in source.bundles for source in own)
+        return isinstance(found, Entry) and found.tool.bundle == tool.bundle
+
+    def stored_word(self, name: str) -> str:
+        """How the stored tool is granted that is called by this name, which has no bundle; empty if none is."""
+        try:
+            entry = None if "/" in name else self._find_anew(name)
+        except ToolError:
+            return ""
+        if entry is None or self.means(read_address(name).name, entry.tool):
+            return ""
+        return f"{entry.tool.bundle}/{name}"
+
     def tool_in_file(self, name: str) -> Tool:
         """The tool that is meant, or one action of a tool that can only be called by its actions: they share a file."""
         if self.find(name) is None:
@@ -304,12 +332,7 @@ class Catalog:
     ) -> tuple[Entry | None, Source | None]:
         """Ask the sources in their order, and where none has the tool, once more after they looked at every file."""
         asked = [source for source in sources if _could_hold(source, wanted.bundle)]
-        found, source = self._ask(wanted, session, asked)
-        if found is None:
-            for each in asked:
-                if each.listed and not each.settled:
-                    tuple(each.entries(session))
-            found, source = self._ask(wanted, session, asked)
+        found, source = self._ask_twice(wanted, session, asked)
         if found is None and sources is self._sources and wanted.bundle is None and wanted.version is None:
             # A model that calls a tool by the name it was shown finds it; a tool that is really called so comes first.
             slug = self._indexed(look_at_files=False).shown.get(wanted.name)
@@ -317,6 +340,17 @@ class Catalog:
         if source is None or not isinstance(found, Entry):
             return None, None
         return self._switches.apply(found) if source.listed else found, source
+
+    def _ask_twice(
+        self, wanted: Wanted, session: Session | None, sources: Sequence[Source]
+    ) -> tuple[Entry | Broken | None, Source | None]:
+        found, source = self._ask(wanted, session, sources)
+        if found is None:
+            for each in sources:
+                if each.listed and not each.settled:
+                    tuple(each.entries(session))
+            found, source = self._ask(wanted, session, sources)
+        return found, source
 
     def _ask(
         self, wanted: Wanted, session: Session | None, sources: Iterable[Source]
@@ -354,10 +388,11 @@ class Catalog:
     def has_named(self, word: str) -> bool:
         """Whether a word of the operator means something that is there: a tool, also a stored or a broken one, or a bundle."""
         bundle, _, rest = word.rpartition("/")
+        if rest == "*":
+            known = any(bundle in source.bundles for source in self._sources)
+            return known or any(entry.tool.bundle == bundle for entry in self.entries())
         if self._is_name(word):
             return True
-        if rest == "*":
-            return any(slug_of(entry.tool.bundle) == slug_of(bundle) for entry in self.entries())
         try:
             return self._find_anew(word) is not None
         except ToolError:

@@ -105,15 +105,17 @@ class Capabilities:
 
     def judge(self, case: Case, plan: Plan) -> Verdict:
         """What the operator granted, narrowed by what the calling tool was granted."""
-        tool, missing = plan.tool, plan.missing
+        # For each call: a tool that is added may be the one that a line of the grants means from now on.
+        tool, ungranted = plan.tool, self._grants.missing(plan.tool)
+        missing = ungranted
         narrowed = case.call.grants
         if narrowed is not None:
             missing = missing | missing_grants(tool.requires, narrowed)
         if not missing:
             return ALLOW
         names = ", ".join(sorted(missing))
-        cure = self._grants.cure(tool, plan.missing)
-        if not plan.missing:
+        cure = self._grants.cure(tool, ungranted)
+        if not ungranted:
             cure = cure_of("the tool that makes this call needs the capability itself")
         return deny(
             f"{tool.name} requires {names}, which is not granted",

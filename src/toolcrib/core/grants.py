@@ -5,15 +5,24 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from toolcrib.core.sources import HOST, spellings
+from toolcrib.core.sources import HOST
 from toolcrib.infra.settings import FILE_NAME, MapTable, read_word_set, setting
-from toolcrib.lib.names import did_you_mean, function_name, is_capability, near_misses, read_address, slug_of
+from toolcrib.lib.names import (
+    action_of,
+    did_you_mean,
+    function_name,
+    is_capability,
+    near_misses,
+    read_address,
+    slug_of,
+)
 from toolcrib.model.errors import Cure, Kind, SettingsError, ToolError
-from toolcrib.model.tool import Http, Spelling, Sql, slug_problem, version_problem
+from toolcrib.model.tool import is_document, slug_problem, version_problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
+    from toolcrib.lib.names import Address
     from toolcrib.model.tool import Entry, Tool
 
 EVERY = "*"
@@ -56,7 +65,7 @@ class GrantsSettings(MapTable, name="grants"):
         read=read_grant,  # type: ignore[arg-type]  # it reads the value of one line
         adds=True,
         summary="capabilities, each by name, as everything below a dot (`net.*`), or all of them (`*`); the key says for which tools: "
-        "`name`, `bundle/name`, either with `@version`, `bundle/*`, or `*` for every tool",
+        "`name` for the tool of the project that is called by it, `bundle/name`, either with `@version`, `bundle/*`, or `*` for every tool",
     )
 
     @classmethod
@@ -82,17 +91,61 @@ class GrantsSettings(MapTable, name="grants"):
             raise ValueError(f"no tool is called so: {problem}; {_NAMES}")
 
 
+class ToolWords:
+    """Words of the operator that grant something, and the tools that each of them means.
+
+    `bundle/name` and `bundle/*` mean the tools of exactly that bundle. A name alone means one tool: `means` says whether it
+    is this one. Any of them but `bundle/*` may end in `@version`.
+    """
+
+    def __init__(self, words: Iterable[str], means: Callable[[str, Tool], bool]) -> None:
+        self._means = means
+        self._words: dict[str, list[tuple[str, Address]]] = {}
+        for word in words:
+            address = read_address(word)
+            key = word if address.name == EVERY else slug_of(address.name)
+            self._words.setdefault(key, []).append((word, address))
+
+    def of(self, tool: Tool) -> list[str]:
+        """The words that mean the tool, the widest first."""
+        if not self._words:
+            return []
+        bundle = tool.bundle or HOST
+        wide = [word for key in (EVERY, f"{bundle}/{EVERY}") for word, _ in self._words.get(key, ())]
+        named = [
+            (address.version is not None, address.bundle is not None, word)
+            for name in _names_of(tool)
+            for word, address in self._words.get(name, ())
+            if self._is_of(address, bundle, tool)
+        ]
+        return [*wide, *(word for *_, word in sorted(named))]
+
+    def own_word(self, tool: Tool) -> str:
+        """The shortest word that means this tool and no other."""
+        return tool.name if self._means(tool.name, tool) else f"{tool.bundle or HOST}/{tool.name}"
+
+    def _is_of(self, address: Address, bundle: str, tool: Tool) -> bool:
+        if address.version not in (None, tool.version):
+            return False
+        return self._means(address.name, tool) if address.bundle is None else address.bundle == bundle
+
+
 class Grants:
-    """What the operator granted, line by line; `where` says in which place a line was written."""
+    """What the operator granted, line by line; `where` says in which place a line was written.
+
+    `means` says whether a name without a bundle means a tool; without it, such a line means none.
+    """
 
     def __init__(
-        self, lines: Mapping[str, frozenset[str]] | None = None, where: Callable[[str], str] | None = None
+        self,
+        lines: Mapping[str, frozenset[str]] | None = None,
+        where: Callable[[str], str] | None = None,
+        means: Callable[[str, Tool], bool] = lambda *_: False,
     ) -> None:
         self.lines = GrantsSettings().lines if lines is None else lines
         self.where = where or (lambda name: f"the default of {name}")
-        self._words: dict[str, list[str]] = {}
-        for word in self.lines:
-            self._words.setdefault(slug_of(word), []).append(word)
+        self._words = ToolWords(self.lines, means)
+        self._bare = [word for word in self.lines if "/" not in word and word != EVERY]
 
     def missing(self, tool: Tool, required: frozenset[str] | None = None) -> frozenset[str]:
         """What the tool requires, or would for one call, and no line grants it."""
@@ -104,7 +157,7 @@ class Grants:
 
     def words_for(self, tool: Tool) -> list[str]:
         """The words of the lines that mean the tool, the widest first."""
-        return [word for spelling in _spellings(tool) for word in self._words.get(spelling, ())]
+        return self._words.of(tool)
 
     def describe(self, tool: Tool) -> str:
         """Which line allows each capability that the tool requires."""
@@ -122,9 +175,12 @@ class Grants:
     def cure(self, tool: Tool, missing: Collection[str]) -> Cure:
         """The line to write, and how to grant it for one call alone."""
         listed = ", ".join(_quote(capability) for capability in sorted(missing))
-        own = next((word for word in reversed(self.words_for(tool)) if not word.endswith(EVERY)), "")
-        line = f"add {listed} to {_quote(own)}" if own else f"write {_quote(tool.name)} = [{listed}]"
-        cure = " ".join(f"--grant {capability}" for capability in sorted(missing))
+        written = next((word for word in reversed(self.words_for(tool)) if not word.endswith(EVERY)), "")
+        own = self._words.own_word(tool)
+        line = f"add {listed} to {_quote(written)}" if written else f"write {_quote(own)} = [{listed}]"
+        # A capability alone is granted to the name that is called, which may mean another tool.
+        named = "" if own == tool.name else f"{own}:"
+        cure = " ".join(f"--grant {named}{capability}" for capability in sorted(missing))
         return Cure(f"{line} under [grants] in {FILE_NAME}, or for one call: {cure}", "ask the operator to grant it")
 
     def refusal(self, tool: Tool, missing: Collection[str]) -> ToolError:
@@ -143,37 +199,48 @@ class Grants:
                 place = self.where(GrantsSettings.name_of(line))
                 raise SettingsError(f"{place}: no tool requires {word!r:.80}; did you mean {meant}?")
 
-    def problems(self, tools: Collection[Tool], is_there: Callable[[str], bool]) -> Iterator[ToolError]:
-        """The lines that mean no tool or several, and the capabilities that none requires.
+    def problems(
+        self, tools: Collection[Tool], is_there: Callable[[str], bool], stored: Callable[[str], str]
+    ) -> Iterator[ToolError]:
+        """The lines that mean no tool, and the capabilities that none requires.
 
-        `is_there` says whether there is a tool, or a bundle, of a name that is not among the tools.
+        `is_there` says whether there is a tool, or a bundle, of a name that is not among the tools, and `stored` how a stored
+        tool of that name is granted.
         """
-        meant: dict[str, set[str]] = {word: set() for word in self.lines}
-        for tool in tools:
-            for word in self.words_for(tool):
-                meant[word].add(tool.bundle)
+        meant = {word for tool in tools for word in self.words_for(tool)}
         required = {name for tool in tools for name in tool.requires}.union(KNOWN)
         for word, granted in self.lines.items():
             place = self.where(GrantsSettings.name_of(word))
-            if word != EVERY and not meant[word] and not is_there(word):
+            if word != EVERY and word not in meant and not is_there(word):
                 cure = did_you_mean(word, {tool.name for tool in tools}) or Cure("see the names with: crib list")
                 yield ToolError(Kind.VALIDATION, f"{place}: there is no such tool", cure=cure)
-            if "/" not in word and word != EVERY and len(meant[word]) > 1:
-                exact = " or ".join(sorted(_quote(f"{bundle or HOST}/{word}") for bundle in meant[word]))
-                yield ToolError(Kind.VALIDATION, f"{place}: several tools are called so; write {exact}")
+            elif word not in meant and (exact := stored(word)):
+                yield ToolError(
+                    Kind.VALIDATION, f"{place}: a name alone means no tool of a stored bundle; write {_quote(exact)}"
+                )
             for capability in sorted(granted - {EVERY}):
                 if not any(is_granted(name, frozenset({capability})) for name in required):
                     cure = did_you_mean(capability, required) or Cure("see what tools require with: crib list")
                     yield ToolError(Kind.VALIDATION, f"{place}: no tool requires {capability!r:.80}", cure=cure)
 
-    def wide(self) -> Iterator[str]:
-        """The lines that open the machine or the network to every tool, each with the narrower way."""
+    def warnings(self, entries: Iterable[Entry]) -> Iterator[str]:
+        """The lines that open the machine or the network to every tool, and those that another tool may have been meant by."""
         granted = self.lines.get(EVERY, frozenset())
         opened = [name for name in WIDE if is_granted(name, granted)]
         if opened:
             place = self.where(GrantsSettings.name_of(EVERY))
-            tools = "also built-in ones and every file that is added later"
-            yield f"{place}: every tool may use {' and '.join(opened)}, {tools}; grant it to tools by name instead"
+            others = "also built-in ones and every file that is added later"
+            yield f"{place}: every tool may use {' and '.join(opened)}, {others}; grant it to tools by name instead"
+        tools = [entry.tool for entry in entries] if self._bare else []
+        for word in self._bare:
+            name = slug_of(read_address(word).name)
+            same = [tool for tool in tools if name in _names_of(tool)]
+            first = next((tool for tool in same if word in self.words_for(tool)), None)
+            other = next((tool for tool in same if self.missing(tool)), None)
+            if first is not None and other is not None and other.bundle != first.bundle:
+                either = " or ".join(_quote(f"{tool.bundle or HOST}/{word}") for tool in (first, other))
+                place = self.where(GrantsSettings.name_of(word))
+                yield f"{place}: several tools are called so, and it means {first.address} alone; write {either}"
 
     def _line_for(self, tool: Tool, capability: str) -> str:
         words = [word for word in self.words_for(tool) if is_granted(capability, self.lines[word])]
@@ -189,8 +256,7 @@ class Grants:
 
 def needed_grants(tool: Tool) -> frozenset[str]:
     """What must be granted to the tool; a stored one may reach servers, because the list of allowed hosts bounds it."""
-    is_bounded = isinstance(tool.run, Http | Sql) and tool.run.spelling is Spelling.DOLLARS
-    return tool.requires - BOUNDED if is_bounded else tool.requires
+    return tool.requires - BOUNDED if is_document(tool) else tool.requires
 
 
 def missing_grants(required: frozenset[str], granted: frozenset[str]) -> frozenset[str]:
@@ -209,13 +275,8 @@ def _quote(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-def _spellings(tool: Tool) -> Iterator[str]:
-    """Every way in which a line may mean the tool: all tools, its bundle, then the tool itself."""
-    names = spellings(tool if tool.bundle else tool.in_bundle(HOST))
-    yield EVERY
-    yield names[-1]
-    yield from names[:-1]
-    # The name that models are shown calls the tool too.
-    visible = slug_of(function_name(tool.name))
-    if visible != tool.slug:
-        yield visible
+def _names_of(tool: Tool) -> dict[str, None]:
+    """The names by which a line may mean the tool: its own, those of an action, and the one that models are shown."""
+    action = action_of(tool)
+    names = (tool.slug,) if action is None else (tool.slug, str(action), action.whole)
+    return dict.fromkeys((*names, slug_of(function_name(tool.name))))

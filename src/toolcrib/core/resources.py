@@ -14,7 +14,7 @@ from toolcrib.core.call_state import AccessSettings
 from toolcrib.core.catalog import CatalogSettings
 from toolcrib.core.execution import SecretsMask
 from toolcrib.core.file_source import DocumentSource, FileSource, PackageSource
-from toolcrib.core.grants import Grants, GrantsSettings
+from toolcrib.core.grants import Grants, GrantsSettings, ToolWords
 from toolcrib.core.journal import FileJournal, MemoryJournal, read_lines
 from toolcrib.core.sources import BUILTIN_BUNDLE, SYSTEM_BUNDLE, LateSource, Rank, ToolList, folder_rank
 from toolcrib.infra.call_counts import Metrics
@@ -177,8 +177,8 @@ class Data:
 class Resources:
     """Settings, data, and everything that a feature registered as a resource, for one Crib.
 
-    `find_below` looks up the executors of a tool, in its own space or one further down. `observe` has files of code watched.
-    `plugins` is a registry that has started already.
+    `find_below` looks up the executors of a tool, in its own space or one further down. `means` says whether a name without a
+    bundle, in a grant, means a tool. `observe` has files of code watched. `plugins` is a registry that has started already.
     """
 
     def __init__(
@@ -186,6 +186,7 @@ class Resources:
         settings: Settings,
         environment: Mapping[str, str],
         find_below: Callable[[str, str], Entry | None] = lambda *_: None,
+        means: Callable[[str, Tool], bool] = lambda *_: False,
         *,
         observe: bool = False,
         plugins: Plugins,
@@ -199,7 +200,12 @@ class Resources:
             part.name: part.load() for part in self.plugins.parts("functions")
         }
         self.data = Data(settings, self.get)
-        self.grants = Grants(settings.table(GrantsSettings).lines, settings.where)
+        self.grants = Grants(settings.table(GrantsSettings).lines, settings.where, means)
+        self._variables: dict[str, set[str]] = {}
+        for word in settings.table(AccessSettings).variables:
+            owner, _, name = word.partition(":")
+            self._variables.setdefault(owner, set()).add(name)
+        self._variable_owners = ToolWords(self._variables, means)
         self.runners = Runners(self)
         self._values: dict[str, Any] = {}
         self._lent: set[str] = set()
@@ -326,8 +332,7 @@ class Resources:
 
     def variable(self, tool: Tool, name: str) -> str | None:
         """A variable of the host or a secret, if the operator lets the tool see it; empty if it is not set."""
-        granted = self.settings.table(AccessSettings).variables
-        if granted.isdisjoint((f"{tool.name}:{name}", f"{tool.slug}:{name}", f"*:{name}")):
+        if name not in self._granted_variables(tool):
             return None
         if name in self.environment:
             return self.environment[name]
@@ -336,9 +341,15 @@ class Resources:
 
     def granted_names(self, tool: Tool, code: bytes) -> tuple[str, ...]:
         """The variables and secrets that the operator lets the tool see, and whose names stand in its file."""
-        words = [word.partition(":") for word in self.settings.table(AccessSettings).variables]
-        names = {name for owner, _, name in words if owner in (tool.name, tool.slug, "*")}
+        names = self._granted_variables(tool)
         return tuple(sorted(name for name in names if re.search(rf"\b{name}\b".encode(), code)))
+
+    def variable_word(self, tool: Tool, name: str) -> str:
+        """The item of `access.variables` that grants a variable to this tool and to no other."""
+        return f"{self._variable_owners.own_word(tool)}:{name}"
+
+    def _granted_variables(self, tool: Tool) -> set[str]:
+        return {name for owner in self._variable_owners.of(tool) for name in self._variables[owner]}
 
     def lend_variables(self) -> Callable[[], GrantedVariables] | None:
         """What gives files the variables that are granted to their tools; None where the settings grant none."""

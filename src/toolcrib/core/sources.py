@@ -48,6 +48,10 @@ class Rank:
     SYSTEM = 70
 
 
+# The sources that hold what was imported or arrived through the API, and not what lies in the project.
+STORED_RANKS = (Rank.DOCUMENTS, Rank.BUNDLES)
+
+
 def folder_rank(position: int) -> float:
     """The rank of everything in one of the tool folders: the first folder of the settings before the second."""
     return Rank.TOOL_FOLDERS + position / 1_000

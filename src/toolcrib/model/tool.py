@@ -602,6 +602,11 @@ class Broken:
     reason: str
 
 
+def is_document(tool: Tool) -> bool:
+    """Whether the tool is written as documents of bundles are, whose servers the list of allowed hosts bounds."""
+    return isinstance(tool.run, Http | Sql) and tool.run.spelling is Spelling.DOLLARS
+
+
 def check_slug(slug: str, name: str) -> None:
     """Refuse what is not 1 to 64 Unicode letters, digits and dashes."""
     if problem := _problem_of(slug, "-", "letters, digits, '-' or '_'"):

@@ -43,7 +43,8 @@ class AuthNeeds:
             name = reference.name
             needs_grant = reference.kind == "env" or isinstance(tool.run, Chained)
             if needs_grant and self._resources.variable(tool, name) is None:
-                yield f'auth names {reference}, which is not granted to it; add "{tool.name}:{name}" to access.variables'
+                word = self._resources.variable_word(tool, name)
+                yield f'auth names {reference}, which is not granted to it; add "{word}" to access.variables'
             elif reference.kind == "env":
                 if not self._resources.environment.get(name):
                     yield f"auth names {reference}, which is not set; set the variable {name}"

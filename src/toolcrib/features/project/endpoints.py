@@ -59,7 +59,7 @@ class DoctorEndpoints:
                 "settings": settings,
                 "sandbox": sandbox,
                 "protected": protected_names(self._crib.settings, sandbox),
-                "warnings": list(self._crib.grants.wide()),
+                "warnings": list(self._crib.grants.warnings(self._crib.unstored_entries)),
             }
         )
 

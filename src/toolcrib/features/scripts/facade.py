@@ -85,7 +85,8 @@ class Scripts:
             found += self._missing_packages(run)
         for name in sorted(_variables(tool, run)):
             if not self._resources.variable(tool, name):
-                cure = f'set it, or run: crib secret set {name}; and add "{tool.name}:{name}" to access.variables in toolcrib.toml'
+                word = self._resources.variable_word(tool, name)
+                cure = f'set it, or run: crib secret set {name}; and add "{word}" to access.variables in toolcrib.toml'
                 found.append(f"the variable or secret {name}; {cure}")
         return found
 

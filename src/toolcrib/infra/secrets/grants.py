@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.tool import is_document
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -20,9 +21,11 @@ def granted_value(tool: Tool, name: str, variable: Callable[[Tool, str], str | N
     """
     value = variable(tool, name)
     if value is None:
+        # A name alone means no tool of a stored bundle.
+        word = f"{tool.bundle}/{tool.name}" if is_document(tool) else tool.name
         message = (
             f"{tool.name} asks for the host's variable {name}{purpose}, which is not granted to it; "
-            f"the operator may add '{tool.name}:{name}' to the setting variables"
+            f"the operator may add '{word}:{name}' to the setting variables"
         )
         raise ToolError(Kind.CAPABILITY_MISSING, message, details={"missing": [name]})
     return value or None

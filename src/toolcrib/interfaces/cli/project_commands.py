@@ -222,7 +222,7 @@ def check_tools(crib: Crib, names: Sequence[str], *, strict: bool, as_json: bool
     asyncio.run(crib.probe_sandbox())
     problems = [*list_problems(crib, entries), *folder_problems]
     warnings = [warning for tool in tools for warning in (*crib.warnings(tool), *_hidden_by(crib, tool))]
-    warnings += [] if names else [*crib.misleading_tools(), *crib.grants.wide()]
+    warnings += [] if names else [*crib.misleading_tools(), *crib.grants.warnings(crib.unstored_entries)]
     warnings += [warning for warning in (*folder_warnings, *_unbuilt(crib, folder_problems)) if warning not in warnings]
     if as_json:
         say_json({"tools": len(tools), "problems": problems, "warnings": warnings})
@@ -239,7 +239,7 @@ def report_health(crib: Crib, *, everything: bool, as_json: bool) -> ExitCode:
     settings = [line for line in setting_lines(crib.settings) if everything or line.where != BY_DEFAULT]
     sandbox = asyncio.run(crib.sandbox_report())
     problems = list_problems(crib, crib.entries)
-    warnings = list(crib.grants.wide())
+    warnings = list(crib.grants.warnings(crib.unstored_entries))
     code = ExitCode.FAILED if problems else ExitCode.DONE
     if as_json:
         places = {line.name: {"value": line.value, "where": line.where, "about": line.about} for line in settings}
