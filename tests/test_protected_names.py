@@ -251,6 +251,17 @@ async def test_no_sink_writes_what_is_protected(crib, root, path):
     assert changed <= {"fresh", "site", "bare"}
 
 
+@pytest.mark.parametrize("way", ["filesystem", "built in", "from-python"])
+async def test_what_git_is_told_to_obey_is_not_written(crib, root, way):
+    (root / ".git" / "config").write_text("[include]\n\tpath = ../team.settings\n[core]\n\thooksPath = team\n")
+    (root / "sub" / "project" / ".git" / "config").write_text("[core]\n\thooksPath = tools/git\n")
+    async with asyncio.timeout(PATIENCE):
+        for path in ("team.settings", "team/pre-commit", "sub/project/tools/git/pre-commit"):
+            assert not (await WAYS[way](crib, way, path, "write")).ok, path
+            assert not (root / path).exists()
+        assert (await WAYS[way](crib, way, "sub/project/other.txt", "write")).ok
+
+
 async def test_a_script_is_told_why_and_what_opens_it(crib):
     error = (await by_tool(crib, "from-python", ".git/hooks/pre-commit", "write")).error
     assert "workspace.open" in error.message

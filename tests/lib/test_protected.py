@@ -10,6 +10,7 @@ ACCESS = {
     CLOSED: [
         *(".env", ".env.local", ".env-prod", ".env_test", ".ENV", "a/b/.env", ".env/bin/x", "id_rsa", "id_rsa.pub"),
         *(".ssh/config", "a/.gnupg", ".toolcrib/key", ".netrc", ".npmrc", ".git-credentials", ".bash_history"),
+        *("server.p12", "a/b.PFX", "putty.ppk", "release.jks", "debug.keystore", "all.kdbx"),
         *("server.pem", "a/tls.key", "aws-credentials.json", "secret", "client_secret.json", ".aws/config"),
         *(".kube/config", ".docker/config.json", ".e\u200cnv", "\uff0eenv", ".env.", ".env "),
     ],
@@ -76,6 +77,11 @@ def test_in_a_bare_repository_its_own_names_count():
     assert is_in_repository("a/.git/b", is_repository)
     assert not is_in_repository("a/.git", is_repository)
     assert not is_in_repository("bare.git", is_repository)
+
+
+def test_a_path_that_begins_with_a_dot_is_the_same_path():
+    for path, hooks in ((".git/config", ()), ("team/pre-commit", ("team",)), ("HEAD", ()), (".env", ())):
+        assert judge(f"./{path}", hooks=hooks) == judge(path, hooks=hooks) != OPEN
 
 
 def test_further_folders_of_hooks_are_fixed_and_so_are_those_around_them():

@@ -23,7 +23,7 @@ SECRET_BEGINNINGS = ("id_rsa", "id_dsa", "id_ecdsa", "id_ed25519")
 SECRET_PAIRS = frozenset({(".aws", "config"), (".kube", "config"), (".docker", "config.json")})
 VARIABLES = ".env"
 # Only files are meant by these: a package may be called `secrets`.
-SECRET_ENDINGS = (".pem", ".key")
+SECRET_ENDINGS = (".pem", ".key", ".p12", ".pfx", ".ppk", ".jks", ".keystore", ".kdbx")
 SECRET_WORDS = ("credentials", "secret")
 # What tells how to do it and not what the secret is: programs, pages about them, and forms to be filled in.
 SOURCES = frozenset(
@@ -93,10 +93,10 @@ def judge(
 ) -> str:
     """How far a path below the workspace is closed to tools: closed, fixed, asked, or not at all.
 
-    `opened` are the operator's exceptions, `hooks` further folders that the repository runs hooks from. `is_repository`
+    `opened` are the operator's exceptions, `hooks` further paths that Git runs or obeys. `is_repository`
     tells whether a folder below the workspace has a HEAD.
     """
-    names = [name for name in path.split("/") if name]
+    names = [name for name in path.split("/") if name not in {"", "."}]
     parts = [fold(name) for name in names]
     access = _judge(names, parts, is_folder, is_repository) if parts else OPEN
     if access in {OPEN, ASKED} and any(_begins(parts, folder) for folder in hooks):
@@ -106,7 +106,7 @@ def judge(
 
 def is_in_repository(path: str, is_repository: Callable[[str], bool]) -> bool:
     """Whether a path below the workspace lies in a repository's own folder, bare or not."""
-    names = [name for name in path.split("/") if name][:-1]
+    names = [name for name in path.split("/") if name not in {"", "."}][:-1]
     if any(fold(name) in REPOSITORIES for name in names):
         return True
     return any(is_repository("/".join(names[:depth])) for depth in range(len(names) + 1))

@@ -404,6 +404,53 @@ async def test_the_hooks_of_a_linked_worktree_are_closed(attempt, both, workspac
     assert await attempt(acts, both, ws=workspace) == ["EPERM", "EPERM", "EPERM", "EPERM", "done"]
 
 
+OBEYED = {
+    "included settings": (".git/config", "[include]\n\tpath = ../team/settings\n", "team/settings"),
+    "settings that are included there": (
+        ".git/config",
+        '[includeIf "gitdir:**"] path=../first ; ours\n',
+        "team/settings",
+    ),
+    "a program that lists changes": (
+        ".git/config",
+        "[core]\n\tfsmonitor = ./team/settings --all # ours\n",
+        "team/settings",
+    ),
+    "a program by its path": (".git/config", '[difftool "ours"]\n\tpath = "team/settings"\n', "team/settings"),
+    "hooks of a nested repository": ("project/.git/config", "[core]\nhooksPath = tools\n", "project/tools/pre-commit"),
+    "hooks of a nested repository beside it": (
+        "project/.git/config",
+        "[core]\nhooksPath = ../tools\n",
+        "tools/pre-commit",
+    ),
+    "hooks of the repository around": ("../.git/config", "[core]\nhooksPath = workspace/tools\n", "tools/pre-commit"),
+}
+
+
+@pytest.mark.parametrize(("file", "text", "path"), OBEYED.values(), ids=OBEYED)
+async def test_what_git_is_told_to_obey_is_read_and_not_written(attempt, both, workspace, file, text, path):
+    files = {file: text, "first": "[include]\npath = team/settings\n[core]\nfsmonitor = true\n", path: "there"}
+    for place, content in files.items():
+        (workspace / place).parent.mkdir(parents=True, exist_ok=True)
+        (workspace / place).write_text(content)
+    acts = {
+        f"open(ws + '/{path}', 'w')": "EPERM",
+        f"os.rename(ws + '/note.txt', ws + '/{path}')": "EPERM",
+        f"os.rename(os.path.dirname(ws + '/{path}'), ws + '/gone')": "EPERM",
+        f"open(ws + '/{path}').read()": "done",
+        "open(ws + '/true', 'w')": "done",
+        "open(ws + '/other', 'w')": "done",
+    }
+    assert dict(zip(acts, await attempt(list(acts), both, ws=workspace), strict=True)) == acts
+
+
+def test_settings_that_include_each_other_are_read_once(workspace):
+    (workspace / ".git" / "config").write_text("[include]\npath = ../a\n")
+    (workspace / "a").write_text("[include]\npath = b\n" * 2_000)
+    (workspace / "b").write_text("[include]\npath = a\npath = b\n[core]\nhooksPath = tools\n" * 2_000)
+    assert set(protected_files.find_git_paths(workspace)) >= {"a", "b", "tools"}
+
+
 RACE = """
 import ctypes, os, sys, threading
 def main(ws, rounds):

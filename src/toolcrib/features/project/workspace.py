@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from toolcrib.infra.files.jail import Jail
-from toolcrib.infra.files.protected_files import find_hook_folders
+from toolcrib.infra.files.protected_files import find_git_paths, find_repositories_around
 from toolcrib.infra.sandbox.child.broker_files import RepositoryMarker
 from toolcrib.infra.settings import FILE_NAME, WorkspaceSettings
 from toolcrib.lib.protected_names import ASKED, FIXED, judge
@@ -34,12 +34,15 @@ def _open(resources: Resources, kept: frozenset[str]) -> Jail:
     """Open the workspace: sensitive files are hidden, protected paths and names of the `kept` kinds are read-only."""
     workspace, data = resources.settings.workspace, resources.data.path
     opened, mark = resources.settings.table(WorkspaceSettings).open, RepositoryMarker(str(workspace))
+
+    def is_kept(path: str) -> bool:
+        hooks = find_git_paths(workspace, find_repositories_around(workspace, path))
+        return judge(path, opened=opened, hooks=hooks, is_repository=mark) in kept
+
     return Jail(
         workspace,
         is_sensitive=partial(is_sensitive, root=str(workspace), opened=opened),
-        is_fixed=lambda path: (
-            judge(path, opened=opened, hooks=find_hook_folders(workspace), is_repository=mark) in kept
-        ),
+        is_fixed=is_kept,
         protected=[*([] if data is None else [data]), *resources.protected_paths()],
         # Settings in a folder below are obeyed by a Crib that starts there.
         protected_endings=(FILE_NAME, *(CODE_ENDINGS if resources.runs_host_modules else ())),

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolcrib.infra.channel import FAREWELL, ORDER_BYTES, to_order
-from toolcrib.infra.files.protected_files import SecretFiles, find_hook_folders
+from toolcrib.infra.files.protected_files import SecretFiles, find_git_paths
 from toolcrib.infra.sandbox import GUARANTEES, JOBS, QUEUE, REQUIRE, Slots, WaitingJobs, system
 from toolcrib.infra.sandbox.attempt import Attempt
 from toolcrib.infra.sandbox.jobs import Program, PythonFile, encode
@@ -185,11 +185,11 @@ class Sandbox:
                 return await self._run(handle, _order_for(job), message, last, limits, talk, proxy, hear)
 
     async def _guard(self, job: Job) -> Job:
-        """Complete the policy with the protected files and hook folders that exist now."""
+        """Complete the policy with the protected files, and what Git runs, as they are now."""
         return replace(job, policy=await asyncio.to_thread(self._complete, job.policy)) if job.policy.guarded else job
 
     def _complete(self, policy: SandboxPolicy) -> SandboxPolicy:
-        hooks = [path for root in policy.guarded for path in find_hook_folders(root)] if policy.write else []
+        hooks = [path for root in policy.guarded for path in self._find_git_paths(root, policy)] if policy.write else []
         masked = [path for root in policy.guarded for path in self._find_secrets(root, policy)]
         return replace(policy, masked=tuple(masked), hooks=tuple(hooks)) if masked or hooks else policy
 
@@ -201,6 +201,9 @@ class Sandbox:
         real = root.resolve()
         apart = {real / place.relative_to(root) for place in (*policy.read, *policy.closed) if root in place.parents}
         return [path for path in found if apart.isdisjoint((path, *path.parents))]
+
+    def _find_git_paths(self, root: Path, policy: SandboxPolicy) -> tuple[str, ...]:
+        return find_git_paths(root, self._secrets_of(root, policy).find_repositories())
 
     def _secrets_of(self, root: Path, policy: SandboxPolicy) -> SecretFiles:
         key = root, policy.opened

@@ -79,7 +79,7 @@ class SandboxPolicy:
     folder in `read` that is also `listed` shows only the names in it, plus what is in `read` itself. Paths under
     `closed` are neither readable nor writable, paths under `fixed` are not writable. Protected names (see
     lib.protected_names) are not writable either, except those that the operator `opened`. The sandbox fills in `masked`
-    (secret files below the `guarded` folders) and `hooks` (further folders of Git hooks) before each job. `files` are
+    (secret files below the `guarded` folders) and `hooks` (further paths that Git runs or obeys) before each job. `files` are
     single writable files; a job whose file was replaced is not started. `programs` allows executing programs that may
     be read. `network` provides a network namespace that reaches only the egress proxy. `observe` records effects and
     attempts. `unconfined` applies no isolation at all, only env, time and reap hold: for the operator's container
