@@ -257,7 +257,18 @@ APPROVAL = _object(
     decidedAt={**TIME, "type": ["string", "null"]},
     note=TEXT,
 )
-APPROVAL_ANSWER = Shape(APPROVAL)
+RUN_PART = _object(
+    kind=TEXT,
+    title=TEXT,
+    facts=_list(_object(name=TEXT, value=TEXT)),
+    text=MAYBE_TEXT,
+    bytes={"type": ["integer", "null"]},
+    shownBytes={"type": "integer"},
+    sha256=MAYBE_TEXT,
+    exact={"type": "boolean"},
+    note=TEXT,
+)
+APPROVAL_ANSWER = Shape({"allOf": [APPROVAL, {"properties": {"runs": _list(RUN_PART)}}]})
 APPROVAL_LIST = Shape(_object(approvals=_list(APPROVAL)))
 
 

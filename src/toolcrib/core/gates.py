@@ -201,7 +201,9 @@ class Confirmation:
         if not tool.requires_confirmation and case.asks is None:
             return ALLOW
         problem = "it was not confirmed"
-        approval = None if call.consent is Consent.TOKEN else self._approvals().find(tool, case.arguments, call)
+        approval = None
+        if call.consent is not Consent.TOKEN:
+            approval = self._approvals().find(tool, plan.bound, case.arguments, call)
         if approval is not None and approval.state == REFUSED:
             # Also where the caller has a token, which may be older than the refusal.
             return deny(f"{approval.decided_by} refused it", rule="approval", details={"approval": approval.id})

@@ -313,7 +313,7 @@ class Answers:
     def _with_approval(self, error: ToolError, verdict: Verdict, case: Case, plan: Plan) -> ToolError:
         """A refusal that names the stored approval; where it cannot be stored, the refusal says why."""
         try:
-            approval = self._approvals().file(plan.tool, case.arguments, case.call, verdict)
+            approval = self._approvals().file(plan.tool, plan.bound, case.arguments, case.call, verdict)
         except ToolError as problem:
             return error.replace(cure=error.cure.then(problem.as_cure()))
         facts = {"approval": approval.id, "approvalExpiresAt": int(approval.expires_at)}

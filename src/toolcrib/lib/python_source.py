@@ -389,6 +389,12 @@ def top_imports(module: ast.Module) -> tuple[str, ...]:
     return tuple(found)[:MAX_IMPORTS]
 
 
+def all_imports(module: ast.Module) -> tuple[str, ...]:
+    """The modules that a file imports by their full name, also inside its functions."""
+    found = dict.fromkeys(name for node in ast.walk(module) if isinstance(node, ast.stmt) for name in _imported(node))
+    return tuple(found)[:MAX_IMPORTS]
+
+
 def _imported(statement: ast.stmt) -> Iterator[str]:
     if isinstance(statement, ast.Import):
         yield from (alias.name for alias in statement.names)

@@ -25,7 +25,8 @@ class State(StrEnum):
 class Approval:
     """A call that waits for a person: what exactly would run, for whom and why it needs approval.
 
-    `arguments` are shown with secrets masked; `digest` binds the approval to the exact ones. Times are seconds since 1970.
+    `arguments` are shown with secrets masked; `digest` binds the approval to the exact ones, and to everything in `runs`, which
+    is only read for a single approval. Times are seconds since 1970.
     """
 
     id: str
@@ -43,10 +44,11 @@ class Approval:
     decided_by: str | None = None
     decided_at: float | None = None
     note: str = ""
+    runs: tuple[Mapping[str, object], ...] | None = None
 
     def to_json(self) -> dict[str, object]:
         """The approval as every interface shows it."""
-        return {
+        facts: dict[str, object] = {
             "id": self.id,
             "state": str(self.state),
             "tool": self.tool,
@@ -63,6 +65,7 @@ class Approval:
             "decidedAt": None if self.decided_at is None else _spell(self.decided_at),
             "note": self.note,
         }
+        return facts if self.runs is None else {**facts, "runs": [dict(part) for part in self.runs]}
 
 
 def _spell(moment: float) -> str:

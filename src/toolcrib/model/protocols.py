@@ -169,10 +169,10 @@ class Journal(Protocol):
 class ApprovalStore(Protocol):
     """Stores calls that wait for a person, and lets an approved one run once."""
 
-    def file(self, tool: Tool, arguments: dict[str, object], call: Call, verdict: Verdict) -> Approval:
+    def file(self, tool: Tool, bound: Bound, arguments: dict[str, object], call: Call, verdict: Verdict) -> Approval:
         """Store the call, or find the same one that waits already; raises LIMIT_EXCEEDED."""
 
-    def find(self, tool: Tool, arguments: dict[str, object], call: Call) -> Approval | None:
+    def find(self, tool: Tool, bound: Bound, arguments: dict[str, object], call: Call) -> Approval | None:
         """The approval of exactly this call that is approved, refused or pending; nothing is used up."""
 
     def use(self, approval_id: str) -> bool:

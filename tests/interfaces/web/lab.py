@@ -3,8 +3,9 @@
 import asyncio
 from collections.abc import AsyncIterator
 
-from toolcrib import Context, Cost, Intent, Kind, PromptArgument, ToolError, prompt, resource, tool
+from toolcrib import Context, Cost, Intent, Kind, PromptArgument, Tool, ToolError, prompt, resource, tool
 from toolcrib.model.result import Outcome
+from toolcrib.model.tool import Http, HttpCall
 
 MARKUP = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>\x1b[31mred\x1b[0m"
 # The largest that a project takes, and larger ones.
@@ -42,6 +43,33 @@ def wipe(folder: str) -> str:
         folder: Which one.
     """
     return f"wiped {folder}"
+
+
+# Two requests, the second with an answer of the first; nothing here may be reached, so neither is ever sent.
+book_room = Tool(
+    name="book_room",
+    description="Book a room.",
+    parameters={
+        "type": "object",
+        "properties": {"city": {"type": "string"}, "guest": {"type": "string"}},
+        "required": ["city", "guest"],
+        "additionalProperties": False,
+    },
+    bundle="host",
+    requires_confirmation=True,
+    run=Http(
+        calls=(
+            HttpCall(
+                name="room",
+                method="POST",
+                url="https://rooms.test/v1/${city}",
+                headers={"Authorization": "Bearer ${secret:ROOMS}"},
+                body={"guest": "${guest}"},
+            ),
+            HttpCall(method="POST", url="https://rooms.test/pay/${room.id}", body={"room": "${room.id}"}),
+        )
+    ),
+)
 
 
 @tool(description=MARKUP)

@@ -90,6 +90,27 @@ def test_axe_finds_nothing_on_the_screen_of_a_tool_and_its_results(signed_in, wa
 
 
 @pytest.mark.parametrize("context", LOOKS, indirect=True, ids=lambda wanted: f"{wanted['scheme']}-{wanted['width']}")
+def test_axe_finds_nothing_in_what_an_approval_shows(signed_in, server, context, watch, request):
+    watch.expect("409")
+    page, wanted = signed_in, request.node.callspec.params["context"]
+    server.crib("secret", "set", "ROOMS", stdin="sk-never-shown-1\n")
+    name = f"caller {wanted['scheme']} {wanted['width']}"
+    token = server.crib("token", "create", name, "--scope", "invoke")
+    fresh = context.browser.new_context(base_url=server.url, extra_http_headers={"authorization": f"Bearer {token}"})
+    for path, call in (("wipe", {"folder": name}), ("book_room", {"city": name, "guest": "A" * 300})):
+        assert fresh.request.post(f"/call/{path}", data=call).status == 409
+    fresh.close()
+    open_screen(page, "#/approvals")
+    cards = page.get_by_role("article").filter(has_text=name)
+    expect(cards).to_have_count(2)
+    expect(cards.get_by_role("region").first).to_be_visible()
+    assert look(page, "approvals-waiting", wanted) == []
+    for left in (1, 0):
+        cards.first.get_by_role("button", name="Refuse").click()
+        expect(cards).to_have_count(left)
+
+
+@pytest.mark.parametrize("context", LOOKS, indirect=True, ids=lambda wanted: f"{wanted['scheme']}-{wanted['width']}")
 def test_axe_finds_nothing_in_dialogs(signed_in, request):
     page, wanted = signed_in, request.node.callspec.params["context"]
     problems = []

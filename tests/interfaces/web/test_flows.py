@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 
@@ -299,6 +300,64 @@ def test_a_call_of_a_model_is_approved_by_a_person_who_sees_exactly_what_would_r
     card.get_by_role("button", name="Approve once").click()
     expect(card).to_have_count(0)
     assert fresh.request.post("/call/wipe", headers=headers, data=call).json()["value"] == "wiped cellar"
+    fresh.close()
+
+
+BURN = '''from toolcrib import tool
+
+
+@tool(confirm=True)
+def burn(letters: int) -> str:
+    """Burn letters."""
+    # \u202e <b>not bold</b>
+    return f"burnt {letters}"
+'''
+
+
+def test_an_approval_shows_the_very_bytes_and_an_edit_of_them_is_approved_anew(signed_in, server, context, watch):
+    watch.expect("409")
+    page = signed_in
+    file = server.project / "tools" / "burn.py"
+    file.write_text(BURN)
+    token = server.crib("token", "create", "clerk", "--scope", "invoke")
+    fresh = context.browser.new_context(base_url=server.url, extra_http_headers={"authorization": f"Bearer {token}"})
+    assert fresh.request.post("/call/burn", data={"letters": 3}).status == 409
+    page.goto("/ui/#/approvals")
+    card = page.get_by_role("article").filter(has_text="burn")
+    code = card.get_by_role("region", name="tools/burn.py")
+    expect(code).to_contain_text('return f"burnt {letters}"')
+    expect(code).to_contain_text("# \\u202e <b>not bold</b>")
+    expect(code).to_contain_text(hashlib.sha256(BURN.encode()).hexdigest())
+    card.get_by_role("button", name="Approve once").click()
+    expect(card).to_have_count(0)
+    changed = BURN.replace("burnt", "kept")
+    file.write_text(changed)
+    assert fresh.request.post("/call/burn", data={"letters": 3}).status == 409
+    expect(code).to_contain_text('return f"kept {letters}"')
+    card.get_by_role("button", name="Approve once").click()
+    expect(card).to_have_count(0)
+    assert fresh.request.post("/call/burn", data={"letters": 3}).json()["value"] == "kept 3"
+    fresh.close()
+
+
+def test_an_approval_shows_requests_as_they_will_be_sent_with_secrets_by_name(signed_in, server, context, watch):
+    watch.expect("409")
+    page = signed_in
+    server.crib("secret", "set", "ROOMS", stdin="sk-never-shown-1\n")
+    token = server.crib("token", "create", "traveller", "--scope", "invoke")
+    fresh = context.browser.new_context(base_url=server.url, extra_http_headers={"authorization": f"Bearer {token}"})
+    assert fresh.request.post("/call/book_room", data={"city": "New York", "guest": "Ann"}).status == 409
+    page.goto("/ui/#/approvals")
+    card = page.get_by_role("article").filter(has_text="book-room")
+    first = card.get_by_role("region", name="POST https://rooms.test/v1/New%20York")
+    expect(first.get_by_role("row", name="header Authorization")).to_contain_text("Bearer {secret:ROOMS}")
+    expect(first).to_contain_text('{"guest": "Ann"}')
+    second = card.get_by_role("region", name="POST https://rooms.test/pay/{room.id}")
+    expect(second).to_contain_text("Template")
+    expect(second).to_contain_text("comes from the answers of earlier requests")
+    expect(page.locator("body")).not_to_contain_text("sk-never-shown-1")
+    card.get_by_role("button", name="Refuse").click()
+    expect(card).to_have_count(0)
     fresh.close()
 
 

@@ -802,6 +802,8 @@ export interface components {
             /** @description Why the call needs a person. */
             reason: string;
             rule: string;
+            /** @description What exactly would run or be sent; only where one approval is read. */
+            runs?: components["schemas"]["ApprovalPart"][];
             /** @enum {unknown} */
             state: "pending" | "approved" | "refused" | "used" | "expired";
             /** @description The address of the tool. */
@@ -816,6 +818,27 @@ export interface components {
         };
         ApprovalList: {
             approvals: components["schemas"]["Approval"][];
+        };
+        ApprovalPart: {
+            /** @description How many bytes there are in all. */
+            bytes: number | null;
+            /** @description False for a template that is filled while the call runs. */
+            exact: boolean;
+            facts: {
+                name: string;
+                value: string;
+            }[];
+            /** @enum {unknown} */
+            kind: "code" | "command" | "request" | "statement" | "operation" | "settings" | "note";
+            note: string;
+            /** @description The hash of all bytes, with names in place of secrets. */
+            sha256: string | null;
+            /** @description How many of them the text shows. */
+            shownBytes: number;
+            /** @description The beginning of the bytes; null where they are not text or not shown. */
+            text: string | null;
+            /** @description The file, request, command or database. */
+            title: string;
         };
         /** @description The arguments, by their names. */
         Arguments: {

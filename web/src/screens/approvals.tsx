@@ -6,10 +6,11 @@ import { api, type Approval, readTool, take } from "../api/client";
 import { moment, t, word } from "../messages";
 import { useCallerName } from "../parts/caller";
 import { Empty } from "../parts/empty";
-import { Facts, queryOf } from "../parts/facts";
+import { Facts } from "../parts/facts";
 import { Failure } from "../parts/failure";
 import { visible } from "../parts/live-view";
 import { Value } from "../parts/result-view";
+import { RunParts } from "../parts/run-parts";
 import { useWho } from "../sign-in";
 
 export default function Approvals() {
@@ -54,10 +55,14 @@ function One({ approval }: { approval: Approval }) {
   const decider = useCallerName(approval.decidedBy ?? "");
   // What the tool says of itself; a person without the right to read decides without it.
   const tool = useQuery({ queryKey: ["tools", "one", approval.tool], queryFn: ({ signal }) => readTool(approval.tool, signal), retry: false });
+  const path = { approvalID: approval.id };
+  // What would run is stored with the question and never changes.
+  const whole = useQuery({ queryKey: ["approval", approval.id], queryFn: ({ signal }) => take(api.GET("/approvals/{approvalID}", { params: { path }, signal })), staleTime: Infinity });
+  const runs = whole.data?.runs;
   const queries = useQueryClient();
   const decide = useMutation({
     mutationFn: (decision: "approve" | "refuse") =>
-      take(api.POST("/approvals/{approvalID}", { params: { path: { approvalID: approval.id } }, body: { decision, ...(note && { note }) } })),
+      take(api.POST("/approvals/{approvalID}", { params: { path }, body: { decision, ...(note && { note }) } })),
     onSettled: () => queries.invalidateQueries({ queryKey: ["approvals"] }),
   });
   return (
@@ -69,7 +74,6 @@ function One({ approval }: { approval: Approval }) {
           [t("approvals.caller"), caller],
           [t("approvals.reason"), approval.reason],
           ...(tool.data ? [[t("approvals.effects"), word("tools.effects", tool.data.sideEffects || "none")] as const] : []),
-          ...(tool.data ? queryOf(tool.data) : []),
           [t("approvals.expires"), moment(Date.parse(approval.expiresAt) / 1000)],
           // The approval counts for this call alone: another tool, content, argument or caller has another digest.
           [t("approvals.digest"), approval.digest],
@@ -77,14 +81,21 @@ function One({ approval }: { approval: Approval }) {
       />
       <Text mt="xs" fw={600}>{t("approvals.arguments")}</Text>
       <Given values={approval.arguments} />
-      <Text mt="xs" fw={600}>{t("approvals.runs")}</Text>
-      <Value value={{ tool: approval.tool, version: approval.version, contentHash: approval.contentHash, arguments: approval.arguments }} />
+      <Title order={4} size="h5" mt="xs">{t("approvals.runs")}</Title>
+      {whole.isLoading && <Text role="status">{t("app.loading")}</Text>}
+      {whole.error && <Failure message={whole.error.message} retry={() => void whole.refetch()} />}
+      {runs && <RunParts parts={runs} />}
+      {whole.isSuccess && !runs && <Alert color="red" variant="outline"><Text className="wrap" c="var(--mantine-color-text)">{t("approvals.runs.none")}</Text></Alert>}
+      <details>
+        <summary>{t("approvals.binding")}</summary>
+        <Value value={{ tool: approval.tool, version: approval.version, contentHash: approval.contentHash, arguments: approval.arguments, digest: approval.digest }} />
+      </details>
       {approval.state === "pending" ? (
         <>
           <TextInput mt="xs" label={t("approvals.note")} value={note} onChange={(event) => setNote(event.currentTarget.value)} />
           {decide.error && <Failure message={decide.error.message} />}
           <Group mt="sm">
-            <Button onClick={() => decide.mutate("approve")} loading={decide.isPending}>{t("approvals.approve")}</Button>
+            <Button onClick={() => decide.mutate("approve")} loading={decide.isPending} disabled={!runs}>{t("approvals.approve")}</Button>
             <Button variant="default" onClick={() => decide.mutate("refuse")} disabled={decide.isPending}>{t("approvals.refuse")}</Button>
           </Group>
         </>

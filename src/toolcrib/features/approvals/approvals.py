@@ -21,6 +21,7 @@ import orjson
 
 from toolcrib.core.confirmations import bound_to
 from toolcrib.core.sources import current_view
+from toolcrib.features.approvals.run_parts import digest_parts, preview_call, show_parts
 from toolcrib.lib.redaction import HIDDEN, hide_secrets
 from toolcrib.model.approval import Approval, State
 from toolcrib.model.errors import Cure, Kind, ToolError
@@ -28,8 +29,9 @@ from toolcrib.model.errors import Cure, Kind, ToolError
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 
+    from toolcrib.lib.run_part import RunPart
     from toolcrib.model.call import Call
-    from toolcrib.model.protocols import Store
+    from toolcrib.model.protocols import Bound, Store
     from toolcrib.model.result import Verdict
     from toolcrib.model.tool import Tool
 
@@ -40,6 +42,9 @@ SPACE = "approvals"
 QUESTIONS = f"{SPACE}/questions"
 DECISIONS = f"{SPACE}/decisions"
 USES = f"{SPACE}/uses"
+# What would run, apart from the question: it is large, and lists do not need it.
+RUNS = f"{SPACE}/runs"
+PARTS = "parts"
 
 # Keys of stored documents beside the facts themselves: who has the token of the caller, and the signature.
 HOLDER, SEAL = "holder", "seal"
@@ -99,17 +104,18 @@ class Approvals:
 
     # --- the call ------------------------------------------------------------------------------------------------------
 
-    def file(self, tool: Tool, arguments: dict[str, object], call: Call, verdict: Verdict) -> Approval:
+    def file(self, tool: Tool, bound: Bound, arguments: dict[str, object], call: Call, verdict: Verdict) -> Approval:
         """Store the question; the one that waits already for exactly this call is returned instead of a second one.
 
         Raises LIMIT_EXCEEDED when too many wait, or when the arguments are too large to be shown to a person.
         """
         self._sweep()
-        digest = self._digest(tool, arguments, call)
+        shown = self._hidden(tool, arguments)
+        parts = preview_call(tool, bound, shown, call)
+        digest = self._digest(tool, arguments, call, parts)
         waiting = next((found for found in self._of_digest(digest) if found.state is State.PENDING), None)
         if waiting is not None:
             return waiting
-        shown = self._hide(_for_a_person(arguments, tool))
         if len(orjson.dumps(shown)) > MAX_ARGUMENT_BYTES:
             message = (
                 f"the arguments of {tool.name} are larger than {MAX_ARGUMENT_BYTES} bytes; no person could check them"
@@ -123,7 +129,7 @@ class Approvals:
             tool=tool.address,
             version=tool.version,
             content_hash=tool.content_hash,
-            arguments=shown if isinstance(shown, dict) else {},
+            arguments=shown,
             digest=digest,
             caller=call.caller,
             reason=verdict.reason,
@@ -131,12 +137,18 @@ class Approvals:
             created_at=now,
             expires_at=expires_at,
         )
+        # First what would run: a question without it cannot be approved.
+        self._store_sealed(_key(RUNS, approval.id), {PARTS: show_parts(parts, self._hide)})
         self._store_sealed(_key(QUESTIONS, approval.id), {**_facts(approval), HOLDER: self._holder_of(call.caller)})
         return approval
 
-    def find(self, tool: Tool, arguments: dict[str, object], call: Call) -> Approval | None:
-        """The newest approval of exactly this call that is pending, approved or refused; nothing is used up."""
-        found = self._of_digest(self._digest(tool, arguments, call))
+    def find(self, tool: Tool, bound: Bound, arguments: dict[str, object], call: Call) -> Approval | None:
+        """The newest approval of exactly this call that is pending, approved or refused; nothing is used up.
+
+        What would run now is asked for again: an approval of anything else is not found.
+        """
+        parts = preview_call(tool, bound, self._hidden(tool, arguments), call)
+        found = self._of_digest(self._digest(tool, arguments, call, parts))
         # An approved one counts before one that still waits: it was asked for, and a person has answered.
         order = (State.APPROVED, State.REFUSED, State.PENDING)
         open_ones = [approval for approval in found if approval.state in order and not self._is_over(approval)]
@@ -154,12 +166,13 @@ class Approvals:
         return sorted(chosen, key=lambda approval: (approval.created_at, approval.id))
 
     def show(self, approval_id: str) -> Approval:
-        """One of them; raises NOT_FOUND."""
+        """One of them, with what exactly would run; raises NOT_FOUND."""
         approval = self._read(approval_id) if ID.fullmatch(approval_id) else None
         if approval is None or not self._is_shown(approval):
             cure = Cure("see: crib approvals list --all", "see: GET /approvals")
             raise ToolError(Kind.NOT_FOUND, f"there is no approval {approval_id[:80]!r}", cure=cure)
-        return approval
+        runs = self._open(_key(RUNS, approval_id))
+        return approval if runs is None else replace(approval, runs=tuple(runs[PARTS]))
 
     def approve(self, approval_id: str, *, by: str = "", note: str = "") -> Approval:
         """Let the call run once; raises CONFLICT if it is not pending, and AUTH if `by` is the caller itself.
@@ -214,6 +227,9 @@ class Approvals:
             raise ToolError(Kind.AUTH, message)
         if len(note) > MAX_NOTE or len(by) > MAX_BY:
             raise ToolError(Kind.VALIDATION, f"note: write at most {MAX_NOTE} characters")
+        if approved and approval.state is State.PENDING and approval.runs is None:
+            message = f"what {approval.tool} would run was not stored by this project; refuse it, and have the call made again"
+            raise ToolError(Kind.CONFLICT, message)
         document = {"approved": approved, "by": by, "at": self._clock(), "note": note}
         if approval.state is State.PENDING:
             self._store_sealed(_key(DECISIONS, approval.id), document)
@@ -301,8 +317,15 @@ class Approvals:
             cure = Cure("decide some: crib approvals list", "ask the operator to decide some")
             raise ToolError(Kind.LIMIT_EXCEEDED, message, cure=cure, retryable=True)
 
-    def _digest(self, tool: Tool, arguments: dict[str, object], call: Call) -> str:
-        return hmac.new(self._key(), b"approval" + bound_to(tool, arguments, call), hashlib.sha256).hexdigest()
+    def _hidden(self, tool: Tool, arguments: dict[str, object]) -> dict[str, object]:
+        """The arguments as a person sees them."""
+        shown = self._hide(_for_a_person(arguments, tool))
+        return shown if isinstance(shown, dict) else {}
+
+    def _digest(self, tool: Tool, arguments: dict[str, object], call: Call, parts: Iterable[RunPart]) -> str:
+        """Bind to the exact arguments, and to what the runner would run with them: the tool's own hash does not cover its executors."""
+        bound = bound_to(tool, arguments, call) + digest_parts(parts)
+        return hmac.new(self._key(), b"approval" + bound, hashlib.sha256).hexdigest()
 
     def _sweep(self) -> None:
         """Remove what expired a day ago; an id begins with the moment at which it expires."""

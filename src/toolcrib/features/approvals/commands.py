@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING
 import click
 
 from toolcrib.model.approval import State
-from toolcrib.toolkit.cli import ExitCode, say, say_facts, say_json, say_table
+from toolcrib.toolkit.cli import ExitCode, indented, on_one_line, say, say_facts, say_json, say_table, visible
 from toolcrib.toolkit.cli.group import example, json_option, pass_opener, project_option, url_option
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
     from toolcrib.model.approval import Approval
     from toolcrib.toolkit.cli.group import Opener
     from toolcrib.toolkit.client_protocol import ProjectCrib
@@ -53,7 +56,7 @@ def approvals_list(opener: Opener[ProjectCrib], *, url: str | None, everything: 
 @json_option
 @pass_opener
 def approvals_show(opener: Opener[ProjectCrib], approval_id: str, *, url: str | None, as_json: bool) -> int:
-    """Show exactly what would run: tool, content hash, arguments and caller."""
+    """Show exactly what would run: tool, arguments, caller, and the code, requests or statements themselves."""
     with opener.open_durable(url) as crib:
         return _show(crib.approvals.show(approval_id), as_json=as_json)
 
@@ -104,9 +107,26 @@ def _show(approval: Approval, *, as_json: bool) -> int:
     say_facts(
         (name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
         for name, value in facts.items()
-        if value is not None
+        if value is not None and name != "runs"
     )
+    for part in approval.runs or ():
+        _show_part(part)
     return ExitCode.DONE
+
+
+def _show_part(part: Mapping[str, Any]) -> None:
+    """One part of what would run; every character that cannot be seen is written out."""
+    exact = "" if part["exact"] else " (a template)"
+    say(f"\n{part['kind']}: {on_one_line(part['title'])}{exact}")
+    say_facts((fact["name"], fact["value"]) for fact in part["facts"])
+    if part["note"]:
+        say(visible(part["note"]))
+    if part["text"] is not None:
+        say(indented(visible(part["text"])))
+    if part["bytes"] is not None:
+        left = part["bytes"] - part["shownBytes"]
+        rest = f"; {left} of them are not shown" if left else ""
+        say(f"{part['bytes']} bytes{rest}, SHA-256 {part['sha256']}")
 
 
 def _row(approval: Approval) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from toolcrib.features.approvals.approvals import MAX_NOTE
+from toolcrib.lib.run_part import PartKind
 from toolcrib.model.approval import State
 from toolcrib.model.call import Scope
 from toolcrib.model.errors import Kind, ToolError
@@ -51,6 +52,17 @@ APPROVAL_KEYS: dict[str, object] = {
     "expiresAt": TIME,
     "decidedBy": OPTIONAL_TEXT,
     "decidedAt": OPTIONAL_TIME,
+    "note": TEXT,
+}
+PART_KEYS: dict[str, object] = {
+    "kind": {"enum": [str(kind) for kind in PartKind]},
+    "title": {**TEXT, "description": "The file, request, command or database."},
+    "facts": {"type": "array", "items": closed(("name", "value"), name=TEXT, value=TEXT)},
+    "text": {**OPTIONAL_TEXT, "description": "The beginning of the bytes; null where they are not text or not shown."},
+    "bytes": {"type": ["integer", "null"], "minimum": 0, "description": "How many bytes there are in all."},
+    "shownBytes": {"type": "integer", "minimum": 0, "description": "How many of them the text shows."},
+    "sha256": {**OPTIONAL_TEXT, "description": "The hash of all bytes, with names in place of secrets."},
+    "exact": {"type": "boolean", "description": "False for a template that is filled while the call runs."},
     "note": TEXT,
 }
 DECISION_BODY = Body(
@@ -124,7 +136,16 @@ endpoints = (
             ),
         ),
         schemas={
-            "Approval": closed(tuple(APPROVAL_KEYS), **APPROVAL_KEYS),
+            "ApprovalPart": closed(tuple(PART_KEYS), **PART_KEYS),
+            "Approval": closed(
+                tuple(APPROVAL_KEYS),
+                **APPROVAL_KEYS,
+                runs={
+                    "type": "array",
+                    "items": schema("ApprovalPart"),
+                    "description": "What exactly would run or be sent; only where one approval is read.",
+                },
+            ),
             "ApprovalList": closed(("approvals",), approvals={"type": "array", "items": schema("Approval")}),
         },
         endpoints=(

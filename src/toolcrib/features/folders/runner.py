@@ -34,13 +34,14 @@ from toolcrib.infra.programs.observed_effects import EffectRecorder, lead_out
 from toolcrib.infra.sandbox.host import kill_time
 from toolcrib.infra.sandbox.jobs import READ, WRITE, PythonFile, build_policy, python_runtime
 from toolcrib.infra.secrets.secret import VariableMasking
+from toolcrib.lib.run_part import PartKind, RunPart
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.result import Outcome
 from toolcrib.model.tool import Convention, Handler
 from toolcrib.values.json_values import joins_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from toolcrib.core.granted_variables import GrantedVariables
@@ -67,6 +68,16 @@ MAX_PRINTED_BYTES = 64 * 1024
 def no_variables() -> tuple[dict[str, str], VariableMasking]:
     """What a handler without grants gets."""
     return {}, VariableMasking()
+
+
+def handler_parts(run: Handler) -> Iterator[RunPart]:
+    """The file that holds `execute`, then the others that run; what only describes the tool comes last."""
+    contents = run.contents
+    code_endings = (".js", ".mjs", ".cjs", ".py")
+    order = sorted(contents, key=lambda path: (path != run.path, not path.endswith(code_endings), path))
+    for path in order:
+        facts = (("language", run.language), ("entry", ENTRY)) if path == run.path else ()
+        yield RunPart(kind=PartKind.CODE, title=path, data=contents[path], facts=facts)
 
 
 class HandlerRunner:
@@ -183,6 +194,10 @@ class PythonHandler:
             raise ToolError(Kind.NOT_FOUND, f"{run.path} is missing; write def {ENTRY}(args, context) there, and build")
         self._interpreter(run)
         self._sandbox.check(self._policy)
+
+    def preview(self, arguments: dict[str, object], call: Call) -> Iterator[RunPart]:
+        """The files of the folder and the shared ones, as they were read."""
+        return handler_parts(self._run)
 
     async def run(self, arguments: dict[str, object], context: Context | None) -> Outcome:
         """Call `execute` in a process of its own, and answer there what it asks for meanwhile."""
@@ -351,6 +366,10 @@ class _NodeHandler:
         _refuse_beyond_node(self._tool, arguments)
         if not self._workers.has_ready(self._tool):
             self._sandbox.check_for(self._make_job(self._tool, self._run, {}))
+
+    def preview(self, arguments: dict[str, object], call: Call) -> Iterator[RunPart]:
+        """The files of the folder and the shared ones, as they were read."""
+        return handler_parts(self._run)
 
     async def run(self, arguments: dict[str, object], context: Context | None) -> Outcome:
         """Have a worker call `execute`, and answer there what it asks for meanwhile."""

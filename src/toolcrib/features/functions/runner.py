@@ -10,15 +10,17 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from toolcrib.core.call_state import json_size
+from toolcrib.core.plugins import later
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Function, Registered
 from toolcrib.values.json_values import MAX_ITEMS, ConversionError, joins_text, to_json
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Iterable
     from typing import Any
 
+    from toolcrib.lib.run_part import RunPart
     from toolcrib.model.call import Call, Context
     from toolcrib.model.tool import Tool
 
@@ -32,6 +34,10 @@ MAX_THREADS = 64
 MAX_BYTES = 64_000_000
 # So many turns of the event loop lie between a chunk and the socket of the client that it is for.
 LOOP_TURNS = 6
+# Only a person who decides about a call needs it.
+preview_function: Callable[[Function], Iterable[RunPart]] = later(
+    "toolcrib.features.functions.preview:preview_function"
+)
 
 
 class BoundFunction:
@@ -42,6 +48,7 @@ class BoundFunction:
         self.wants_context = function.takes_whole or function.context_parameter is not None or function.yields
         self.checks = function.check is not None
         self._check = function.check
+        self._declared = function
         is_bare = not (function.thread or self.wants_context or function.revive or function.flatten)
         self.function = function.call if is_bare else None
         self.run = run
@@ -50,6 +57,10 @@ class BoundFunction:
         """Refuse what the function's own check refuses."""
         if self._check is not None:
             self._check(arguments)
+
+    def preview(self, arguments: dict[str, object], call: Call) -> Iterable[RunPart]:
+        """The text of the function, and where it runs."""
+        return preview_function(self._declared)
 
 
 class FunctionRunner:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from toolcrib.features.http_tools import HttpToolsSettings
 from toolcrib.features.http_tools.request_check import check_http
+from toolcrib.features.http_tools.request_preview import LATER, StandIns, preview_requests
 from toolcrib.features.http_tools.request_step import Step, Way
 from toolcrib.features.http_tools.response_cache import ResponseCache
 from toolcrib.features.http_tools.slot_values import UNKNOWN, Names, Values
@@ -24,7 +25,7 @@ from toolcrib.model.tool import Http, Spelling
 from toolcrib.values.json_values import joins_text
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable, Iterator, Mapping
 
     from toolcrib.core.resources import Resources
     from toolcrib.features.http_tools.request_step import Report
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from toolcrib.infra.egress import Request
     from toolcrib.infra.egress.client import Egress
     from toolcrib.lib.http_syntax import HostList
+    from toolcrib.lib.run_part import RunPart
     from toolcrib.model.call import Call, Context
     from toolcrib.model.tool import Tool
 
@@ -40,8 +42,6 @@ MAX_SENT_BYTES = 1_000_000
 MAX_RESPONSE_BYTES = 5_000_000
 MAX_PAGES = 100
 MAX_CACHE_BYTES = 10_000_000
-# Names whose value is another one when the call runs than when it was judged.
-LATER = frozenset({"request_id", "now"})
 
 
 class HttpRunner:
@@ -164,6 +164,14 @@ class BoundHttp:
         except ToolError as refusal:
             raise self._masking.hide_error(refusal) from None
         return Prepared(self, first) if self._is_the_same_later else None
+
+    def preview(self, arguments: dict[str, object], call: Call) -> Iterator[RunPart]:
+        """Every request, filled with the arguments; secrets and what is only known later stand in it by name."""
+        values = self._values(arguments, "", call.caller)
+        try:
+            yield from preview_requests(self._steps, StandIns(self._names, values))
+        except ToolError as refusal:
+            raise self._masking.hide_error(refusal) from None
 
     async def run(self, arguments: dict[str, object], context: Context | None) -> Outcome:
         """Send the requests in sequence; the value is that of the last."""

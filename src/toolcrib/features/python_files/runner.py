@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from toolcrib.core.plugins import later
 from toolcrib.infra.programs import (
     MAX_RESULT_BYTES,
     open_envelope,
@@ -21,7 +22,7 @@ from toolcrib.model.tool import Script
 from toolcrib.values.json_values import joins_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from toolcrib.core.granted_variables import GrantedVariables
@@ -29,11 +30,14 @@ if TYPE_CHECKING:
     from toolcrib.infra.sandbox.host import Sandbox
     from toolcrib.infra.sandbox.jobs import CompletedJob, SandboxPolicy, WorkspacePolicy
     from toolcrib.infra.secrets.secret import Masking
+    from toolcrib.lib.run_part import RunPart
     from toolcrib.model.call import Call, Context
     from toolcrib.model.protocols import Bound
     from toolcrib.model.result import Outcome
     from toolcrib.model.tool import Tool
 
+# Only a person who decides about a call needs it.
+script_parts: Callable[[Script, Path], Iterable[RunPart]] = later("toolcrib.infra.programs.code_parts:script_parts")
 PYTHON = "python"
 SECONDS_WITHOUT_CONTEXT = 30.0
 
@@ -103,6 +107,10 @@ class _BoundFile:
             message = f"{self._script.path}: no runner for {self._script.language!r}; scripts are written in {PYTHON!r}"
             raise ToolError(Kind.EXECUTOR_NOT_FOUND, message)
         self._sandbox.check(self._policy)
+
+    def preview(self, arguments: dict[str, object], call: Call) -> Iterable[RunPart]:
+        """The bytes that were read, and what the file imports beside it."""
+        return script_parts(self._script, self._workspace)
 
     async def run(self, arguments: dict[str, object], context: Context | None) -> Outcome:
         """Call the script's entry function in a process of its own."""

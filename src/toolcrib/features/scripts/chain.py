@@ -5,11 +5,15 @@ The chain is resolved at each call, and the driver of its primitive does the wor
 
 from __future__ import annotations
 
+import json
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
+from toolcrib.core.plugins import later
 from toolcrib.infra.secrets.grants import granted_value
+from toolcrib.lib.redaction import hide_secrets
+from toolcrib.lib.run_part import PartKind, RunPart
 from toolcrib.lib.system_tools import (
     BUNDLE,
     DOCKER,
@@ -25,12 +29,15 @@ from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Chained
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from pathlib import Path
 
     from toolcrib.model.call import Call, Context
     from toolcrib.model.result import Outcome
-    from toolcrib.model.tool import Entry, Tool
+    from toolcrib.model.tool import Entry, Script, Tool
 
+# Only a person who decides about a call needs it.
+script_parts: Callable[[Script, Path], Iterable[RunPart]] = later("toolcrib.infra.programs.code_parts:script_parts")
 MAX_CHAIN = 10
 ALIASES = {"python": "python_runtime"}
 COMMAND = "command"
@@ -38,6 +45,8 @@ STARTS_ITSELF = "shell.execute"
 ENVIRONMENT = "env"
 LIBRARY = "library"
 SINK = "sink"
+# Values of the platform that are others when the call runs.
+LATER = ("request_id", "now")
 
 
 class FindExecutor(Protocol):
@@ -112,6 +121,16 @@ class Order:
         return len(self.chain.elements) == 1
 
 
+def with_names(order: Order) -> Order:
+    """The order as it is shown: with the names of variables, and of values that are others when it runs, in place of them."""
+
+    def named(name: str) -> str | None:
+        return None if order.variable(name) is None else f"{{env:{name}}}"
+
+    values = {**order.values, **{name: f"{{{name}}}" for name in LATER}}
+    return replace(order, values=values, variable=named)
+
+
 class Driver(Protocol):
     """Does the work of one primitive."""
 
@@ -120,6 +139,9 @@ class Driver(Protocol):
 
         What it returns is `prepared` in the Context that `run` is given.
         """
+
+    def preview(self, order: Order, call: Call) -> Iterable[RunPart]:
+        """What exactly would be started, sent or done; variables and secrets stand in it by name."""
 
     async def run(self, order: Order, context: Context) -> Outcome:
         """Run it once. A failure is raised, or stands in the outcome beside the output."""
@@ -155,6 +177,16 @@ class BoundChain:
         """Refuse a tool without an executor, a library or sink, and what the driver refuses."""
         order = self._order(arguments, call.id, call.caller)
         return self._driver(order.chain.primitive).check(order, call)
+
+    def preview(self, arguments: dict[str, object], call: Call) -> Iterator[RunPart]:
+        """The code of the tool, what its primitive does with it, and the executors between them, which are tools of their own."""
+        order = self._order(arguments, call.id, call.caller)
+        yield from self._driver(order.chain.primitive).preview(order, call)
+        script = self._run.script
+        yield from () if script is None else script_parts(script, self._run.folder)
+        for executor in order.chain.elements[1:]:
+            if not is_ours(executor):
+                yield _executor_part(executor)
 
     async def run(self, arguments: dict[str, object], context: Context | None) -> Outcome:
         """Run the tool by the driver of its primitive."""
@@ -201,6 +233,12 @@ class BoundChain:
     def _granted(self, name: str) -> str | None:
         purpose = " for its docker container" if self._tool.kind == DOCKER else ""
         return granted_value(self._tool, name, self._variable, purpose)
+
+
+def _executor_part(executor: Tool) -> RunPart:
+    config = json.dumps(hide_secrets(dict(chained(executor).config)), ensure_ascii=False, indent=2, default=str)
+    facts = (("content hash", executor.content_hash),)
+    return RunPart(kind=PartKind.SETTINGS, title=executor.address, data=config.encode(), facts=facts)
 
 
 def _executor_of(tool: Tool, find: FindExecutor) -> Tool:

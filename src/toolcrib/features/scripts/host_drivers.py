@@ -6,10 +6,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
+from toolcrib.features.scripts.chain import with_names
 from toolcrib.features.scripts.http_config import SPELLED_OUT, read_config
 from toolcrib.infra.files.jail import encode_text, list_items, read_text
 from toolcrib.infra.secrets.secret import VariableMasking
 from toolcrib.lib.document_fields import Report
+from toolcrib.lib.run_part import PartKind, RunPart
 from toolcrib.lib.system_tools import OPERATIONS
 from toolcrib.lib.templates import Text, compile_template, look_up_in
 from toolcrib.model.errors import Kind, ToolError
@@ -17,7 +19,7 @@ from toolcrib.model.result import Outcome
 from toolcrib.model.tool import Chained
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from toolcrib.features.http_tools.runner import BoundHttp, HttpRunner
     from toolcrib.features.scripts.chain import Order
@@ -40,6 +42,10 @@ class HttpDriver:
         """Refuse what can be seen without sending: capability, slots, names, variables, URL, headers and host."""
         _check_network_capability(order)
         return self._bind(order).check(dict(order.arguments), call)
+
+    def preview(self, order: Order, call: Call) -> Iterable[RunPart]:
+        """The requests, filled with the arguments."""
+        return self._bind(order).preview(dict(order.arguments), call)
 
     async def run(self, order: Order, context: Context) -> Outcome:
         """Send the requests and read the answers."""
@@ -110,6 +116,13 @@ class FilesystemDriver:
     def check(self, order: Order, call: Call) -> None:
         """Refuse what can be seen without touching a file: slots, operation, capability, path and content."""
         _prepare(order, VariableMasking(order.variable))
+
+    def preview(self, order: Order, call: Call) -> Iterator[RunPart]:
+        """The operation, its path and what it writes."""
+        order = with_names(order)
+        errand = _prepare(order, VariableMasking(order.variable))
+        data = errand.data if errand.operation in WITH_CONTENT else None
+        yield RunPart(kind=PartKind.OPERATION, title=f"{errand.operation} {errand.path}", data=data)
 
     async def run(self, order: Order, context: Context) -> Outcome:
         """Run the operation and return its result."""

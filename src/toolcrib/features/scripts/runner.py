@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+import shlex
 import time
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from toolcrib.features.scripts.chain import BoundChain, chained
+from toolcrib.features.scripts.chain import BoundChain, chained, with_names
 from toolcrib.features.scripts.container import Containers
 from toolcrib.features.scripts.host_drivers import FilesystemDriver, HttpDriver
 from toolcrib.features.scripts.node_function import no_package, node_value
@@ -44,6 +45,7 @@ from toolcrib.infra.programs import (
     to_outcome,
 )
 from toolcrib.infra.programs.child_channel import ChildClock, serve_calls
+from toolcrib.infra.programs.code_parts import named_parts
 from toolcrib.infra.programs.executables import Commands, basic_variables
 from toolcrib.infra.programs.node_runtime import NAMES, explain
 from toolcrib.infra.programs.observed_effects import EffectRecorder, lead_out
@@ -55,6 +57,7 @@ from toolcrib.lib.command_arguments import check_words
 from toolcrib.lib.command_line import Words
 from toolcrib.lib.documents import read_json
 from toolcrib.lib.environment_reads import needed_variables
+from toolcrib.lib.run_part import PartKind, RunPart
 from toolcrib.lib.schema import compile_schema
 from toolcrib.lib.system_tools import BASH, DOCKER, PYTHON, is_ours
 from toolcrib.model.errors import Kind, ToolError
@@ -62,7 +65,7 @@ from toolcrib.model.tool import Chained, Convention, Script
 from toolcrib.values.json_values import joins_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from toolcrib.features.http_tools.runner import HttpRunner
@@ -136,6 +139,30 @@ class ProcessDriver:
     def check(self, order: Order, call: Call) -> None:
         """Refuse what cannot be started, and a machine that cannot sandbox it."""
         self._sandbox.check_for(self._work(order).job)
+
+    def preview(self, order: Order, call: Call) -> Iterator[RunPart]:
+        """The command, its variables and its standard input."""
+        order = with_names(order)
+        work, slots = self._work(order), Slots(order)
+        job = work.job
+        variables = {**slots.read_by_file(), **slots.variables()}
+        facts = [(f"variable {name}", value) for name, value in sorted(variables.items())]
+        facts += [("set by the operator", ", ".join(sorted(self._valve_values(order))))] if self._valves else []
+        if isinstance(job, PythonFile):
+            words = shlex.join([job.path.name, *job.argv])
+        else:
+            # The name of a container is another one at each call.
+            names = () if work.removal is None else (work.removal.argv[-1],)
+            words = shlex.join("{name}" if word in names else word for word in job.argv)
+            facts.append(("folder", str(job.cwd)))
+        command = words.encode("utf-8", "surrogatepass")
+        yield RunPart(kind=PartKind.COMMAND, title=order.chain.primitive, data=command, facts=tuple(facts))
+        if not isinstance(job, PythonFile):
+            yield from named_parts(job.argv, order.run.folder, order.run.script)
+        if job.stdin is not None:
+            yield RunPart(
+                kind=PartKind.COMMAND, title="standard input", data=job.stdin.encode("utf-8", "surrogatepass")
+            )
 
     async def run(self, order: Order, context: Context) -> Outcome:
         """Start the process, wait for its end, and read its output."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from dataclasses import replace
 from functools import partial
@@ -21,12 +22,13 @@ from toolcrib.infra.secrets.grants import Grants, granted_value
 from toolcrib.infra.secrets.secret import VariableMasking
 from toolcrib.lib.database_url import POSTGRESQL_PORT, parse_server
 from toolcrib.lib.http_syntax import parse_hosts
+from toolcrib.lib.run_part import PartKind, RunPart
 from toolcrib.model.errors import Cure, Kind, SettingsError, ToolError
 from toolcrib.model.result import Outcome
 from toolcrib.model.tool import Rows, Spelling, Sql
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 
     from toolcrib.core.resources import Resources
     from toolcrib.features.sql_tools.database import SlotName
@@ -140,6 +142,21 @@ class BoundSql:
         except ToolError as refusal:
             raise self.masking.hide_error(refusal) from None
 
+    def preview(self, arguments: dict[str, object], call: Call) -> Iterator[RunPart]:
+        """The statement as the database gets it, with the value of each of its places; the database by its names of secrets."""
+        statement = self._chosen(arguments)
+        places = (
+            (f"{number}: {place.name}", json.dumps(arguments.get(place.name), ensure_ascii=False))
+            for number, place in enumerate(statement.places, 1)
+        )
+        changes = "may change the database" if self.declared.write else "only reads; the database refuses a change"
+        yield RunPart(
+            kind=PartKind.STATEMENT,
+            title=str(self.dialect),
+            data=statement.text.encode(),
+            facts=(("database", self.declared.database), ("effect", changes), *places),
+        )
+
     async def run(self, arguments: dict[str, object], context: Context | None) -> Outcome:
         """Run the statement once."""
         if context is None:
@@ -219,13 +236,18 @@ class BoundSql:
         self.runner.egress().check_server(server.url, self.hosts, POSTGRESQL_PORT)
         return server
 
-    def _prepare(self, arguments: Mapping[str, object]) -> Prepared:
+    def _chosen(self, arguments: Mapping[str, object]) -> Statement:
+        """The statement with the pieces that the arguments choose."""
         keys = tuple(str(arguments.get(name)) for name in self._choices)
         statement = self.statements.get(keys)
         if statement is None:
             raise ToolError(
                 Kind.VALIDATION, f"there is no choice {', '.join(keys)[:80]}; give one of the values of its enum"
             )
+        return statement
+
+    def _prepare(self, arguments: Mapping[str, object]) -> Prepared:
+        statement = self._chosen(arguments)
         bind = bind_sqlite if self.dialect is Dialect.SQLITE else bind_postgres
         values = [bind(place, arguments.get(place.name)) for place in statement.places]
         if self.dialect is Dialect.SQLITE:

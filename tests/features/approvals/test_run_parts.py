@@ -1,0 +1,320 @@
+"""What a person sees before approving: the very bytes that will run, and an approval that holds for nothing else."""
+
+import hashlib
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from sql_shop import BUNDLE, document, make_shop
+
+from toolcrib import Call, Crib, Kind, Tool, ToolError, confirm, tool
+from toolcrib.features.approvals.run_parts import MAX_PART_BYTES
+from toolcrib.interfaces.cli import main
+from toolcrib.model.call import Consent
+from toolcrib.model.result import ALLOW
+from toolcrib.model.tool import Http, HttpCall
+
+REPOSITORY = Path(__file__).parents[3]
+PAY = '''"""Pay."""
+from toolcrib import tool
+
+@tool(confirm=True)
+def pay(amount: int) -> str:
+    """Pay."""
+    return f"paid {amount}"
+'''
+
+
+class AskAboutEverything:
+    """Has every call confirmed."""
+
+    name = "ask"
+
+    def concerns(self, tool):
+        return True
+
+    def __call__(self, tool, call):
+        return ALLOW if call.arguments.get("unasked") else confirm("it is tried", rule=self.name)
+
+
+def call(name, **arguments):
+    return Call(name=name, arguments=arguments, caller="mcp:local", consent=Consent.PERSON)
+
+
+async def ask(crib, name, **arguments):
+    """The approval of a call that waits for a person."""
+    result = await crib.call(call(name, **arguments))
+    assert result.error is not None
+    assert result.error.kind is Kind.CONFIRMATION_REQUIRED, result.error
+    return crib.approvals.show(result.error.details["approval"])
+
+
+def facts_of(part):
+    return {fact["name"]: fact["value"] for fact in part["facts"]}
+
+
+def write(root, path, text):
+    place = root / path
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text(text)
+    return place
+
+
+async def test_the_code_of_a_file_is_shown_and_an_edit_of_it_needs_a_fresh_approval(tmp_path):
+    file = write(tmp_path, "tools/pay.py", PAY)
+    async with Crib(tmp_path) as crib:
+        first = await ask(crib, "pay", amount=5)
+        [part] = first.runs
+        assert (part["kind"], part["title"], part["text"], part["exact"]) == ("code", "tools/pay.py", PAY, True)
+        assert (part["bytes"], part["sha256"]) == (len(PAY), hashlib.sha256(PAY.encode()).hexdigest())
+        crib.approvals.approve(first.id, by="ann")
+        changed = PAY.replace("paid", "sent")
+        file.write_text(changed)
+        second = await ask(crib, "pay", amount=5)
+        assert second.id != first.id
+        assert [part["text"] for part in second.runs] == [changed]
+        crib.approvals.approve(second.id, by="ann")
+        assert (await crib.call(call("pay", amount=5))).value == "sent 5"
+
+
+async def test_a_file_beside_a_script_that_it_imports_is_shown_and_bound(tmp_path):
+    write(tmp_path, "tools/pay.py", PAY.replace('"""Pay."""\nfrom', '"""Pay."""\nimport rates\nfrom'))
+    beside = write(tmp_path, "tools/rates.py", "RATE = 1\n")
+    async with Crib(tmp_path) as crib:
+        approval = await ask(crib, "pay", amount=5)
+        assert [part["title"] for part in approval.runs] == ["tools/pay.py", "tools/rates.py"]
+        assert approval.runs[1]["text"] == "RATE = 1\n"
+        assert "are not part of this approval" in approval.runs[0]["note"]
+        crib.approvals.approve(approval.id, by="ann")
+        beside.write_text("RATE = 100\n")
+        again = await ask(crib, "pay", amount=5)
+        assert again.runs[1]["text"] == "RATE = 100\n"
+
+
+async def test_a_command_its_files_and_its_executor_are_shown_and_an_edit_of_either_needs_a_fresh_approval(tmp_path):
+    shutil.copytree(REPOSITORY / "examples/scripts/.ai", tmp_path / ".ai")
+    folder = tmp_path / ".ai/tools"
+    grants = {"project/*": ["shell.execute"]}
+    async with Crib(tmp_path, rules=[AskAboutEverything()], grants=grants) as crib:
+        command, code = (await ask(crib, "longest-line", file="a.txt")).runs
+        assert (command["kind"], code["kind"]) == ("command", "code")
+        assert command["text"].endswith("longest-line.sh --file a.txt")
+        assert code["text"] == (folder / "text/longest-line.sh").read_text()
+
+        first = await ask(crib, "fibonacci", position=3)
+        assert [part["kind"] for part in first.runs] == ["command", "code", "settings"]
+        assert first.runs[0]["text"].endswith("-v n=3 -f fibonacci.awk")
+        assert first.runs[1]["text"] == (folder / "numbers/fibonacci.awk").read_text()
+        assert json.loads(first.runs[2]["text"]) == {"command": "awk"}
+        seen = {first.id}
+        for path in (folder / "numbers/fibonacci.awk", folder / "runtimes/awk_runtime.yaml"):
+            path.write_text(path.read_text().replace("command: awk", "command: gawk") + "\n# changed\n")
+            again = await ask(crib, "fibonacci", position=3)
+            assert again.id not in seen, path.name
+            seen.add(again.id)
+
+
+def test_the_handler_of_a_folder_is_shown_first_with_all_files_of_the_folder(tmp_path):
+    shutil.copytree(REPOSITORY / "examples/folders/tools", tmp_path / "tools")
+    write(tmp_path, "toolcrib.toml", "")
+    folder = tmp_path / "tools/refund-order"
+    (folder / "logo.bin").write_bytes(b"\x00\xff\x01")
+    assert main(["build", "-C", str(tmp_path)]) == 0
+    with Crib(tmp_path, rules=[AskAboutEverything()]) as crib:
+        asked = crib.call_sync(call("refund_order", order_id="A-1", amount=3))
+        assert asked.error.kind is Kind.CONFIRMATION_REQUIRED, asked.error
+        parts = crib.approvals.show(asked.error.details["approval"]).runs
+        assert (parts[0]["title"], parts[0]["text"]) == ("refund-order/handler.py", (folder / "handler.py").read_text())
+        by_title = {part["title"]: part for part in parts}
+        assert by_title["refund-order/schema.json"]["text"] == (folder / "schema.json").read_text()
+        assert (by_title["refund-order/logo.bin"]["text"], by_title["refund-order/logo.bin"]["bytes"]) == (None, 3)
+
+
+def http_tool(*calls, **properties):
+    parameters = {
+        "type": "object",
+        "properties": {name: {"type": kind} for name, kind in properties.items()},
+        "additionalProperties": False,
+    }
+    return Tool(
+        name="book",
+        description="Book a room.",
+        parameters=parameters,
+        run=Http(calls=calls),
+        requires_confirmation=True,
+        requires=frozenset({"net.http"}),
+    )
+
+
+async def test_the_first_request_is_shown_as_it_will_be_sent_and_later_ones_as_templates(crib_of):
+    made = http_tool(
+        HttpCall(
+            name="room",
+            method="POST",
+            url="https://rooms.test/v1/${city}?token=literal-token",
+            query={"day": "${day}"},
+            headers={"X-Trace": "${platform:request_id}", "Authorization": "Bearer ${secret:ROOMS}"},
+            body={"guest": "${guest}", "api_key": "written-out", "at": "${now}"},
+        ),
+        HttpCall(
+            url="https://rooms.test/pay/${room.id}",
+            method="POST",
+            body={"room": "${room.id}", "for": "${guest}"},
+            auth={"type": "bearer", "token": "${secret:ROOMS}"},
+        ),
+        city="string",
+        day="string",
+        guest="string",
+    )
+    crib = crib_of(
+        made,
+        http_tools={"hosts": ["rooms.test"]},
+        secrets={"environment": ["ROOMS"]},
+        environment={"ROOMS": "sk-very-secret-1"},
+    )
+    approval = await ask(crib, "book", city="São Paulo", day="2026-01-02", guest='Ann "A"')
+    first, second = approval.runs
+    assert first["title"] == "POST https://rooms.test/v1/S%C3%A3o%20Paulo?token=(hidden)&day=2026-01-02"
+    assert facts_of(first) == {
+        "header X-Trace": "{request_id}",
+        "header Authorization": "Bearer {secret:ROOMS}",
+        "header Content-Type": "application/json",
+    }
+    assert json.loads(first["text"]) == {"guest": 'Ann "A"', "api_key": "(hidden)", "at": "{now}"}
+    assert first["exact"] is True
+    assert second["title"] == "POST https://rooms.test/pay/{room.id}"
+    assert json.loads(second["text"]) == {"room": "{room.id}", "for": 'Ann "A"'}
+    assert facts_of(second)["auth token"] == "{secret:ROOMS}"
+    assert (second["exact"], "answers of earlier requests" in second["note"]) == (False, True)
+    assert "sk-very-secret-1" not in json.dumps(approval.to_json())
+
+
+async def test_an_approved_request_is_found_again_and_another_one_is_not(crib_of):
+    made = http_tool(HttpCall(url="https://rooms.test/${city}", headers={"X-Key": "${secret:ROOMS}"}), city="string")
+    crib = crib_of(
+        made,
+        http_tools={"hosts": ["rooms.test"]},
+        secrets={"environment": ["ROOMS"]},
+        environment={"ROOMS": "sk-secret-2"},
+    )
+    approval = await ask(crib, "book", city="Rome")
+    crib.approvals.approve(approval.id, by="ann")
+    found = crib.approvals.show(approval.id)
+    assert found.state == "approved"
+    other = await ask(crib, "book", city="Oslo")
+    assert other.digest != approval.digest
+    explained = crib.explain(call("book", city="Rome"))
+    assert explained.allowed
+
+
+async def test_an_argument_named_like_a_secret_is_hidden_in_what_would_run(crib_of):
+    made = http_tool(
+        HttpCall(url="https://rooms.test/x", method="POST", body={"password": "${password}"}), password="string"
+    )
+    crib = crib_of(made, http_tools={"hosts": ["rooms.test"]})
+    approval = await ask(crib, "book", password="correct horse battery")
+    assert "correct horse" not in json.dumps(approval.to_json())
+
+
+async def test_a_statement_is_shown_with_the_value_of_each_place(tmp_path):
+    make_shop(tmp_path / "shop.sqlite")
+    async with Crib(tmp_path) as crib:
+        crib.bundles.put_bundle(BUNDLE, {"slug": "shop", "displayName": "Shop", "isEnabled": True})
+        statement = "UPDATE customers SET credit = :credit WHERE name = :who"
+        arguments = {"credit": {"type": "number"}, "who": {"type": "string"}}
+        crib.bundles.put_tool(BUNDLE, "set-credit", "v1", document(statement, arguments, write=True))
+        [part] = (await ask(crib, "set-credit", who="o'neil", credit=3)).runs
+        assert (part["kind"], part["text"]) == ("statement", "UPDATE customers SET credit = ?1 WHERE name = ?2")
+        assert facts_of(part) == {
+            "database": "shop.sqlite",
+            "effect": "may change the database",
+            "1: credit": "3",
+            "2: who": '"o\'neil"',
+        }
+
+
+async def test_a_function_of_the_host_is_shown_with_where_it_runs(crib_of):
+    @tool(confirm=True)
+    def launch(target: str) -> str:
+        """Launch."""
+        return target
+
+    approval = await ask(crib_of(launch), "launch", target="moon")
+    [part] = approval.runs
+    assert "return target" in part["text"]
+    assert facts_of(part)["runs in"] == "the process of the host program, outside the sandbox"
+    assert Path(__file__).name in facts_of(part)["written in"]
+
+
+async def test_a_function_without_a_text_says_so(crib_of):
+    scope = {}
+    exec("def made(amount: int) -> int:\n    'Made.'\n    return amount", scope)
+    approval = await ask(crib_of(tool(scope["made"], confirm=True)), "made", amount=1)
+    [part] = approval.runs
+    assert part["text"] is None
+    assert "cannot be read" in part["note"]
+
+
+async def test_of_a_large_file_the_beginning_is_shown_and_size_and_hash_of_all(tmp_path):
+    large = PAY + "# é\n" * MAX_PART_BYTES
+    write(tmp_path, "tools/pay.py", large)
+    async with Crib(tmp_path) as crib:
+        [part] = (await ask(crib, "pay", amount=1)).runs
+        data = large.encode()
+        assert (part["bytes"], part["sha256"]) == (len(data), hashlib.sha256(data).hexdigest())
+        assert MAX_PART_BYTES - 4 < part["shownBytes"] <= MAX_PART_BYTES
+        assert data[: part["shownBytes"]].decode() == part["text"]
+
+
+async def test_the_end_of_a_large_file_counts_as_well(tmp_path):
+    file = write(tmp_path, "tools/pay.py", PAY + "# x\n" * MAX_PART_BYTES)
+    async with Crib(tmp_path) as crib:
+        first = await ask(crib, "pay", amount=1)
+        crib.approvals.approve(first.id, by="ann")
+        file.write_text(file.read_text() + "# y\n")
+        assert (await ask(crib, "pay", amount=1)).id != first.id
+
+
+async def test_a_stored_secret_in_the_code_is_masked(tmp_path):
+    write(tmp_path, "tools/pay.py", PAY + '\nKEY = "hush-hush-1234"\n')
+    settings = {"secrets": {"environment": ["KEY"]}, "environment": {"KEY": "hush-hush-1234"}}
+    async with Crib(tmp_path, **settings) as crib:
+        [part] = (await ask(crib, "pay", amount=1)).runs
+        assert "hush-hush" not in part["text"]
+
+
+async def test_a_call_whose_parts_were_altered_cannot_be_approved(tmp_path):
+    write(tmp_path, "tools/pay.py", PAY)
+    async with Crib(tmp_path) as crib:
+        approval = await ask(crib, "pay", amount=1)
+        [stored] = (tmp_path / ".toolcrib").rglob(f"runs/{approval.id}.json")
+        stored.write_text(stored.read_text().replace("paid", "kept"))
+        assert crib.approvals.show(approval.id).runs is None
+        with pytest.raises(ToolError, match="was not stored by this project"):
+            crib.approvals.approve(approval.id, by="ann")
+        assert crib.approvals.refuse(approval.id, by="ann").state == "refused"
+
+
+async def test_a_list_does_not_carry_what_would_run(tmp_path):
+    write(tmp_path, "tools/pay.py", PAY)
+    async with Crib(tmp_path) as crib:
+        approval = await ask(crib, "pay", amount=1)
+        [listed] = crib.approvals.list()
+        assert (listed.id, listed.runs) == (approval.id, None)
+        assert "runs" not in listed.to_json()
+
+
+def test_the_command_line_writes_hidden_characters_out(tmp_path, capsys):
+    write(tmp_path, "toolcrib.toml", "")
+    write(tmp_path, "tools/pay.py", PAY + "# \u202e\x1b[31mred\n")
+    with Crib(tmp_path) as crib:
+        asked = crib.call_sync(call("pay", amount=1))
+        approval = crib.approvals.show(asked.error.details["approval"])
+    assert main(["approvals", "show", approval.id, "-C", str(tmp_path)]) == 0
+    out = capsys.readouterr().out
+    assert "code: tools/pay.py" in out
+    assert 'return f"paid {amount}"' in out
+    assert approval.runs[0]["sha256"] in out
+    assert "\x1b" not in out
+    assert "\u202e" not in out
