@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import resource
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,6 +42,12 @@ HOSTILE = [
 SETUP = f"""
     CREATE ROLE reader LOGIN PASSWORD '{PASSWORD}';
     CREATE ROLE mighty LOGIN PASSWORD '{PASSWORD}' IN ROLE pg_read_server_files;
+    CREATE ROLE deputy LOGIN PASSWORD '{PASSWORD}' IN ROLE postgres;
+    CREATE ROLE stranger LOGIN PASSWORD '{PASSWORD}';
+    ALTER ROLE stranger SET IntervalStyle = 'iso_8601';
+    ALTER ROLE stranger SET DateStyle = 'German';
+    ALTER ROLE stranger SET bytea_output = 'escape';
+    ALTER ROLE stranger SET TimeZone = 'Asia/Kolkata';
     CREATE DATABASE shop;
 """
 TABLES = """
@@ -52,6 +59,8 @@ TABLES = """
     CREATE TABLE orders (number serial PRIMARY KEY, customer int REFERENCES customers (id), total numeric(10, 2));
     CREATE FUNCTION add_order() RETURNS int LANGUAGE sql SECURITY DEFINER AS
         'INSERT INTO orders (customer) VALUES (1) RETURNING number';
+    CREATE FUNCTION remark() RETURNS int LANGUAGE plpgsql AS
+        $$ BEGIN FOR n IN 1..100000 LOOP RAISE NOTICE '%', repeat('x', 10000); END LOOP; RETURN 1; END $$;
     GRANT ALL ON ALL TABLES IN SCHEMA public TO reader;
     GRANT ALL ON ALL SEQUENCES IN SCHEMA public TO reader;
 """
@@ -296,6 +305,49 @@ async def test_a_large_result_is_read_only_as_far_as_the_tool_allows(shop: Shop,
     await until(lambda: sessions(server, "state = 'active'") == 0)
 
 
+async def test_a_row_that_is_too_large_is_not_read_into_memory(shop: Shop, server: PostgresServer) -> None:
+    before = memory()
+    writing: dict[str, Any] = {"write": True, "confirm": False}
+    for statement, most, options in (
+        ("SELECT repeat('x', 100000000) AS a", 4_000_000, {}),
+        ("SELECT remark()", 4_000_000, {}),
+        ("INSERT INTO orders (customer) SELECT remark()", 1_000_000, writing),
+        ("INSERT INTO orders (customer) VALUES (1) RETURNING repeat('x', 100000000) AS a", 4_000_000, writing),
+    ):
+        result = await shop.run(statement, timeoutMs=60_000, **options)
+        assert result.error.kind is Kind.LIMIT_EXCEEDED, statement
+        cure = "leave large columns out, or raise maxBytes of the tool"
+        assert result.error.message == f"the server sends more than {most} bytes for one row; {cure}"
+    # Read whole, a row has three copies: in libpq, in its answer, in Python.
+    assert memory() - before < 100_000_000
+    many = await shop.run("SELECT repeat('x', 900000) AS a FROM generate_series(1, 100)", maxBytes=2_000_000)
+    assert many.meta["truncated"] == "more than 2000000 bytes"
+    with owner(server) as connection:
+        assert connection.execute("SELECT count(*) FROM orders").fetchone() == (0,)
+    await until(lambda: sessions(server, "state = 'active'") == 0)
+
+
+def memory() -> int:
+    """The most memory that this process has had, in bytes."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+async def test_a_role_with_its_own_notation_of_values_reads_the_same(shop: Shop, server: PostgresServer) -> None:
+    shop.crib.secrets.set("STRANGER", url(server, "stranger"))
+    result = await shop.run(
+        "SELECT '90 seconds'::interval AS a, '2026-01-31'::date AS b, '2026-01-31 10:00+00'::timestamptz AS c, decode('00ff', 'hex') AS d",
+        database="${secret:STRANGER}",
+        returns="row",
+    )
+    assert result.value == {"a": 90.0, "b": "2026-01-31", "c": "2026-01-31T15:30:00+05:30", "d": "AP8="}
+
+
+async def test_json_that_is_nested_too_deeply_is_told_as_such(shop: Shop) -> None:
+    result = await shop.run("SELECT (repeat('[', 5000) || repeat(']', 5000))::jsonb AS a")
+    assert result.error.kind is Kind.PERMANENT
+    assert result.error.message.startswith("a JSON value is nested too deeply; select a part of it")
+
+
 async def test_rows_reach_a_client_that_listens_one_by_one(shop: Shop) -> None:
     name = shop.store("SELECT n FROM generate_series(1, 450) AS n", returns="list")
     events = [event async for event in shop.crib.stream(name)]
@@ -332,7 +384,9 @@ async def test_connections_are_bounded_shared_and_closed(shop: Shop, server: Pos
 async def test_a_role_that_reaches_beyond_its_database_is_refused(shop: Shop, server: PostgresServer) -> None:
     shop.crib.secrets.set("OWNER", f"postgresql://postgres:owner-password@{server.address}/shop")
     shop.crib.secrets.set("MIGHTY", url(server, "mighty"))
-    for name in ("OWNER", "MIGHTY"):
+    # A role that is a member of a superuser can take that one on in the middle of a statement.
+    shop.crib.secrets.set("DEPUTY", url(server, "deputy"))
+    for name in ("OWNER", "MIGHTY", "DEPUTY"):
         result = await shop.run("SELECT 1", database=f"${{secret:{name}}}")
         assert result.error.kind is Kind.BLOCKED
         assert "the role of the URL can read files of the server or start programs there" in result.error.message

@@ -37,6 +37,12 @@ class SqlToolsSettings(Table, name="sql_tools"):
         opens=False,
         summary="how large the rows of a call may be together, even if its tool allows more",
     )
+    memory_mb: int = setting(
+        default=512,
+        read=read_positive,
+        opens=False,
+        summary="how much memory SQLite may take in this process, all its databases together; in effect from the first SQL tool over a file",
+    )
     connections: int = setting(
         default=8,
         read=read_positive,
@@ -68,6 +74,7 @@ def _runner_parts(resources: Resources) -> dict[str, object]:
         "hosts": settings.hosts,
         "max_rows": settings.max_rows,
         "max_bytes": settings.max_bytes,
+        "memory_mb": settings.memory_mb,
         "connections": settings.connections,
         "superuser": settings.superuser,
     }

@@ -28,10 +28,11 @@ if TYPE_CHECKING:
 
     Open = Callable[[], Awaitable[PostgresConnection]]
 
-BATCH = 200
 IDLE_SECONDS = 60.0
 MAX_WAITING = 256
 MAX_DESCRIBED = 1_000
+# How much larger a row may be in PostgreSQL's notation than as JSON, of which maxBytes speaks: a byte is up to four characters.
+NOTATION = 4
 # The server ends a statement a moment before we would, so that its own words reach the caller.
 SERVER_SECONDS = 0.05
 ARRAY = "[]"
@@ -166,7 +167,7 @@ async def _collect(
 ) -> None:
     names: list[str] = []
     count = 0
-    rows = connection.stream(text, values, BATCH)
+    rows = connection.stream(text, values, max_row=NOTATION * collected.max_bytes)
     try:
         async for columns, row in rows:
             if columns is not names:

@@ -52,9 +52,10 @@ class Collected:
             if len(self.rows) == self.max_rows:
                 self.truncated = f"more than {self.max_rows} rows"
                 break
-            written = self._write(row)
-            self.size += _size(written)
-            if self.size > self.max_bytes:
+            # A row whose texts alone are too large is not written as JSON first, which would take its memory several times.
+            written = self._write(row) if self.size + _least_size(row) <= self.max_bytes else None
+            self.size += 0 if written is None else _size(written)
+            if written is None or self.size > self.max_bytes:
                 self.truncated = f"more than {self.max_bytes} bytes"
                 break
             self.rows.append(written)
@@ -78,6 +79,11 @@ class Collected:
                 place = f"row {len(self.rows) + 1}, column {name[:80]!r}"
                 return ToolError(Kind.PERMANENT, f"{place}: {problem}")
         return ToolError(Kind.INTERNAL, "a row could not be written")
+
+
+def _least_size(row: Sequence[object]) -> int:
+    """How many bytes the row has as JSON at least."""
+    return sum(len(value) for value in row if isinstance(value, str | bytes))
 
 
 def _size(row: Row) -> int:

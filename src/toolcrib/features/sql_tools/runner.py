@@ -70,6 +70,7 @@ class SqlRunner:
         environment: Mapping[str, str] | None = None,
         max_rows: int,
         max_bytes: int,
+        memory_mb: int,
         connections: int,
         superuser: bool = False,
     ) -> None:
@@ -78,7 +79,7 @@ class SqlRunner:
         self.secrets = secrets
         self.max_rows = max_rows
         self.max_bytes = max_bytes
-        self.sqlite = SqliteEngine(connections)
+        self.sqlite = SqliteEngine(connections, memory_mb=memory_mb)
         self.postgres = PostgresEngine(egress, connections, superuser=superuser)
         self._hosts = parse_hosts(hosts, "the setting sql_tools.hosts")
         self._variable = variable

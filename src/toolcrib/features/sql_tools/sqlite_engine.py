@@ -45,6 +45,7 @@ MAX_PATTERN = 1_000
 # How long a call waits for a statement that it has stopped; the thread may have to end one step first.
 STOP_SECONDS = 2.0
 CACHE_KIBIBYTES = 8_192
+MEMORY_MB = 512
 READING = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE})
 CHANGING = frozenset({sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE, sqlite3.SQLITE_DELETE})
 # SQLite asks about these when it describes a virtual table such as json_each; changing them needs a PRAGMA.
@@ -61,6 +62,9 @@ REFUSED = (Kind.BLOCKED, "SQLite refused the statement ({text}); {cure}")
 TOO_WIDE = (
     Kind.LIMIT_EXCEEDED,
     "SQLite: {text}, at most {columns} may have {bytes} bytes each; select fewer, or lower maxBytes of the tool",
+)
+TOO_MUCH_MEMORY = (
+    "the statement takes more memory than SQLite may have here; ask for less, or raise sql_tools.memory_mb"
 )
 # What each code of SQLite means for a call; every other one speaks for itself.
 MESSAGES = {
@@ -96,7 +100,8 @@ def bind_sqlite(place: Placeholder, value: object) -> object:
 class SqliteEngine:
     """Runs statements, at most `connections` at a time in this process; further calls wait for their turn."""
 
-    def __init__(self, connections: int = CONNECTIONS) -> None:
+    def __init__(self, connections: int = CONNECTIONS, *, memory_mb: int = MEMORY_MB) -> None:
+        self.memory_mb = memory_mb
         self._limit = connections
         self._threads: ThreadPoolExecutor | None = None
         self._idle: list[Connection] = []
@@ -159,9 +164,9 @@ class SqliteEngine:
         """Have SQLite parse a statement, which runs nothing; raises ToolError."""
         try:
             file = find()
-            with locked(file), closing(Connection(file, write=write)) as connection:
+            with locked(file), closing(Connection(file, write=write, memory_mb=self.memory_mb)) as connection:
                 connection.execute(f"EXPLAIN {statement.text}", [None] * len(statement.places)).close()
-        except (sqlite3.Error, sqlite3.Warning) as problem:
+        except (sqlite3.Error, sqlite3.Warning, MemoryError) as problem:
             raise explain(problem, write=write) from None
 
     def close(self) -> None:
@@ -245,7 +250,7 @@ class _Work:
             self._rows = self._run()
         try:
             return next(self._rows)
-        except (sqlite3.Error, sqlite3.Warning) as problem:
+        except (sqlite3.Error, sqlite3.Warning, MemoryError) as problem:
             raise explain(problem, write=self._write, value_bytes=_value_bytes(self._collected)) from None
         except StopIteration:
             self.done = True
@@ -287,7 +292,9 @@ class _Work:
 
     def _open(self, file: Found) -> Connection:
         """A new connection; refuses a file that was exchanged while SQLite opened it."""
-        connection = self._patiently(lambda: Connection(file, write=self._write, pragmas=self.pragmas))
+        connection = self._patiently(
+            lambda: Connection(file, write=self._write, memory_mb=self._engine.memory_mb, pragmas=self.pragmas)
+        )
         try:
             self._patiently(connection.touch)
             if self._find() != file:
@@ -352,7 +359,7 @@ class _Work:
 class Connection:
     """An open file. Only the statements of `begin` and `commit` may control transactions."""
 
-    def __init__(self, file: Found, *, write: bool, pragmas: frozenset[str] = OPEN_PRAGMAS) -> None:
+    def __init__(self, file: Found, *, write: bool, memory_mb: int, pragmas: frozenset[str] = OPEN_PRAGMAS) -> None:
         self.file = file
         self.write = write
         self.pragmas = pragmas
@@ -366,7 +373,7 @@ class Connection:
             check_same_thread=False,
         )
         try:
-            self._close_down()
+            self._close_down(memory_mb)
         except BaseException:
             self._sqlite.close()
             raise
@@ -409,9 +416,12 @@ class Connection:
         finally:
             self._is_ours = False
 
-    def _close_down(self) -> None:
+    def _close_down(self, memory_mb: int) -> None:
         """Leave SQLite nothing that a tool could use to reach beyond the file or beyond its limits."""
         sqlite = self._sqlite
+        # For the whole process, and SQLite takes only a lower limit than it has. A few lines of SQL can make it plan a join of
+        # millions of tables: that takes every byte there is, and no interrupt ends the planning.
+        sqlite.execute(f"PRAGMA hard_heap_limit={memory_mb << 20}")
         sqlite.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
         sqlite.setlimit(sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, MAX_PATTERN)
         sqlite.setlimit(sqlite3.SQLITE_LIMIT_WORKER_THREADS, 0)
@@ -459,6 +469,8 @@ def _columns_of(size: int) -> int:
 
 def explain(problem: Exception, *, write: bool = False, value_bytes: int = LEAST_VALUE_BYTES) -> ToolError:
     """An error of SQLite as the caller reads it."""
+    if isinstance(problem, MemoryError):
+        return ToolError(Kind.LIMIT_EXCEEDED, TOO_MUCH_MEMORY)
     code, text = _code_of(problem), str(problem)
     if "not authorized" in text or "prohibited" in text:
         code = sqlite3.SQLITE_AUTH

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+import os
+import select
+import socket
+from contextlib import suppress
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from toolcrib.infra.egress.dialler import MAX_DIALLED, block_of, unreachable
@@ -19,11 +26,16 @@ IDLE_SECONDS = 60
 NO_FILE = "/dev/null/none"
 INSTALL = "pip install 'toolcrib[postgres]'"
 # Who could read files of the server, or start programs there, in spite of a read-only transaction.
+# A statement can take on each role that its own is a member of: set_config('role', …).
 POWERFUL = """
-    SELECT coalesce(bool_or(rolsuper OR pg_has_role(oid, 'pg_read_server_files', 'MEMBER')
-        OR pg_has_role(oid, 'pg_write_server_files', 'MEMBER') OR pg_has_role(oid, 'pg_execute_server_program', 'MEMBER')), true)
-    FROM pg_roles WHERE rolname IN (current_user, session_user)
+    SELECT count(*) > 0 FROM pg_roles
+    WHERE (rolsuper OR rolname IN ('pg_read_server_files', 'pg_write_server_files', 'pg_execute_server_program'))
+        AND (pg_has_role(session_user, oid, 'MEMBER') OR pg_has_role(current_user, oid, 'MEMBER'))
 """
+# How many bytes the server may send for one row, or for one answer without rows. libpq would take up to 1 GB into our memory.
+MAX_ANSWER = 1_000_000
+PIECE = 65_536
+CANCEL_SECONDS = 5.0
 # What has no counterpart in Python stays the text that PostgreSQL writes.
 AS_TEXT = (
     *("int4range", "int8range", "numrange", "daterange", "tsrange", "tstzrange", "int4multirange", "int8multirange"),
@@ -65,12 +77,13 @@ async def connect(server: Server, addresses: Sequence[Address], *, superuser: bo
     reason = "no address"
     for address in addresses[:MAX_DIALLED]:
         try:
-            driver = await psycopg.AsyncConnection.connect(**_words(server, address))
+            driver = await _driver_class().connect(**_words(server, address))
         except psycopg.OperationalError as problem:
             if not _is_unreachable(problem):
                 raise explain(problem) from None
             reason = "connection failed"
             continue
+        driver.take_over()
         connection = PostgresConnection(driver)
         try:
             await connection.settle(superuser=superuser)
@@ -112,6 +125,111 @@ def _is_unreachable(problem: Exception) -> bool:
     )
 
 
+@cache
+def _driver_class() -> Any:
+    import psycopg
+
+    return type("CountedConnection", (_Counted, psycopg.AsyncConnection), {})
+
+
+class _Counted:
+    """What is added to the connection of the driver: its library gets what the server sends in pieces that are counted.
+
+    libpq reads its socket as long as there is something, up to the end of a row, so nothing could be counted there in time. Once
+    connected, it therefore has one end of a pair of sockets in place of the connection, and `wait` carries the bytes in between.
+    """
+
+    max_answer = MAX_ANSWER
+    pgconn: Any
+    _try_cancel: Any
+
+    def take_over(self) -> None:
+        """Put a pair of sockets between the library and the server."""
+        descriptor = self.pgconn.socket
+        self.server = socket.socket(fileno=os.dup(descriptor))
+        self.library, end = socket.socketpair()
+        with end:
+            os.dup2(end.fileno(), descriptor, inheritable=False)
+        os.set_blocking(descriptor, False)
+        self.server.settimeout(0)
+        self.library.settimeout(0)
+
+    async def wait(self, gen: Any, *_words: object, **_options: object) -> Any:
+        """Run the steps of the driver; where one waits, carry bytes until it can go on."""
+        from psycopg.pq import TransactionStatus
+
+        try:
+            return await self._run(gen)
+        except asyncio.CancelledError:
+            if self.pgconn.transaction_status == TransactionStatus.ACTIVE:
+                await self._try_cancel(timeout=CANCEL_SECONDS)
+                self.pgconn.finish()
+            raise
+
+    async def _run(self, steps: Any) -> Any:
+        from psycopg.waiting import READY_R, READY_W, WAIT_W
+
+        received = 0
+        try:
+            awaited = next(steps)
+            while True:
+                await self._send_on()
+                if awaited & WAIT_W:
+                    awaited = steps.send(READY_W)
+                    continue
+                received += await self._fetch_more()
+                if received > self.max_answer:
+                    # The driver would read the rest of the row to end the statement in good order.
+                    self.pgconn.finish()
+                    raise _too_large(self.max_answer)
+                awaited = steps.send(READY_R)
+        except StopIteration as end:
+            await self._send_on()
+            return end.value
+
+    async def _send_on(self) -> None:
+        """Send the server what the library has written."""
+        # The library learns from its own reading that the server is gone; and it may have closed its end itself.
+        with suppress(OSError):
+            while written := self.library.recv(PIECE):
+                await asyncio.get_running_loop().sock_sendall(self.server, written)
+
+    async def _fetch_more(self) -> int:
+        """Give the library a piece of what the server sends, unless it has one that it did not read yet; how many bytes."""
+        if _is_readable(self.pgconn.socket):
+            return 0
+        # Without a turn of its own, a server that is always faster would keep the event loop.
+        await asyncio.sleep(0)
+        try:
+            piece = await asyncio.get_running_loop().sock_recv(self.server, PIECE)
+        except OSError:
+            piece = b""
+        if piece:
+            await asyncio.get_running_loop().sock_sendall(self.library, piece)
+        else:
+            self.library.shutdown(socket.SHUT_WR)
+        return len(piece)
+
+    async def close(self) -> None:
+        """End the session and close both connections."""
+        await super().close()  # type: ignore[misc]  # of the driver
+        with self.server, self.library:
+            await self._send_on()
+
+
+def _is_readable(descriptor: int) -> bool:
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(0))
+
+
+def _too_large(most: int) -> ToolError:
+    message = (
+        f"the server sends more than {most} bytes for one row; leave large columns out, or raise maxBytes of the tool"
+    )
+    return ToolError(Kind.LIMIT_EXCEEDED, message)
+
+
 class PostgresConnection:
     """A connection on which statements run one after the other, each in a transaction of its own."""
 
@@ -120,7 +238,7 @@ class PostgresConnection:
 
     async def settle(self, *, superuser: bool) -> None:
         """Choose how values are read, and refuse a role that is too powerful."""
-        _choose_loaders(self._driver.adapters)
+        _choose_loaders(self._driver)
         if superuser:
             return
         cursor = await self._driver.execute(POWERFUL)
@@ -134,9 +252,12 @@ class PostgresConnection:
         """Begin a transaction that the server ends by itself when its time is over."""
         milliseconds = max(1, int(seconds * 1000))
         mode = "READ WRITE" if write else "READ ONLY"
+        self._driver.max_answer = MAX_ANSWER
+        # The styles are those that the driver reads; a role may have others.
         await self._ours(
             f"BEGIN {mode}; SET LOCAL statement_timeout = {milliseconds};"
-            f" SET LOCAL idle_in_transaction_session_timeout = {milliseconds + 1_000}"
+            f" SET LOCAL idle_in_transaction_session_timeout = {milliseconds + 1_000};"
+            " SET LOCAL DateStyle = 'ISO'; SET LOCAL IntervalStyle = 'postgres'"
         )
 
     async def commit(self) -> None:
@@ -187,13 +308,17 @@ class PostgresConnection:
         return {oid: str(found.get(oid, "")) for oid in types}
 
     async def stream(
-        self, text: str, values: Sequence[str | None], size: int
+        self, text: str, values: Sequence[str | None], *, max_row: int
     ) -> AsyncGenerator[tuple[list[str], tuple[Any, ...]]]:
-        """Run one statement that returns rows; each row with the names of its columns. Leaving early cancels the statement."""
+        """Run one statement that returns rows; each row with the names of its columns. Leaving early cancels the statement.
+
+        A row of more than `max_row` bytes ends the connection.
+        """
         cursor = self._cursor()
         names: list[str] = []
+        self._driver.max_answer = max(MAX_ANSWER, max_row)
         try:
-            async for row in cursor.stream(text, values, size=size):
+            async for row in cursor.stream(text, values):
                 names = names or [column.name for column in cursor.description]
                 yield names, row
         except _errors() as problem:
@@ -236,12 +361,15 @@ def _errors() -> type[Exception]:
     return psycopg.Error
 
 
-def _choose_loaders(adapters: Any) -> None:
+def _choose_loaders(driver: Any) -> None:
     """Read values as Python has them; dates that Python has not, such as infinity, stay text."""
     from psycopg import DataError
     from psycopg.types import datetime as moments
+    from psycopg.types.json import set_json_loads
     from psycopg.types.string import TextLoader
 
+    adapters = driver.adapters
+    set_json_loads(_load_json, driver)
     for name in AS_TEXT:
         adapters.register_loader(name, TextLoader)
     for name, known in (
@@ -259,6 +387,14 @@ def _choose_loaders(adapters: Any) -> None:
                 return bytes(data).decode()
 
         adapters.register_loader(name, type(known.__name__, (known,), {"load": load}))
+
+
+def _load_json(text: str | bytes) -> object:
+    try:
+        return json.loads(text)
+    except RecursionError:
+        message = "a JSON value is nested too deeply; select a part of it, or the whole as text with ::text"
+        raise ToolError(Kind.PERMANENT, message) from None
 
 
 def explain(problem: Exception) -> ToolError:
