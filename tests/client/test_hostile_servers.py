@@ -7,6 +7,8 @@ import itertools
 import json
 import socket
 import ssl
+import threading
+import time
 from datetime import UTC, datetime, timedelta
 from ipaddress import IPv4Address
 
@@ -366,7 +368,12 @@ CHUNK = b'event: chunk\ndata: {"number": 1, "value": 1, "checked": false}\n\n'
     ("said", "kind", "message"),
     [
         ([STREAM + CHUNK], Kind.TRANSIENT, "broke off before the result of the call"),
-        ([STREAM + b"event: chunk\ndata: {\n\n"], Kind.VALIDATION, ""),
+        ([STREAM + b"event: chunk\ndata: {\n\n"], Kind.PERMANENT, "sends events that no server of Toolcrib sends"),
+        (
+            [STREAM + b"event: result\ndata: " + b"[" * 1_000 + b"]" * 1_000 + b"\n\n"],
+            Kind.PERMANENT,
+            "sends events that no server of Toolcrib sends",
+        ),
         (
             [STREAM + b"event: chunk\ndata: {}\n\n"],
             Kind.PERMANENT,
@@ -384,7 +391,7 @@ CHUNK = b'event: chunk\ndata: {"number": 1, "value": 1, "checked": false}\n\n'
         ),
         ([HEAD + b"Connection: close\r\n\r\n<html>Welcome</html>"], Kind.PERMANENT, "not as Toolcrib does"),
     ],
-    ids=["broken off", "no JSON", "another shape", "another result", "endless", "a page"],
+    ids=["broken off", "no JSON", "deep JSON", "another shape", "another result", "endless", "a page"],
 )
 def test_a_stream_that_is_none_of_ours_ends_with_one_error(puppet, said, kind, message):
     puppet.say = lambda _: iter(said)
@@ -392,6 +399,23 @@ def test_a_stream_that_is_none_of_ours_ends_with_one_error(puppet, said, kind, m
         *_, result = remote.stream_sync("x")
     assert result.error.kind is kind
     assert message in result.error.message
+    assert result.error.message.count("is this the URL") <= 1
+
+
+def test_a_stream_whose_answer_never_begins_ends_with_the_time_of_the_call(puppet):
+    left = threading.Event()
+
+    def say(_):
+        yield b"HTTP/1.1 200 OK\r\nX-Slow: a"
+        left.wait(20)
+
+    puppet.say = say
+    with RemoteCrib(puppet.url) as remote:
+        *_, result = remote.stream_sync(Call(name="x", deadline=time.monotonic() + 0.5))
+        left.set()
+    assert result.error.kind is Kind.TIMEOUT
+    assert "no answer began within" in result.error.message
+    assert result.error.partial_side_effects
 
 
 def test_events_that_a_later_version_may_add_are_passed_over(puppet):

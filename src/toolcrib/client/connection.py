@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
@@ -127,17 +127,35 @@ class Connection:
 
     @asynccontextmanager
     async def stream(
-        self, method: str, target: str, headers: Mapping[str, str], body: bytes | None
+        self, method: str, target: str, headers: Mapping[str, str], body: bytes | None, seconds: float
     ) -> AsyncIterator[tuple[Response, AsyncIterator[bytes]]]:
-        """Send a request as it is, with the token; gives the head of the answer, and its body in pieces as they arrive."""
+        """Send a request as it is, with the token; gives the head of the answer, and its body in pieces as they arrive.
+
+        `seconds` is how long the head may take; the caller bounds the body.
+        """
         request = Request(
             url=parse_url(self.url + target), method=method, headers={**headers, **self._headers}, body=body
         )
+        is_explained = False
         try:
-            egress = self._egress or await self._open()
-            async with egress.stream(request, hosts=self._hosts, max_piece=MAX_ANSWER_BYTES) as streamed:
-                yield streamed
+            async with AsyncExitStack() as stack:
+                try:
+                    async with asyncio.timeout(seconds):
+                        egress = self._egress or await self._open()
+                        opening = egress.stream(request, hosts=self._hosts, max_piece=MAX_ANSWER_BYTES)
+                        streamed = await stack.enter_async_context(opening)
+                except TimeoutError:
+                    message = f"{self.url}: no answer began within {seconds:.3g} s"
+                    raise ToolError(Kind.TIMEOUT, message, partial_side_effects=request.has_effects) from None
+                try:
+                    yield streamed
+                except ToolError:
+                    # Of what reads the answer, which has said already what helps.
+                    is_explained = True
+                    raise
         except ToolError as problem:
+            if is_explained:
+                raise
             raise self._explain(problem) from problem
 
     def problem_of(self, answer: Answer) -> ToolError:

@@ -37,7 +37,8 @@ async def read_call(
     `time.monotonic`.
     """
     request = write_call(call, ACCEPT)
-    async with connection.stream("POST", request.target, request.headers, request.body) as (head, pieces):
+    seconds = max(0.0, deadline - time.monotonic())
+    async with connection.stream("POST", request.target, request.headers, request.body, seconds) as (head, pieces):
         if head.headers.get("content-type", "").partition(";")[0] != EVENTS:
             yield read_result(connection.read_answer(replace(head, body=await _whole(pieces, deadline))))
             return
@@ -82,7 +83,11 @@ def _feed(reader: EventReader, piece: bytes, url: str) -> list[ServerEvent]:
 
 def _document(told: ServerEvent, url: str) -> dict[str, object]:
     data = told.data.encode("utf-8", "replace")
-    document = read_json(data, place=url, max_bytes=MAX_ANSWER_BYTES, max_depth=MAX_DEPTH)
+    try:
+        document = read_json(data, place=url, max_bytes=MAX_ANSWER_BYTES, max_depth=MAX_DEPTH)
+    except ToolError as problem:
+        message = f"{url} sends events that no server of Toolcrib sends; is this the URL of its server?"
+        raise ToolError(Kind.PERMANENT, message, partial_side_effects=True) from problem
     return document if isinstance(document, dict) else {}
 
 

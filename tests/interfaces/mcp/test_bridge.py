@@ -16,6 +16,7 @@ import pytest
 from tests.interfaces.mcp.conftest import NEW, OLD, meta
 from tests.interfaces.mcp.test_stdio import HOST, Program
 
+from toolcrib.interfaces.mcp.header_values import header_rules
 from warm_python import WarmPython, run_python
 
 ROUTED = """
@@ -230,6 +231,36 @@ def test_a_server_that_has_no_room_for_a_request_is_told_with_when_to_try_again(
     assert error["data"] == {"type": "RATE_LIMIT", "retryable": True, "details": {"retryAfter": 12.0}}
 
 
+def test_an_answer_of_another_shape_is_passed_on_for_the_client_to_judge(connect):
+    cases = [
+        ("initialize", None),
+        ("initialize", []),
+        ("initialize", {"protocolVersion": 7}),
+        ("initialize", {"protocolVersion": "2025\r\nX-Other: 1"}),
+        ("tools/list", None),
+        ("tools/list", {"tools": None}),
+        ("tools/list", {"tools": [None, {}, {"name": 1}, {"name": "a", "inputSchema": []}]}),
+    ]
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def answer() -> None:
+            for number, (_, result) in enumerate(cases, 1):
+                connection, _ = listener.accept()
+                with connection:
+                    connection.recv(65_536)
+                    body = json.dumps({"jsonrpc": "2.0", "id": number, "result": result}).encode()
+                    head = f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n"
+                    connection.sendall(head.encode() + b"Connection: close\r\n\r\n" + body)
+
+        answering = threading.Thread(target=answer, daemon=True)
+        answering.start()
+        program = connect(f"http://127.0.0.1:{listener.getsockname()[1]}")
+        for number, (method, result) in enumerate(cases, 1):
+            program.send({"jsonrpc": "2.0", "id": number, "method": method, "params": {}})
+            assert program.read() == {"jsonrpc": "2.0", "id": number, "result": result}
+        answering.join(SECONDS)
+
+
 def test_a_certificate_that_is_not_trusted_is_told_with_its_cure(connect):
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(CERTIFICATE)
@@ -286,3 +317,11 @@ def test_a_server_that_is_away_is_told_with_its_cure(project):
     finally:
         program.process.kill()
         program.process.communicate()
+
+
+def test_a_schema_that_is_too_deep_to_be_read_repeats_nothing_in_headers():
+    nested: dict[str, object] = {"x-mcp-header": "Region", "type": "string"}
+    assert header_rules({"properties": {"region": nested}})
+    for _ in range(5_000):
+        nested = {"properties": {"inner": nested}}
+    assert header_rules(nested) == ()

@@ -194,7 +194,8 @@ class Bridge:
         """Pass on the messages of one answer; whether the one that was asked for is among them, or nothing was asked for."""
         wanted = message.id if isinstance(message, Request) else None
         is_answered = wanted is None
-        async with self._connection.stream(method, PATH, {**ACCEPT, **headers}, body) as (response, pieces):
+        asking = self._connection.stream(method, PATH, {**ACCEPT, **headers}, body, SECONDS)
+        async with asking as (response, pieces):
             is_stream = response.headers.get("content-type", "").startswith("text/event-stream")
             if not is_stream:
                 answer = await self._read_whole(response, pieces)
@@ -250,23 +251,25 @@ class Bridge:
         """Remember what later messages need of an answer."""
         if not isinstance(message, Request):
             return
-        if message.method == "initialize":
-            self._note_session(response, [answer])
-        elif message.method == "tools/list":
-            self._note_tools([answer])
+        result = orjson.loads(answer).get("result")
+        # What is of another shape is passed on all the same: the client judges it.
+        if isinstance(result, dict) and message.method == "initialize":
+            self._note_session(response, result.get("protocolVersion"))
+        elif isinstance(result, dict) and message.method == "tools/list":
+            self._note_tools(result.get("tools"))
 
-    def _note_session(self, response: Response, answers: list[bytes]) -> None:
-        agreed = orjson.loads(answers[-1]).get("result", {}) if answers else {}
-        if "protocolVersion" in agreed:
-            self._session = {"MCP-Protocol-Version": agreed["protocolVersion"]}
+    def _note_session(self, response: Response, version: object) -> None:
+        if isinstance(version, str):
+            self._session = {"MCP-Protocol-Version": encode(version)}
             if session := response.headers.get("mcp-session-id"):
                 self._session["MCP-Session-Id"] = session
 
-    def _note_tools(self, answers: list[bytes]) -> None:
+    def _note_tools(self, tools: object) -> None:
         """Remember which arguments the tools of a list want repeated in headers."""
-        for tool in orjson.loads(answers[-1]).get("result", {}).get("tools", ()) if answers else ():
-            if rules := header_rules(tool["inputSchema"]):
-                self._rules[tool["name"]] = rules
+        for tool in tools if isinstance(tools, list) else ():
+            name = tool.get("name") if isinstance(tool, dict) else None
+            if isinstance(name, str) and (rules := header_rules(tool.get("inputSchema", {}))):
+                self._rules[name] = rules
 
     def _headers(self, message: Message) -> dict[str, str]:
         """What a stateless request repeats in its headers; nothing for a message of the older wire."""

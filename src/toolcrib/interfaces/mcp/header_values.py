@@ -46,7 +46,7 @@ def header_rules(schema: Mapping[str, object]) -> tuple[HeaderRule, ...]:
     """The arguments that the schema wants repeated; none if one annotation is wrong, because clients then send none."""
     try:
         rules = tuple(_rules(schema, ()))
-    except ValueError:
+    except (ValueError, RecursionError):
         return ()
     return rules if len({rule.header for rule in rules}) == len(rules) else ()
 
