@@ -176,11 +176,16 @@ WAYS = {
 }
 
 
+STAND_INS = {".toolcrib", "node_modules", "package.json", ".venv", "venv"}
+
+
 def snapshot(root):
     """What lies there, but for what stands in for something while a job runs and a moment longer."""
     found = {}
-    for path in root.rglob("*"):
-        if {".toolcrib", "node_modules", "package.json", ".venv", "venv"}.isdisjoint(path.parts):
+    for folder, folders, files in os.walk(root):
+        # Before they are entered: one that is removed at this moment is no failure.
+        folders[:] = [name for name in folders if name not in STAND_INS]
+        for path in (Path(folder, name) for name in (*folders, *files) if name not in STAND_INS):
             found[str(path.relative_to(root))] = path.lstat().st_mode, path.read_bytes() if path.is_file() else b""
     return found
 

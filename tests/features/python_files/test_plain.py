@@ -565,6 +565,14 @@ class TestWhatTheDecoratorDeclares:
             "what @tool(…) declares is not read, as it is not toolcrib's; write: from toolcrib import tool" in message
         )
 
+    def test_a_decorator_with_another_name_declares_nothing(self):
+        assert read("import functools\n@functools.lru_cache(maxsize=1)\ndef weather(): 'Look.'").description == "Look."
+
+    def test_the_schema_of_the_answer_is_taken_and_checked(self):
+        text = "from toolcrib import tool\n@tool(output_schema=%s)\ndef weather() -> int: 'Look.'"
+        assert read(text % "{'type': 'string'}").output_schema == STRING
+        assert "@tool(output_schema=…)" in refusal(text % "{'type': 'strin'}")
+
     def test_a_bare_decorator_declares_nothing(self):
         assert read("from toolcrib import tool\n@tool\ndef pay(n: int) -> int:\n    return n").name == "weather"
 
@@ -573,6 +581,42 @@ def test_a_file_with_packages_of_its_own_runs_where_they_are_installed():
     text = '# /// script\n# dependencies = ["left-pad"]\n# ///\ndef weather(): "Look."'
     assert isinstance(read(text).run, Chained)
     assert isinstance(read("def weather(): 'Look.'").run, Script)
+
+
+@pytest.mark.parametrize(
+    ("body", "prints"),
+    [
+        ("print(1)", True),
+        ("if True:\n        print(1)\n        return", True),
+        ("print(1)\n    return None", True),
+        ("def inner():\n        return 2\n    print(inner())", True),
+        ("print(lambda: 2)", True),
+        ("print(1)\n    return 2", False),
+        ("if True:\n        return 2\n    print(1)", False),
+        ("print(1)\n    yield 2", False),
+    ],
+)
+def test_a_function_that_prints_and_returns_nothing_answers_by_what_it_prints(body, prints):
+    made = read(f"def weather() -> None:\n    'Look.'\n    {body}\n")
+    assert isinstance(made.run, Chained) is prints
+    assert made.output_schema == (None if prints else {"type": "null"})
+    if prints:
+        script = read("def weather(): 'Look.'\n# print(\n").run.script
+        assert made.run == Chained(
+            kind=script.kind,
+            tool_type="file",
+            executor="python_runtime",
+            folder=PATH.parent,
+            script=made.run.script,
+        )
+    assert read("def weather() -> int:\n    'Look.'\n    print(1)\n").output_schema == INTEGER
+
+
+def test_overloads_are_not_the_function():
+    text = "from typing import overload\n@overload\ndef weather(a: int): ...\n@overload\ndef weather(a: str): ...\ndef weather(a: str = ''): 'Look.'\n"
+    made = read(text)
+    assert made.parameters["properties"] == {"a": {**STRING, "default": ""}}
+    assert made.warnings == ()
 
 
 def test_a_part_of_a_package_is_refused_with_the_cure():

@@ -91,6 +91,18 @@ def test_an_icon_that_no_client_can_show_is_refused_in_code_and_warned_of_in_fil
         assert any(problem in warning and "icons" in warning for warning in stored.warnings), stored.warnings
 
 
+async def test_a_schema_with_a_number_beyond_64_bits_is_listed_beside_the_others(client_of):
+    @tool(parameters={"type": "object", "properties": {"n": {"type": "integer", "maximum": 2**70}}})
+    def count(n: int) -> int:
+        """Count."""
+        return n
+
+    client = client_of(look, count)
+    listed = {each["name"]: each for each in (await client.ask("tools/list")).result["tools"]}
+    assert listed["look"]["description"] == "Look something up."
+    assert listed["count"]["inputSchema"]["properties"]["n"]["maximum"] == 2**70
+
+
 async def test_every_tool_is_listed_once_over_the_pages_in_one_order(client_of, monkeypatch):
     monkeypatch.setattr(tool_list, "PAGE", 2)
     tools = [replace(tool_of(look), name=f"look_{number}") for number in (3, 1, 4, 0, 2)]

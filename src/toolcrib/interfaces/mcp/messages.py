@@ -225,9 +225,4 @@ def dump(value: object) -> bytes:
     try:
         return orjson.dumps(value)
     except TypeError:
-        return json.dumps(value, separators=(",", ":"), default=_plain).encode()
-
-
-def _plain(value: object) -> object:
-    # What was prepared as bytes is part of a larger answer that orjson refused.
-    return orjson.loads(value.contents) if isinstance(value, orjson.Fragment) else str(value)
+        return json.dumps(value, separators=(",", ":"), default=str).encode()

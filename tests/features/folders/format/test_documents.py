@@ -64,7 +64,15 @@ def test_an_empty_summary_is_refused(text, faults):
 
 @pytest.mark.parametrize(("lines", "told"), [(1, 0), (2, 0), (4, 0), (5, 1)])
 def test_more_than_four_lines_are_advised_against(lines, told, warnings_of):
-    assert len(warnings_of(summary="\n".join(["line"] * lines) + "\n")) == told
+    advice = ["doc_summary.md:1: has 5 lines; 4 are enough for a system prompt"]
+    assert warnings_of(summary="\n".join(["line"] * lines) + "\n") == advice[:told]
+
+
+def test_an_example_in_javascript_is_read_and_advised_against(warnings_of, doc):
+    text = "### Example 1: A Word\n```js\nexecute({ word: 'crib' })\n```"
+    assert warnings_of(doc=doc(Examples=text)) == [
+        "doc.md:20: Example 1: A Word: its arguments are read from JavaScript; write them as JSON, in a block that begins with ```json"
+    ]
 
 
 @pytest.mark.parametrize("name", ["summary", "doc"])
