@@ -16,6 +16,7 @@ from toolcrib import tool
 from toolcrib.interfaces.http.exchange import Guarded, log_to
 from toolcrib.interfaces.http.server_state import Service
 from toolcrib.interfaces.http.settings import ServerSettings
+from toolcrib.model.call import Scope
 from toolcrib.toolkit.http import CALLER, HOLDER, ID, ROUTE
 
 CRASH = 'import os, signal\ndef crash() -> str:\n    """Crash."""\n    os.kill(os.getpid(), signal.SIGSEGV)\n    return ""\n'
@@ -83,6 +84,18 @@ async def test_a_client_is_told_what_it_can_do_and_nothing_of_the_server(broken)
         assert "--grant" not in told, name
         clauses = re.split(r"; |: ", message)
         assert len(clauses) == len(set(clauses)), (name, message)
+
+
+async def test_a_caller_that_may_do_everything_is_told_what_an_operator_can_do(broken):
+    _, operator = broken.crib.tokens.create("operator", Scope)
+    _, other = broken.crib.tokens.create("other", set(Scope) - {Scope.APPROVE})
+    for token, cure in ((operator, "under [grants] in toolcrib.toml"), (other, "ask the operator to grant it")):
+        headers = {"authorization": f"Bearer {token}"}
+        called = await broken.client.post("/call/send", {"to": "Ada"}, headers=headers)
+        explained = await broken.client.post("/crib/explain", {"name": "send", "args": {"to": "Ada"}}, headers=headers)
+        listed = await broken.client.get("/crib/tools?name=send", headers=headers)
+        for reply in (called, explained, listed):
+            assert cure in reply.raw.decode()
 
 
 async def test_every_line_of_a_failure_says_which_request_whose_and_over_which_route():

@@ -103,7 +103,7 @@ def test_axe_finds_nothing_in_what_an_approval_shows(signed_in, server, context,
     open_screen(page, "#/approvals")
     cards = page.get_by_role("article").filter(has_text=name)
     expect(cards).to_have_count(2)
-    expect(cards.get_by_role("region").first).to_be_visible()
+    expect(cards.get_by_role("group").first).to_be_visible()
     assert look(page, "approvals-waiting", wanted) == []
     for left in (1, 0):
         cards.first.get_by_role("button", name="Refuse").click()

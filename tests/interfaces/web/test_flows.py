@@ -30,6 +30,17 @@ def test_a_call_that_needs_confirmation_shows_exactly_what_will_run_and_runs_onc
     expect(page.get_by_role("article")).to_have_count(1)
 
 
+def test_a_person_who_may_approve_sees_in_the_question_what_would_run(signed_in, watch):
+    watch.expect("409")
+    page = signed_in
+    page.goto("/ui/#/tools/wipe")
+    page.get_by_label("folder").fill("cupboard")
+    page.get_by_role("button", name="Run", exact=True).click()
+    code = page.get_by_role("dialog").get_by_role("group", name="lab_tools.wipe")
+    expect(code).to_contain_text('return f"wiped {folder}"')
+    page.get_by_role("dialog").get_by_role("button", name="Do not run it").last.click()
+
+
 def test_a_tool_is_found_filled_in_and_called_by_keyboard_alone(page):
     page.goto("/ui/")
     page.get_by_label("Search tools").focus()
@@ -324,7 +335,7 @@ def test_an_approval_shows_the_very_bytes_and_an_edit_of_them_is_approved_anew(s
     assert fresh.request.post("/call/burn", data={"letters": 3}).status == 409
     page.goto("/ui/#/approvals")
     card = page.get_by_role("article").filter(has_text="burn")
-    code = card.get_by_role("region", name="tools/burn.py")
+    code = card.get_by_role("group", name="tools/burn.py")
     expect(code).to_contain_text('return f"burnt {letters}"')
     expect(code).to_contain_text("# \\u202e <b>not bold</b>")
     expect(code).to_contain_text(hashlib.sha256(BURN.encode()).hexdigest())
@@ -349,10 +360,10 @@ def test_an_approval_shows_requests_as_they_will_be_sent_with_secrets_by_name(si
     assert fresh.request.post("/call/book_room", data={"city": "New York", "guest": "Ann"}).status == 409
     page.goto("/ui/#/approvals")
     card = page.get_by_role("article").filter(has_text="book-room")
-    first = card.get_by_role("region", name="POST https://rooms.test/v1/New%20York")
+    first = card.get_by_role("group", name="POST https://rooms.test/v1/New%20York")
     expect(first.get_by_role("row", name="header Authorization")).to_contain_text("Bearer {secret:ROOMS}")
     expect(first).to_contain_text('{"guest": "Ann"}')
-    second = card.get_by_role("region", name="POST https://rooms.test/pay/{room.id}")
+    second = card.get_by_role("group", name="POST https://rooms.test/pay/{room.id}")
     expect(second).to_contain_text("Template")
     expect(second).to_contain_text("comes from the answers of earlier requests")
     expect(page.locator("body")).not_to_contain_text("sk-never-shown-1")
@@ -525,6 +536,7 @@ def test_a_tool_of_code_is_neither_rewritten_nor_deleted_here(page):
     page.goto("/ui/#/tools/shout")
     page.get_by_role("tab", name="About").click()
     expect(page.get_by_role("rowheader", name="Comes from")).to_be_visible()
+    expect(page.get_by_text("This tool is code of the host program. It is edited in lab_tools.py")).to_be_visible()
     expect(page.get_by_role("button", name="Delete this version")).to_have_count(0)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 from browser import Server, served
@@ -350,6 +351,54 @@ def test_a_tool_that_asks_a_database_is_made_by_form_and_called(page: Page, serv
     expect(result_of(page)).to_contain_text("Ada")
 
 
+@pytest.mark.spec("S1-96")
+def test_a_stored_question_to_a_database_is_changed_in_the_builder(page: Page, server: Server, tmp_path) -> None:
+    with closing(sqlite3.connect(server.project / "stock.sqlite")) as stock:
+        stock.executescript("CREATE TABLE stock (item TEXT, pieces INT); INSERT INTO stock VALUES ('lamp', 3);")
+    document = {
+        "schemaVersion": "toolcrib-1",
+        "slug": "stock-of",
+        "version": "v1",
+        "displayName": "Stock of",
+        "description": "How many there are",
+        "type": "sql",
+        "isEnabled": True,
+        "argSchema": {
+            "type": "object",
+            "properties": {"item": {"type": "string", "minLength": 1}},
+            "required": ["item"],
+            "additionalProperties": False,
+        },
+        "outputSchema": {},
+        "impl": {"database": "stock.sqlite", "statement": "SELECT pieces FROM stock WHERE item = :item", "maxRows": 5},
+    }
+    file = tmp_path / "stock-of.json"
+    file.write_text(json.dumps(document))
+    server.crib("bundle", "new", "stock")
+    server.crib("bundle", "put", "stock", str(file))
+    page.goto("/ui/#/tools/stock%2Fstock-of%40v1")
+    page.get_by_role("tab", name="About").click()
+    page.get_by_role("link", name="Change it in the builder").click()
+    kept = page.get_by_role("alert").filter(has_text="They stay as they are written")
+    for place in ("impl.maxRows", "item.minLength"):
+        expect(kept).to_contain_text(place)
+    statement = page.get_by_label("Statement", exact=True)
+    expect(statement).to_have_value("SELECT pieces FROM stock WHERE item = :item")
+    statement.fill("SELECT pieces FROM stock WHERE item = :item AND pieces >= :least")
+    least = page.get_by_role("region", name="least")
+    least.get_by_role("combobox", name="Kind").click()
+    page.get_by_role("option", name="Whole number").click()
+    page.get_by_role("button", name="Save as a new version").click()
+    page.get_by_role("link", name="Saved. Open stock-of v2").click()
+    before, after = (stored(page, "stock-of", version, "stock") for version in ("v1", "v2"))
+    assert after["impl"] == {**before["impl"], "statement": before["impl"]["statement"] + " AND pieces >= :least"}
+    assert after["argSchema"]["properties"]["item"] == {"type": "string", "minLength": 1}
+    field_of(page, "item").fill("lamp")
+    field_of(page, "least").fill("2")
+    page.get_by_role("button", name="Run", exact=True).click()
+    expect(result_of(page)).to_contain_text('"pieces": 3')
+
+
 def test_a_host_that_is_not_allowed_is_refused_with_the_reason(page: Page, watch) -> None:
     watch.expect("Failed to load resource")
     page.goto("/ui/#/recipes")
@@ -386,11 +435,11 @@ def written_by_hand(api: str) -> dict[str, object]:
     }
 
 
-def stored(page: Page, slug: str, version: str) -> dict[str, object]:
+def stored(page: Page, slug: str, version: str, bundle: str = "kept") -> dict[str, Any]:
     """The document of a stored version, as far as a person wrote it."""
     listed = page.request.get("/tools/bundles?includeDisabled=true").json()["bundles"]
-    [bundle] = [one["bundleID"] for one in listed if one["slug"] == "kept"]
-    found = page.request.get(f"/tools/bundles/{bundle}/tools/{slug}/version/{version}").json()
+    [bundle_id] = [one["bundleID"] for one in listed if one["slug"] == bundle]
+    found = page.request.get(f"/tools/bundles/{bundle_id}/tools/{slug}/version/{version}").json()
     return {key: found[key] for key in written_by_hand("") if key not in ("slug", "version")}
 
 

@@ -1,12 +1,21 @@
 // What exactly a call would run: each part as text, with everything written out that cannot be seen.
 import { Badge, Group, Stack, Text, Title } from "@mantine/core";
-import type { Schemas } from "../api/client";
+import { api, type Schemas, take } from "../api/client";
 import { t, word } from "../messages";
 import { Facts } from "./facts";
 import { visible } from "./live-view";
 import { Value } from "./result-view";
 
 type Part = Schemas["ApprovalPart"];
+
+// An approval with what it would run, which is stored with the question and never changes.
+export function approvalQuery(approvalID: string) {
+  return {
+    queryKey: ["approval", approvalID],
+    queryFn: ({ signal }: { signal: AbortSignal }) => take(api.GET("/approvals/{approvalID}", { params: { path: { approvalID } }, signal })),
+    staleTime: Number.POSITIVE_INFINITY,
+  };
+}
 
 export function RunParts({ parts }: { parts: readonly Part[] }) {
   return (
@@ -18,7 +27,8 @@ export function RunParts({ parts }: { parts: readonly Part[] }) {
 
 function One({ part }: { part: Part }) {
   return (
-    <section aria-label={visible(part.title)}>
+    // A group and no region: calls that wait for a person often run the same thing, and landmarks have names of their own.
+    <div role="group" aria-label={visible(part.title)}>
       <Group gap="xs" wrap="wrap">
         <Title order={5} className="wrap">{t("runs.title", { kind: word("runs", part.kind), title: visible(part.title) })}</Title>
         {!part.exact && <Badge variant="outline" c="var(--mantine-color-text)">{t("runs.template")}</Badge>}
@@ -27,7 +37,7 @@ function One({ part }: { part: Part }) {
       {part.facts.length > 0 && <Facts rows={part.facts.map(({ name, value }) => [visible(name), visible(value)] as const)} />}
       {part.text !== null && <Value value={part.text} />}
       {part.bytes !== null && <Text size="sm" className="wrap">{sizeOf(part)}</Text>}
-    </section>
+    </div>
   );
 }
 

@@ -5,7 +5,7 @@ import { useState } from "react";
 import { Link, useLocation } from "wouter";
 import { api, refusalOf, type Schemas, take, type Tool } from "../api/client";
 import { nextVersion } from "../ids";
-import { t } from "../messages";
+import { type MessageId, t } from "../messages";
 import { writtenOf } from "../recipe/stored";
 import { useFeatures } from "../screens";
 import { slugOf } from "../screens/tools";
@@ -15,6 +15,8 @@ import { Failure } from "./failure";
 import JsonEditor from "./json-editor";
 
 type Stored = Schemas["Tool"];
+// The bundles of Toolcrib itself.
+const OURS = new Set(["builtin", "system"]);
 const PATH = "/tools/bundles/{bundleID}/tools/{toolSlug}/version/{version}";
 
 export default function StoredVersion({ tool }: { tool: Tool }) {
@@ -41,11 +43,13 @@ export default function StoredVersion({ tool }: { tool: Tool }) {
       return queries.invalidateQueries();
     },
   });
-  if (found.data?.source !== "store") return null;
+  if (!found.data) return null;
+  // Code is edited where it is written, and nowhere else.
+  if (found.data.source !== "store") return <Text mt="md" className="wrap">{t(whereEdited(tool), { place: tool.origin || tool.bundle })}</Text>;
   return (
     <>
       <Group mt="md">
-        {found.data.type === "http" && features.has("recipes") && <Button component={Link} href={`/recipes/${encodeURIComponent(tool.address)}`} variant="default">{t("tool.edit.builder")}</Button>}
+        {features.has("recipes") && <Button component={Link} href={`/recipes/${encodeURIComponent(tool.address)}`} variant="default">{t("tool.edit.builder")}</Button>}
         <Button variant="default" onClick={() => open("edit")}>{t("tool.edit")}</Button>
         <Button variant="default" onClick={() => open("delete")}>{t("tool.delete")}</Button>
       </Group>
@@ -60,6 +64,11 @@ export default function StoredVersion({ tool }: { tool: Tool }) {
       </Dialog>
     </>
   );
+}
+
+function whereEdited({ bundle, kind }: Tool): MessageId {
+  if (OURS.has(bundle)) return "tool.edit.builtin";
+  return kind === "function" ? "tool.edit.host" : "tool.edit.files";
 }
 
 function Editor({ stored, close }: { stored: Stored; close: () => void }) {

@@ -1,6 +1,6 @@
 // Try a tool: arguments, what would happen, the call as it runs, and its result.
 import { Alert, Button, Group, Stack, Text, TextInput } from "@mantine/core";
-import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useRef, useState } from "react";
 import { api, type CallResult, send, take, type Tool } from "../api/client";
 import { streamCall } from "../api/stream";
@@ -13,6 +13,7 @@ import { ExplainLadder } from "./explain-ladder";
 import { Failure } from "./failure";
 import { LiveView, useLive } from "./live-view";
 import { ResultView, Value } from "./result-view";
+import { approvalQuery, RunParts } from "./run-parts";
 
 // What another part of the screen asks for: to run the arguments that it gave, or to have the missing ones typed.
 export interface Order {
@@ -26,10 +27,12 @@ interface Wanted {
 }
 interface Question extends Wanted {
   reason: string;
+  approval?: string;
 }
 
 export function Tester({ tool, state, change, order }: { tool: Tool; state: ArgumentsState; change: (state: ArgumentsState) => void; order: Order }) {
   const features = useFeatures();
+  const who = useWho();
   const queries = useQueryClient();
   const [question, ask] = useState<Question | null>(null);
   const stop = useRef<AbortController>(null);
@@ -52,8 +55,8 @@ export function Tester({ tool, state, change, order }: { tool: Tool; state: Argu
           .then(() => queries.invalidateQueries({ queryKey: ["runs"] }), () => undefined);
       }
       if (result.ok || !isQuestion) return;
-      const confirmation = (result.error.details as Record<string, unknown> | undefined)?.confirmation;
-      if (typeof confirmation === "string") ask({ reason: result.error.message, values: args, confirmation });
+      const { confirmation, approval } = (result.error.details ?? {}) as Record<string, unknown>;
+      if (typeof confirmation === "string") ask({ reason: result.error.message, values: args, confirmation, ...(typeof approval === "string" && { approval }) });
     },
   });
   const explain = useMutation({
@@ -95,12 +98,24 @@ export function Tester({ tool, state, change, order }: { tool: Tool; state: Argu
         <Text className="wrap">{question?.reason}</Text>
         <Text mt="sm">{t("tool.confirm.text")}</Text>
         <Value value={{ tool: tool.address, arguments: question?.values }} />
+        {question?.approval && who.scopes.includes("approve") && <WouldRun approval={question.approval} />}
         <Group mt="md">
           <Button color="red.9" onClick={() => { if (question) run.mutate(question); ask(null); }}>{t("tool.confirm.yes")}</Button>
           <Button variant="default" onClick={() => ask(null)}>{t("tool.confirm.no")}</Button>
         </Group>
       </Dialog>
     </Stack>
+  );
+}
+
+// The same call waits for other people too, so what it would run is stored; who may approve calls may see it.
+function WouldRun({ approval }: { approval: string }) {
+  const found = useQuery(approvalQuery(approval));
+  return (
+    <>
+      {found.error && <Failure message={found.error.message} retry={() => void found.refetch()} />}
+      {found.data?.runs && <RunParts parts={found.data.runs} />}
+    </>
   );
 }
 

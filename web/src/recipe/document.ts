@@ -25,7 +25,7 @@ export function toDocument(recipe: Recipe): ToolDocument {
     type: "http",
     outputSchema: outputSchema(recipe),
     // A stored tool may have one call in a list, or say something for all of them.
-    impl: calls.length > 1 || isList(recipe) ? { ...(recipe.stored?.document.impl as object | undefined), calls } : only,
+    impl: calls.length > 1 || isList(recipe) ? { ...keptImpl(recipe), calls } : only,
   };
 }
 
@@ -35,7 +35,7 @@ function isList({ stored }: Recipe): boolean {
 
 // A tool that is a function of the host program, by its key.
 export function functionDocument(recipe: Recipe, key: string): ToolDocument {
-  return { ...headOf(recipe), type: "go", outputSchema: {}, impl: { goFunc: key } };
+  return { ...headOf(recipe), type: "go", outputSchema: recipe.stored?.outputSchema ?? {}, impl: { ...keptImpl(recipe), goFunc: key } };
 }
 
 // What a query gives: rows with a mark for more, the list alone, one row, or one value.
@@ -50,8 +50,13 @@ export interface Query {
 
 // A tool that is a statement of SQL, with named parameters.
 export function queryDocument(recipe: Recipe, { database, statement, write, returns }: Query): ToolDocument {
-  const impl = { database: database.trim(), statement: statement.trim(), ...(write && { write }), ...(returns !== "rows" && { returns }) };
-  return { ...headOf(recipe), type: "sql", outputSchema: {}, impl };
+  const impl = { ...keptImpl(recipe), database: database.trim(), statement: statement.trim(), ...(write && { write }), ...(returns !== "rows" && { returns }) };
+  return { ...headOf(recipe), type: "sql", outputSchema: recipe.stored?.outputSchema ?? {}, impl };
+}
+
+// What a stored tool says of how it runs and the builder has no field for.
+function keptImpl({ stored }: Recipe): Record<string, unknown> {
+  return (stored?.document.impl ?? {}) as Record<string, unknown>;
 }
 
 // The parameters that a statement names; not those in quotes, in comments or behind the two colons of a cast.

@@ -8,17 +8,17 @@ import { Failure } from "../parts/failure";
 import { functionDocument, problemsOfHead } from "./document";
 import { Inputs } from "./inputs";
 import { EMPTY, type Recipe } from "./model";
-import { Save } from "./save";
+import { type Origin, Save } from "./save";
 
 interface Registered {
   key: string;
   description: string;
 }
 
-export default function FunctionTool() {
+export default function FunctionTool({ start = EMPTY, functionKey = "", origin }: { start?: Recipe; functionKey?: string; origin?: Origin | undefined }) {
   const found = useQuery({ queryKey: ["functions"], queryFn: ({ signal }) => read<{ functions: Registered[] }>("/ui/functions", {}, signal) });
-  const [recipe, setRecipe] = useState<Recipe>(EMPTY);
-  const [key, setKey] = useState("");
+  const [recipe, setRecipe] = useState<Recipe>(start);
+  const [key, setKey] = useState(functionKey);
   if (found.error) return <Failure message={found.error.message} retry={() => void found.refetch()} />;
   if (!found.data) return <Text role="status">{t("app.loading")}</Text>;
   const { functions } = found.data;
@@ -28,12 +28,13 @@ export default function FunctionTool() {
   return (
     <Stack gap="md">
       <Text>{t("recipe.function.help")}</Text>
+      <Text>{t("recipe.function.code")}</Text>
       <Group align="end">
         <NativeSelect label={t("recipe.function")} description={chosen?.description || undefined} data={["", ...functions.map((one) => one.key)]} value={key} onChange={(event) => setKey(event.currentTarget.value)} />
         {chosen?.description && !recipe.description && <Button variant="default" onClick={() => setRecipe({ ...recipe, description: chosen.description })}>{t("recipe.function.useText")}</Button>}
       </Group>
       <Inputs recipe={recipe} onChange={setRecipe} isFree />
-      <Save recipe={recipe} onChange={setRecipe} document={functionDocument(recipe, key)} problems={problems} />
+      <Save recipe={recipe} onChange={setRecipe} document={functionDocument(recipe, key)} problems={problems} origin={origin} />
     </Stack>
   );
 }

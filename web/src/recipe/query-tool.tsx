@@ -5,11 +5,13 @@ import { type MessageId, t } from "../messages";
 import { namesIn, problemsOfHead, queryDocument, RETURNS, type Query } from "./document";
 import { Inputs } from "./inputs";
 import { EMPTY, newInput, type Recipe } from "./model";
-import { Save } from "./save";
+import { type Origin, Save } from "./save";
 
-export default function QueryTool() {
-  const [recipe, setRecipe] = useState<Recipe>(EMPTY);
-  const [query, setQuery] = useState<Query>({ database: "", statement: "", write: false, returns: "rows" });
+const NOTHING: Query = { database: "", statement: "", write: false, returns: "rows" };
+
+export default function QueryTool({ start = EMPTY, asked = NOTHING, origin }: { start?: Recipe; asked?: Query; origin?: Origin | undefined }) {
+  const [recipe, setRecipe] = useState<Recipe>(start);
+  const [query, setQuery] = useState<Query>(asked);
   const set = (change: Partial<Query>) => setQuery({ ...query, ...change });
   function write(statement: string) {
     set({ statement });
@@ -25,7 +27,7 @@ export default function QueryTool() {
       <NativeSelect label={t("recipe.query.returns")} data={RETURNS.map((one) => ({ value: one, label: t(`recipe.query.returns.${one}` as MessageId) }))} value={query.returns} onChange={(event) => set({ returns: event.currentTarget.value as Query["returns"] })} />
       <Checkbox label={t("recipe.query.write")} checked={query.write} onChange={(event) => set({ write: event.currentTarget.checked })} />
       <Inputs recipe={recipe} onChange={setRecipe} />
-      <Save recipe={recipe} onChange={setRecipe} document={queryDocument(recipe, query)} problems={[...missing, ...problemsOfHead(recipe)]} />
+      <Save recipe={recipe} onChange={setRecipe} document={queryDocument(recipe, query)} problems={[...missing, ...problemsOfHead(recipe)]} origin={origin} />
     </Stack>
   );
 }

@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
 import { AUTH_TYPES } from "./auth";
-import { toDocument } from "./document";
+import { functionDocument, queryDocument, toDocument } from "./document";
 import { addPart, changeRun, ONE_PAGE } from "./http";
 import { assign, changeStep, type Recipe, type Step, withoutUnused } from "./model";
 import { readStart } from "./start";
-import { openDocument, type Plain, writtenOf } from "./stored";
+import { isSame, openDocument, openTool, type Plain, writtenOf } from "./stored";
 
 function step(text: string, name = "first"): Step {
   const start = readStart(text, name);
@@ -157,6 +157,28 @@ test("a tool that would be another one afterwards is not opened", () => {
   for (const wrong of [{ type: "go" }, { impl: { ...impl, method: "TRACE" } }, { impl: { ...impl, query: "a=b" } }, { impl: { calls: [null] } }, { argSchema: [] }]) {
     expect(openDocument({ ...BY_HAND, ...wrong })).toBe(null);
   }
+});
+
+test("a question to a database and a function are opened as they are written", () => {
+  const impl = { database: " shop.sqlite", statement: "SELECT :q ", write: true, returns: "list", maxRows: 5, choices: { q: { a: "1" } } };
+  const asked = openTool({ ...BY_HAND, type: "sql", impl });
+  if (asked?.kind !== "query") throw new Error("it was not opened");
+  expect(asked.query).toEqual({ database: " shop.sqlite", statement: "SELECT :q ", write: true, returns: "list" });
+  expect(asked.kept).toEqual(expect.arrayContaining(["impl.maxRows", "impl.choices"]));
+  const again = queryDocument(asked.recipe, { ...asked.query, statement: "SELECT 1" });
+  expect(isSame(again, { ...BY_HAND, type: "sql", impl: { ...impl, database: "shop.sqlite", statement: "SELECT 1" } })).toBe(true);
+  const called = openTool({ ...BY_HAND, type: "go", impl: { goFunc: "dice.roll", model: "small" } });
+  if (called?.kind !== "function") throw new Error("it was not opened");
+  expect(functionDocument(called.recipe, "dice.throw").impl).toEqual({ goFunc: "dice.throw", model: "small" });
+});
+
+test("a statement that the builder cannot hold is not opened", () => {
+  const impl = { database: "a", statement: "SELECT 1" };
+  for (const wrong of [{ ...impl, database: 1 }, { ...impl, write: "yes" }, { ...impl, returns: "table" }]) {
+    expect(openTool({ ...BY_HAND, type: "sql", impl: wrong })).toBe(null);
+  }
+  expect(openTool({ ...BY_HAND, type: "sql", impl, argSchema: [] })).toBe(null);
+  expect(openTool({ ...BY_HAND, type: "go", impl: {} })).toBe(null);
 });
 
 test("what the server says of a version is no part of what a person wrote", () => {

@@ -1,7 +1,7 @@
-// Open a stored tool of web requests in the recipe builder. What the builder has no fields for is kept as it is written; a tool that
+// Open a stored tool in the recipe builder: web requests, a question to a database, or a function of the host program. What the builder has no fields for is kept as it is written; a tool that
 // would be another one afterwards is not opened at all.
 import { type Auth, AUTH_FIELDS, type AuthField, type AuthType, type AuthValue, NO_AUTH, toDeclaration } from "./auth";
-import { toDocument } from "./document";
+import { functionDocument, type Query, queryDocument, RETURNS, toDocument } from "./document";
 import { type Body, type HttpRun, METHODS, type Method, newRequest, ONE_PAGE, type Pages, type Place, writePages } from "./http";
 import { readExpression, readPath } from "./keep";
 import { type Input, type InputType, type Json, type Part, type Path, type Recipe, type Source, type Step, type Stored, valuesIn } from "./model";
@@ -9,6 +9,7 @@ import { type Input, type InputType, type Json, type Part, type Path, type Recip
 export type Plain = Record<string, unknown>;
 // What is kept of a stored tool without a field, by its place in the document.
 export type Opened = { recipe: Recipe; kept: string[] };
+export type OpenedTool = ({ kind: "requests" } & Opened) | ({ kind: "query"; query: Query } & Opened) | ({ kind: "function"; functionKey: string } & Opened);
 
 // What the server says of a version besides what a person wrote.
 const OF_THE_SERVER = new Set([
@@ -24,7 +25,38 @@ export function writtenOf(stored: Plain): Plain {
   return Object.fromEntries(Object.entries(stored).filter(([key]) => !OF_THE_SERVER.has(key)));
 }
 
-// The recipe of a document; null if the builder cannot hold all of it.
+// What the builder opens a document as; null if it cannot hold all of it.
+export function openTool(document: Plain): OpenedTool | null {
+  if (document.type === "sql") return openQuery(document);
+  if (document.type === "go") return openFunction(document);
+  const opened = openDocument(document);
+  return opened && { kind: "requests", ...opened };
+}
+
+function openQuery(document: Plain): OpenedTool | null {
+  if (!isPlain(document.impl) || !isPlain(document.argSchema ?? {})) return null;
+  const { database, statement, write = false, returns = "rows", ...kept } = document.impl;
+  if (typeof database !== "string" || typeof statement !== "string" || typeof write !== "boolean" || !(RETURNS as readonly unknown[]).includes(returns)) return null;
+  const query: Query = { database, statement, write, returns: returns as Query["returns"] };
+  const recipe = recipeWithout(document, kept);
+  const impl = { ...kept, database: database.trim(), statement: statement.trim(), ...(write && { write }), ...(returns !== "rows" && { returns }) };
+  return isSame(queryDocument(recipe, query), { ...headSpelledOut(document), impl }) ? { kind: "query", query, recipe, kept: keptOf(recipe, document) } : null;
+}
+
+function openFunction(document: Plain): OpenedTool | null {
+  if (!isPlain(document.impl) || !isPlain(document.argSchema ?? {})) return null;
+  const { goFunc, ...kept } = document.impl;
+  if (typeof goFunc !== "string") return null;
+  const recipe = recipeWithout(document, kept);
+  return isSame(functionDocument(recipe, goFunc), { ...headSpelledOut(document), impl: document.impl }) ? { kind: "function", functionKey: goFunc, recipe, kept: keptOf(recipe, document) } : null;
+}
+
+// The recipe of a document that has no steps; of how it runs, `impl` is what the builder has no field for.
+function recipeWithout(document: Plain, impl: Plain): Recipe {
+  return { ...headRecipe(document, Object.keys(impl).length > 0 ? impl : undefined), steps: [] };
+}
+
+// The recipe of a document of web requests; null if the builder cannot hold all of it.
 export function openDocument(document: Plain): Opened | null {
   if (document.type !== "http" || !isPlain(document.impl) || !isPlain(document.argSchema ?? {})) return null;
   try {
@@ -37,33 +69,46 @@ export function openDocument(document: Plain): Opened | null {
 
 // The document with what is meant where it says nothing.
 function spelledOut(document: Plain): Plain {
-  const text = (value: unknown) => String(value ?? "").trim();
-  const argSchema = { properties: {}, ...(document.argSchema as object | undefined) };
   const { calls, ...rest } = document.impl as Plain;
   const impl = Array.isArray(calls) ? { ...rest, calls: calls.map((call) => ({ method: USUAL_METHOD, ...call })) } : { method: USUAL_METHOD, ...rest };
-  return { ...document, impl, displayName: text(document.displayName), description: text(document.description), argSchema, outputSchema: document.outputSchema ?? {} };
+  return { ...headSpelledOut(document), impl };
+}
+
+function headSpelledOut(document: Plain): Plain {
+  const text = (value: unknown) => String(value ?? "").trim();
+  const argSchema = { properties: {}, ...(document.argSchema as object | undefined) };
+  return { ...document, displayName: text(document.displayName), description: text(document.description), argSchema, outputSchema: document.outputSchema ?? {} };
+}
+
+// Name, description and inputs of a document, and what it says besides.
+function headRecipe(document: Plain, impl: Plain | undefined): Omit<Recipe, "steps" | "stored"> & { stored: Stored } {
+  const { properties = {}, required = [], ...schema } = (document.argSchema ?? {}) as { properties?: Plain; required?: string[] } & Plain;
+  return {
+    title: String(document.displayName ?? ""),
+    description: String(document.description ?? ""),
+    inputs: Object.entries(properties).map(([name, one]) => inputOf(name, one, required.includes(name))),
+    stored: {
+      document: { ...without(document, OF_A_RECIPE), ...(impl !== undefined && { impl }) } as Stored["document"],
+      argSchema: { ...schema, ...(isPlain(document.argSchema) && "required" in document.argSchema && { required: [] }) },
+      outputSchema: (document.outputSchema ?? {}) as Plain,
+      keep: undefined,
+    },
+  };
 }
 
 function recipeOf(document: Plain): Recipe {
   const impl = document.impl as Plain;
-  const { properties = {}, required = [], ...schema } = (document.argSchema ?? {}) as { properties?: Plain; required?: string[] } & Plain;
-  const inputs = Object.entries(properties).map(([name, one]) => inputOf(name, one, required.includes(name)));
   const { calls, ...ofAll } = impl;
+  const { inputs, stored, ...head } = headRecipe(document, calls === undefined ? undefined : ofAll);
   const list = Array.isArray(calls) ? (calls as Plain[]) : [impl];
   const names = list.map((call, place) => (typeof call.name === "string" && calls ? call.name : `request_${place + 1}`));
   const steps = list.map((call, place) => stepOf(call, names[place] as string, { inputs: inputs.map((input) => input.name), steps: names.slice(0, place) }));
   const written = JSON.stringify(impl);
   return {
-    title: String(document.displayName ?? ""),
-    description: String(document.description ?? ""),
+    ...head,
     inputs: inputs.map((input) => (written.includes(`\${${input.name}`) ? input : { ...input, isFree: true })),
     steps,
-    stored: {
-      document: { ...without(document, OF_A_RECIPE), ...(calls !== undefined && { impl: ofAll }) } as Stored["document"],
-      argSchema: { ...schema, ...(isPlain(document.argSchema) && "required" in document.argSchema && { required: [] }) },
-      outputSchema: (document.outputSchema ?? {}) as Plain,
-      keep: steps.at(-1)?.keep,
-    },
+    stored: { ...stored, keep: steps.at(-1)?.keep },
   };
 }
 

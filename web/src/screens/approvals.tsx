@@ -10,7 +10,7 @@ import { Facts } from "../parts/facts";
 import { Failure } from "../parts/failure";
 import { visible } from "../parts/live-view";
 import { Value } from "../parts/result-view";
-import { RunParts } from "../parts/run-parts";
+import { approvalQuery, RunParts } from "../parts/run-parts";
 import { useWho } from "../sign-in";
 
 export default function Approvals() {
@@ -56,8 +56,7 @@ function One({ approval }: { approval: Approval }) {
   // What the tool says of itself; a person without the right to read decides without it.
   const tool = useQuery({ queryKey: ["tools", "one", approval.tool], queryFn: ({ signal }) => readTool(approval.tool, signal), retry: false });
   const path = { approvalID: approval.id };
-  // What would run is stored with the question and never changes.
-  const whole = useQuery({ queryKey: ["approval", approval.id], queryFn: ({ signal }) => take(api.GET("/approvals/{approvalID}", { params: { path }, signal })), staleTime: Infinity });
+  const whole = useQuery(approvalQuery(approval.id));
   const runs = whole.data?.runs;
   const queries = useQueryClient();
   const decide = useMutation({

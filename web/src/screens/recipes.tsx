@@ -13,7 +13,7 @@ import { type Answer, changeStep, EMPTY, type Input, type Json, newStepName, typ
 import { type Origin, Save } from "../recipe/save";
 import { readStart } from "../recipe/start";
 import { StepEditor } from "../recipe/step-editor";
-import { openDocument, writtenOf } from "../recipe/stored";
+import { type OpenedTool, openTool, writtenOf } from "../recipe/stored";
 import { slugOf } from "./tools";
 
 const Canvas = lazy(() => import("../recipe/canvas"));
@@ -59,7 +59,7 @@ function StoredRecipe({ address }: { address: string }) {
       const tool = await readTool(address, signal);
       const path = { bundleID: tool.bundleID, toolSlug: slugOf(tool), version: tool.version };
       const stored = await take(api.GET("/tools/bundles/{bundleID}/tools/{toolSlug}/version/{version}", { params: { path }, signal }));
-      return { opened: openDocument(writtenOf(stored)), origin: { bundleID: stored.bundleID, slug: stored.slug, version: stored.version } };
+      return { opened: openTool(writtenOf(stored)), origin: { bundleID: stored.bundleID, slug: stored.slug, version: stored.version } };
     },
     // What a person changes here is not read anew under their hands.
     staleTime: Number.POSITIVE_INFINITY,
@@ -78,9 +78,15 @@ function StoredRecipe({ address }: { address: string }) {
           <List size="sm">{opened.kept.map((place) => <List.Item key={place}><Code className="wrap">{place}</Code></List.Item>)}</List>
         </Alert>
       )}
-      {opened && <Requests start={opened.recipe} origin={origin} />}
+      {opened && <Suspense fallback={<Text>{t("app.loading")}</Text>}><OpenedRecipe opened={opened} origin={origin} /></Suspense>}
     </Stack>
   );
+}
+
+function OpenedRecipe({ opened, origin }: { opened: OpenedTool; origin: Origin | undefined }) {
+  if (opened.kind === "query") return <QueryTool start={opened.recipe} asked={opened.query} origin={origin} />;
+  if (opened.kind === "function") return <FunctionTool start={opened.recipe} functionKey={opened.functionKey} origin={origin} />;
+  return <Requests start={opened.recipe} origin={origin} />;
 }
 
 function Requests({ start = EMPTY, origin }: { start?: Recipe; origin?: Origin | undefined }) {

@@ -33,8 +33,8 @@ LOOK_SECONDS = 0.1
 MAX_BYTES = 1_000_000
 # Listing all sources takes at most 1/10 of the time.
 ASKING_SHARE = 10
-OWNERS = {"": Owner.HOST, "builtin": Owner.BUILTIN, "system": Owner.BUILTIN}
-DISPLAY_NAMES = {"": "Host program", "builtin": "Built-in tools", "system": "System tools"}
+OWNERS = {"": Owner.HOST, HOST: Owner.HOST, "builtin": Owner.BUILTIN, "system": Owner.BUILTIN}
+DISPLAY_NAMES = {"": "Host program", HOST: "Host program", "builtin": "Built-in tools", "system": "System tools"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

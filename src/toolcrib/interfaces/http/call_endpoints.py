@@ -248,7 +248,9 @@ class CallEndpoints:
             raise ToolError(Kind.VALIDATION, "body: name: write the name of the tool")
         call = self._make(request, body, name, text_of(body, "bundle"), text_of(body, "version"))
         explanation = self._crib.explain(call)
-        return answer_json({**explanation.to_json(), "findings": [_show(found) for found in explanation.findings]})
+        return answer_json(
+            {**explanation.to_json(), "findings": [_show(found, request.reader) for found in explanation.findings]}
+        )
 
     def _make(
         self, request: Request, body: dict[str, object], name: str, bundle: str | None, version: str | None
@@ -321,7 +323,9 @@ class CallEndpoints:
                             has_begun = True
                             yield BEGUN
                         if event is not None:
-                            yield _encode(result if isinstance(event, Result) and result is not None else event)
+                            yield _encode(
+                                result if isinstance(event, Result) and result is not None else event, request.reader
+                            )
                         elif silent % SILENT_TURNS == 0:
                             yield KEEP_ALIVE
             finally:
@@ -337,12 +341,12 @@ class CallEndpoints:
         self._service.metrics.note_call(tool, "ok" if error is None else str(error))
 
     def _answer(self, request: Request, result: Result) -> Answer:
-        result = result.told_to(Reader.CLIENT)
+        result = result.told_to(request.reader)
         error = result.error
         if error is None or not result.refused:
             return answer_json(to_platform(result))
         # A refusal is sent as problem details, which are a failed result as well.
-        document = {**problem_of(error, request.id), **to_platform(result)}
+        document = {**problem_of(error, request.id, request.reader), **to_platform(result)}
         return Answer(status=status_of(error), body=to_bytes(document), content_type=PROBLEM, headers=headers_of(error))
 
 
@@ -367,9 +371,9 @@ def _weights(accept: str) -> Iterator[tuple[str, float]]:
         yield media_type, float(given) if WEIGHT.fullmatch(given) else 1.0
 
 
-def _encode(event: StreamEvent) -> bytes:
+def _encode(event: StreamEvent, reader: Reader) -> bytes:
     if isinstance(event, Result):
-        return encode_event("result", to_platform(event.told_to(Reader.CLIENT)))
+        return encode_event("result", to_platform(event.told_to(reader)))
     return encode_event(EVENT_NAMES[type(event)], event.to_json())
 
 
@@ -394,9 +398,9 @@ def _at_place(result: Result, place: ToolPlace) -> Result:
     return replace(result, error=ToolError(Kind.NOT_FOUND, message, details=error.details))
 
 
-def _show(finding: Finding) -> dict[str, object]:
+def _show(finding: Finding, reader: Reader) -> dict[str, object]:
     """The finding of a guard; a refusal also has its kind and details."""
-    shown = finding.to_json(Reader.CLIENT)
+    shown = finding.to_json(reader)
     verdict = finding.verdict
     if verdict is None or verdict.decision is Decision.ALLOW:
         return shown

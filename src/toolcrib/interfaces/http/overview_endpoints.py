@@ -101,7 +101,7 @@ class OverviewEndpoints:
         """GET /crib/tools: every tool, the one that a name means, those that match a search, or those that models are offered."""
         session_id = request.header(SESSION_HEADER.name.lower().encode())
         session = self._sessions.find(session_id, request.caller).session if session_id else None
-        return answer_json(await self._threads.read(self._list, request.query, session))
+        return answer_json(await self._threads.read(self._list, request.query, session, request.reader))
 
     async def result(self, request: Request) -> Answer:
         """GET /crib/results/{handle}: a piece of a stored result."""
@@ -150,22 +150,22 @@ class OverviewEndpoints:
             return "the queue of requests could not be reached; the log has the reason"
         return ""
 
-    def _list(self, query: Query, session: Session | None) -> dict[str, object]:
+    def _list(self, query: Query, session: Session | None, reader: Reader) -> dict[str, object]:
         token, size = query.text("pageToken"), query.number("pageSize") or PAGE
         tags, executors = query.words("tags"), query.switch("executors")
         if query.has("name"):
             if token:
                 raise ToolError(Kind.VALIDATION, "query: pageToken: a name finds one tool; leave the token out")
-            return {"tools": [self._find(query.text("name"), session)], "nextPageToken": None}
+            return {"tools": [self._find(query.text("name"), session, reader)], "nextPageToken": None}
         if query.switch("offered"):
-            return self._offered(query, session)
+            return self._offered(query, session, reader)
         if query.has("mode") or query.has("names"):
             raise ToolError(Kind.VALIDATION, "query: mode and names are for offered tools; write offered=true too")
         if query.has("q") or query.has("question"):
             return self._search(query)
         asked = ["facts", sorted(set(tags)), executors]
         place = _Place.of(self._cursors.read(asked, token) if token else None)
-        tools, following, is_complete = self._page(place, size, tags=tags, executors=executors)
+        tools, following, is_complete = self._page(place, size, tags=tags, executors=executors, reader=reader)
         answer: dict[str, object] = {
             "tools": tools,
             "nextPageToken": self._cursors.write(asked, following) if following else None,
@@ -173,7 +173,7 @@ class OverviewEndpoints:
         return answer if is_complete else {**answer, "indexing": True}
 
     def _page(
-        self, place: _Place, size: int, *, tags: tuple[str, ...], executors: bool
+        self, place: _Place, size: int, *, tags: tuple[str, ...], executors: bool, reader: Reader
     ) -> tuple[list[Facts], _Place | None, bool]:
         """First the tools of files, functions and folders by their addresses, then those of bundles as their index has them.
 
@@ -182,7 +182,7 @@ class OverviewEndpoints:
         """
         tools: list[Facts] = []
         if not place.stored:
-            known = listed(self._crib, tags=tags, executors=executors, stored=False, reader=Reader.CLIENT)
+            known = listed(self._crib, tags=tags, executors=executors, stored=False, reader=reader)
             rest = sorted(
                 (address, order, facts) for order, (address, facts) in enumerate(known) if address > place.after
             )
@@ -198,7 +198,7 @@ class OverviewEndpoints:
         room = size - len(tools)
         found = [*islice(stored, room + 1)]
         tools += [
-            {**facts_of(self._crib, entry, Reader.CLIENT), "order": place.position + number}
+            {**facts_of(self._crib, entry, reader), "order": place.position + number}
             for number, (_, entry) in enumerate(found[:room])
         ]
         if len(found) <= room:
@@ -206,7 +206,7 @@ class OverviewEndpoints:
         after = found[room - 1][0] if room else place.after
         return tools, _Place(stored=True, after=after, position=place.position + room), is_complete
 
-    def _offered(self, query: Query, session: Session | None) -> dict[str, object]:
+    def _offered(self, query: Query, session: Session | None, reader: Reader) -> dict[str, object]:
         """A page of the tools that models are offered, by their addresses; `order` is their position in the list."""
         mode, names = query.text("mode") or None, query.words("names") if query.has("names") else None
         asked = ["offered", mode, names and [*names], session.id if session else ""]
@@ -214,13 +214,11 @@ class OverviewEndpoints:
         after = str(self._cursors.read(asked, token)) if token else ""
         tools = enumerate(self._crib.offered(mode, session, names))
         rest = sorted((tool.address, order, tool) for order, tool in tools if tool.address > after)
-        shown = [
-            {**facts_of(self._crib, Entry(tool=tool), Reader.CLIENT), "order": order} for _, order, tool in rest[:size]
-        ]
+        shown = [{**facts_of(self._crib, Entry(tool=tool), reader), "order": order} for _, order, tool in rest[:size]]
         is_last = len(rest) <= size
         return {"tools": shown, "nextPageToken": None if is_last else self._cursors.write(asked, rest[size - 1][0])}
 
-    def _find(self, name: str, session: Session | None) -> Facts:
+    def _find(self, name: str, session: Session | None, reader: Reader) -> Facts:
         if not name:
             raise ToolError(Kind.VALIDATION, "query: name: is empty; write the name of a tool, or leave it out")
         try:
@@ -229,7 +227,7 @@ class OverviewEndpoints:
             hint = "" if problem.cure == LIST_THE_TOOLS else problem.cure.client
             raise problem.replace(details={**problem.details, "suggestion": hint}) from None
         return {
-            **all_facts_of(self._crib, entry, Reader.CLIENT),
+            **all_facts_of(self._crib, entry, reader),
             "bundleID": self._crib.bundles.bundle_id_of(entry.tool),
         }
 

@@ -59,7 +59,7 @@ class PageData:
 
     async def tools(self, request: Request) -> Answer:
         """GET /ui/tools."""
-        return answer_json(await self._threads.read(list_tools, self._crib, request.query))
+        return answer_json(await self._threads.read(list_tools, self._crib, request.query, request.reader))
 
 
 class PageFiles:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from toolcrib.features.bundles.endpoints import INDEX_SECONDS
-from toolcrib.model.errors import Reader
 from toolcrib.toolkit.http.contract import MAX_PAGE
 from toolcrib.toolkit.tool_facts import NOT_OFFERED, place_of, shadow_of, unbuilt_facts, why_not_offered
 
@@ -14,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from toolcrib.crib import Crib
+    from toolcrib.model.errors import Reader
     from toolcrib.model.tool import Entry
     from toolcrib.toolkit.http.contract import Query
 
@@ -57,7 +57,7 @@ class Filters:
         return entry.enabled and is_offered(entry) == (self.state == ENABLED)
 
 
-def list_tools(crib: Crib, query: Query) -> dict[str, object]:
+def list_tools(crib: Crib, query: Query, reader: Reader) -> dict[str, object]:
     """One slice of the list, how long the list is, and with the first slice what can be filtered by."""
     offset, size, filters = query.number("offset") or 0, query.number("size") or MAX_PAGE, Filters.of(query)
     entries, is_indexing = _search(crib, query.text("q")) if query.text("q").strip() else (list(crib.entries), False)
@@ -65,12 +65,12 @@ def list_tools(crib: Crib, query: Query) -> dict[str, object]:
     if not query.text("q").strip():
         found.sort(key=lambda entry: (entry.tool.name.casefold(), entry.tool.address))
     answer: dict[str, object] = {
-        "tools": [_row(crib, entry) for entry in found[offset : offset + size]],
+        "tools": [_row(crib, entry, reader) for entry in found[offset : offset + size]],
         "total": len(found),
         "indexing": is_indexing,
     }
     if not offset:
-        answer |= {"filters": _choices(crib.entries), "unbuilt": unbuilt_facts(crib)}
+        answer |= {"filters": _choices(crib.entries), "unbuilt": unbuilt_facts(crib, reader)}
     return answer
 
 
@@ -98,9 +98,9 @@ def _is_offered(crib: Crib, entry: Entry) -> bool:
     return first is not None and first.tool.address == entry.tool.address
 
 
-def _row(crib: Crib, entry: Entry) -> dict[str, object]:
+def _row(crib: Crib, entry: Entry, reader: Reader) -> dict[str, object]:
     tool = entry.tool
-    hidden = why_not_offered(entry, shadow_of(crib, tool), crib.grants, Reader.CLIENT)
+    hidden = why_not_offered(entry, shadow_of(crib, tool), crib.grants, reader)
     return {
         "name": tool.name,
         "address": tool.address,

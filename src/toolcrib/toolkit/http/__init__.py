@@ -20,7 +20,8 @@ from starlette.requests import Request as StarletteRequest
 
 from toolcrib.core.execution import go_on
 from toolcrib.lib.documents import MAX_KEYS, has_too_many_keys, read_json, read_jsonc, read_plain
-from toolcrib.model.errors import Cure, Kind, ToolError
+from toolcrib.model.call import Scope as AccessScope
+from toolcrib.model.errors import Cure, Kind, Reader, ToolError
 from toolcrib.toolkit.http.contract import Body, QueryReader
 from toolcrib.toolkit.http.problems import Refusal
 
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
     from toolcrib.model.bundle import Page
-    from toolcrib.model.call import Scope as AccessScope
     from toolcrib.toolkit.http.contract import Query, RawBody
 
     Header = tuple[bytes, bytes]
@@ -76,6 +76,9 @@ _NUMBERS = itertools.count(1)
 NO_QUERY = QueryReader(()).read(NOTHING)
 
 
+EVERY_SCOPE = frozenset(AccessScope)
+
+
 class Request(StarletteRequest):
     """What a client sent. `caller` is who it was found to come from, `scopes` what that caller may do, `holder` who has its token; `metadata_url` is where a client learns how to get one; `fields` are its headers by their names in small letters.
 
@@ -102,6 +105,11 @@ class Request(StarletteRequest):
         own = self.fields.get(b"x-request-id", NOTHING)
         self.is_own_id = REQUEST_ID.fullmatch(own) is not None
         self.id = own.decode() if self.is_own_id else _new_id()
+
+    @property
+    def reader(self) -> Reader:
+        """Who reads the answer: a caller that may do everything runs the project, any other is a client."""
+        return Reader.OPERATOR if self.scopes == EVERY_SCOPE else Reader.CLIENT
 
     @property
     def call_id(self) -> str:

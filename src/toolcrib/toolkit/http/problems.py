@@ -137,9 +137,9 @@ def retry_after(seconds: float) -> Header:
     return b"retry-after", b"%d" % max(1, math.ceil(seconds))
 
 
-def problem_of(error: ToolError, request_id: str) -> dict[str, object]:
-    """The problem details of an error, in words for a client; its list of problems is a key of its own."""
-    status, error = status_of(error), error.told_to(Reader.CLIENT)
+def problem_of(error: ToolError, request_id: str, reader: Reader = Reader.CLIENT) -> dict[str, object]:
+    """The problem details of an error, in words for its reader; its list of problems is a key of its own."""
+    status, error = status_of(error), error.told_to(reader)
     details = dict(error.details)
     problems = details.pop(PROBLEMS, None)
     document: dict[str, object] = {
