@@ -6,7 +6,7 @@ import json
 import math
 from contextlib import ExitStack, contextmanager, nullcontext
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Protocol
@@ -18,6 +18,7 @@ from toolcrib.core.sources import current_view, seen_through
 from toolcrib.infra.settings import Table, read_positive, read_word_set, setting
 from toolcrib.lib.schema import check_schema, compile_schema, fill_defaults
 from toolcrib.lib.schema_structure import bound_integers, holds_text
+from toolcrib.model import record
 from toolcrib.model.call import CALL, Call, Context
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import MEGABYTE, ONCE, REPEAT_IDEMPOTENT, Function
@@ -358,7 +359,7 @@ class CallsSettings(Table, name="calls"):
     max_steps: int = setting(default=20, read=read_positive, opens=False, summary="how many calls a session may make")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@record
 class Policy:
     """What the operator decided."""
 
@@ -367,7 +368,7 @@ class Policy:
     result_bytes: int = RESULT_BYTES
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@record
 class Plan:
     """A tool made ready: its validators, its merged limits, the rules that concern it.
 

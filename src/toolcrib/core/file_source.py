@@ -6,7 +6,7 @@ import logging
 import os
 import stat
 import threading
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import chain
 from pathlib import Path, PurePath
 from time import monotonic
@@ -26,6 +26,7 @@ from toolcrib.infra.files import (
     stamps_within,
 )
 from toolcrib.lib.names import slug_of, version_order
+from toolcrib.model import record
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Broken, Chained, Entry, Script
 
@@ -44,7 +45,7 @@ MAX_FILE_BYTES = 256_000
 LOOK_SECONDS = 0.1
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@record
 class ReadFile:
     """What a file held when it was last read, and the stamps of all that it depends on; without any it is read again.
 

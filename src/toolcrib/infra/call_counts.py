@@ -12,13 +12,14 @@ import threading
 import time
 from collections import Counter
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from toolcrib.infra.files import commit_or_rollback, make_folder
 from toolcrib.lib.names import stable_id
+from toolcrib.model import record
 from toolcrib.model.call import CALL
 from toolcrib.model.errors import ToolError
 
@@ -51,7 +52,7 @@ calls = calls + excluded.calls, last = max(last, excluded.last), change = exclud
 """
 
 
-@dataclass(frozen=True, slots=True)
+@record(kw_only=False)
 class Count:
     """How often a tool was called, and when last: RFC 3339 in UTC with milliseconds."""
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 import math
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn, cast
 
 import orjson
 
+from toolcrib.model import record
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
@@ -156,7 +156,7 @@ def without_comments(document: str | bytes, place: str = "document", *, max_byte
     return _PART.sub(blank, text)
 
 
-@dataclass(frozen=True, slots=True)
+@record(kw_only=False)
 class _Bounds:
     """What a value may be."""
 

@@ -11,12 +11,13 @@ import inspect
 import math
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from toolcrib.lib.icons import ICONS, read_icons
 from toolcrib.lib.schema_structure import any_of, is_json
+from toolcrib.model import record
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import MODES, Behaviour, Cost, Limits, RetryPolicy, SideEffects
 
@@ -253,7 +254,7 @@ NUMPY_ARGUMENT = re.compile(r"(\*{0,2}\w+(?:\s*,\s*\*{0,2}\w+)*)\s*(?::(.*))?$")
 FIELD_ARGUMENTS = frozenset({"arg", "argument", "attribute", "key", "keyword", "kwarg", "param", "parameter"})
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@record
 class Docstring:
     """A docstring, read."""
 

@@ -7,11 +7,11 @@ import codecs
 import re
 import sys
 import warnings
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from toolcrib.lib.documents import point_at
 from toolcrib.lib.schema_structure import is_json
+from toolcrib.model import record
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ MAX_BASES = 50
 UNKNOWN = NotImplemented
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@record
 class ClassField:
     """A field of a record: `key` is its name in JSON, `note` a call that says more about it.
 
@@ -58,7 +58,7 @@ class ClassField:
     is_written: bool = True
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@record
 class ClassKind:
     """A class of the file: `kind` is enum, record, typed dict or model, and empty for any other."""
 

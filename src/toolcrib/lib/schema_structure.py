@@ -6,10 +6,11 @@ import math
 import re
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from toolcrib.model import record
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ KEYWORDS = {
 }
 
 
-@dataclass(slots=True)
+@record(kw_only=False)
 class Node:
     """One subschema and the places that it leads to."""
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol, cast
 
+from toolcrib.model import record
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ class _Draft:
     client: ClientLink | None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@record
 class Call(_Draft):
     """Which tool, with what, for whom and until when.
 
@@ -154,7 +155,7 @@ class Audit(Protocol):
         """Record the event."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@record
 class Question:
     """A question to the client: `method` and `params` as the Model Context Protocol words them.
 
@@ -269,7 +270,7 @@ def cannot_ask(method: str) -> ToolError:
     )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@record
 class Context(ReachesClient):
     """What a running tool may use; `progress`, `log`, `elicit`, `sample` and `roots` reach the client of the call.
 

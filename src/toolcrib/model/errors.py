@@ -9,9 +9,10 @@ Below the pipeline code raises `ToolError`; from the pipeline outwards there is 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, TypeVar
+
+from toolcrib.model import record
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -61,7 +62,7 @@ class Reader(StrEnum):
 ASK_THE_OPERATOR = "ask the operator"
 
 
-@dataclass(frozen=True, slots=True)
+@record(kw_only=False)
 class Cure:
     """What helps against a failure, in words for each reader. What is empty for a model is what a client is told."""
 

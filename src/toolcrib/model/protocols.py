@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+from toolcrib.model import record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -311,7 +312,7 @@ class Queue(Protocol):
         """Close what is open, and wake every waiter."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@record
 class MakerTask:
     """What a maker is asked for.
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
+from toolcrib.model import record
 from toolcrib.model.errors import Cure, Kind, Reader, ToolError, cure_of
 from toolcrib.values.hint_values import REFUSALS, HintConverter, UnreadableHintError
 from toolcrib.values.json_values import ConversionError
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@record
 class Intent:
     """What the tool asks the host to do next."""
 
@@ -28,7 +29,7 @@ class Intent:
         return {"type": self.type, **self.fields}
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@record
 class Outcome:
     """What a runner hands back when a bare value does not say it all.
 
@@ -56,7 +57,7 @@ class _Draft:
     refused: bool
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@record
 class Result(_Draft):
     """Success with a value, or an error that may stand beside a partial value; `refused` means that nothing ran.
 
@@ -146,7 +147,7 @@ class Decision(StrEnum):
     DENY = "deny"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@record
 class Verdict:
     """A decision with its grounds. `rule` names who decided, `where` the setting behind it, `cure` what would allow it."""
 
@@ -202,7 +203,7 @@ def confirm(reason: str, *, rule: str = "", where: str = "", cure: Cure | str = 
 # What every gate says to a call that was not made.
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@record
 class Finding:
     """What one gate says about a call; `verdict` is None where an earlier gate leaves it nothing to judge.
 
@@ -227,7 +228,7 @@ class Finding:
         return {**decision, **{name: text for name, text in grounds.items() if text}}
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@record
 class Explanation:
     """Every gate's finding, in the order of the call."""
 
@@ -253,7 +254,7 @@ class Explanation:
         return {"tool": self.tool, "allowed": self.allowed, "findings": findings}
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@record
 class Piece:
     """A part of a kept value: the text from `offset`, and where the next part begins (None at the end)."""
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from functools import cached_property
 from math import inf
 from typing import TYPE_CHECKING
 
+from toolcrib.model import record
 from toolcrib.model.errors import Cure, Kind, ToolError
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ class Backoff(StrEnum):
     CONSTANT = "constant"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@record
 class RetryPolicy:
     """When to try again; `max_attempts` counts the first attempt, delays are seconds."""
 
@@ -66,7 +67,7 @@ ONCE = RetryPolicy()
 REPEAT_IDEMPOTENT = RetryPolicy(max_attempts=3, initial_delay=0.3, max_delay=3.0, jitter=True)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@record
 class Limits:
     """What a tool declares about itself; None leaves the decision to the crib."""
 
@@ -83,7 +84,7 @@ class Limits:
                 raise ValueError(message)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@record
 class Cost:
     """What a call costs; `estimated_duration` is in seconds."""
 
@@ -125,7 +126,7 @@ class SideEffects(StrEnum):
     WRITES = "writes"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@record
 class Origin:
     """Where a tool is written down."""
 
@@ -136,7 +137,7 @@ class Origin:
         return f"{self.place}:{self.line}"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@record
 class Function:
     """A function of the host program; it runs in this process.
 
@@ -184,7 +185,7 @@ class Convention(StrEnum):
     HANDLER = "handler"  # entry(args, context), a response of the form that handlers give
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@record
 class Script:
     """A file of code that was read and not run; it runs in a child process, from the very bytes that were read.
 
@@ -226,7 +227,7 @@ class Script:
         return {**facts, "enveloped": True} if self.enveloped else facts
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@record
 class Chained:
     """A tool that its executor runs: the executor is a tool itself, and the chain ends in a primitive of the platform.
 
@@ -262,7 +263,7 @@ class Chained:
         }
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@record
 class Handler:
     """The code of a tool folder, which takes `{args, context}` and answers with a response of its own form.
 
@@ -311,7 +312,7 @@ class Handler:
         }
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@record
 class Registered:
     """A function that the host program may or may not have registered under this key; what runs is the one it has.
 
@@ -371,7 +372,7 @@ READING_METHODS = frozenset({"GET", "HEAD"})
 REPEATABLE_METHODS = READING_METHODS | {"PUT", "DELETE"}
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@record
 class HttpCall:
     """One request of a tool, with slots in url, query, headers, body and auth.
 
@@ -399,13 +400,13 @@ class HttpCall:
 
     def identity(self) -> dict[str, object]:
         """What makes this another request."""
-        facts = {name: getattr(self, name) for name in self.__slots__}
+        facts = {each.name: getattr(self, each.name) for each in fields(self)}
         further = {name for name in ("auth", "pagination", "cache") if not facts[name]}
         known = {name: fact for name, fact in facts.items() if name not in further}
         return {**known, "success": sorted(self.success), "retry": repr(self.retry)}
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@record
 class Http:
     """Requests to the outside, one after the other; the answer of the last is the value.
 
@@ -428,7 +429,7 @@ class Http:
         return facts if self.hosts is None else {**facts, "hosts": self.hosts}
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@record
 class Remote:
     """A tool of a server, which runs there: `kind` is what runs it there, `digest` the content hash that it has there."""
 
@@ -450,7 +451,7 @@ class Rows(StrEnum):
     VALUE = "value"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@record
 class Sql:
     """One SQL statement with parameters that a database binds.
 
@@ -475,7 +476,7 @@ class Sql:
 
     def identity(self) -> dict[str, object]:
         """What makes this another tool."""
-        return {"kind": self.kind, **{name: getattr(self, name) for name in self.__slots__}}
+        return {"kind": self.kind, **{each.name: getattr(self, each.name) for each in fields(self)}}
 
 
 Run = Function | Script | Chained | Handler | Registered | Http | Remote | Sql
@@ -585,7 +586,7 @@ class Tool:
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@record
 class Entry:
     """A tool as the catalog returns it: enabled, or disabled for a reason."""
 
@@ -595,7 +596,7 @@ class Entry:
     cure: Cure | str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@record(kw_only=False)
 class Broken:
     """Holds a name for something that cannot be used, so that no tool of a later source is called in its place."""
 

@@ -8,7 +8,6 @@ import inspect
 import types
 import typing
 from collections import abc
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from toolcrib.features.functions.decorators import MARK, functions_among, is_tool
@@ -16,6 +15,7 @@ from toolcrib.features.functions.hints import HintError, HintReader
 from toolcrib.features.functions.values import Field, NotJSON, as_default, read_record, write_answer
 from toolcrib.lib.python_declarations import is_async_generator, is_generator, read_docstring, read_options
 from toolcrib.lib.schema import check_parameters, check_schema
+from toolcrib.model import record
 from toolcrib.model.call import Context
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Function, Origin, Tool
@@ -43,7 +43,7 @@ STREAMS = frozenset({abc.AsyncIterator, abc.AsyncIterable, abc.AsyncGenerator})
 ITERATORS = frozenset({abc.Iterator, abc.Generator, *STREAMS})
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@record
 class Inputs:
     """How a function is called."""
 
@@ -53,7 +53,7 @@ class Inputs:
     warnings: tuple[str, ...]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@record
 class Answer:
     """The return value of a function."""
 

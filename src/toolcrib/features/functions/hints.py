@@ -25,6 +25,7 @@ from toolcrib.lib.python_declarations import (
 )
 from toolcrib.lib.schema import accepts
 from toolcrib.lib.schema_structure import any_of, object_schema
+from toolcrib.model import record
 from toolcrib.model.result import Outcome
 from toolcrib.values.hint_values import CHECKS, HintConverter, UnreadableHintError, meant_by, or_none
 from toolcrib.values.json_values import enum_value, to_json
@@ -66,7 +67,7 @@ class HintError(Exception):
     """A hint that has no meaning in JSON, with the cure."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(kw_only=False)
 class Shape:
     """A hint, read: `revive` is None where the JSON is the object already."""
 

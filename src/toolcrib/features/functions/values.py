@@ -5,10 +5,11 @@ from __future__ import annotations
 import dataclasses
 import sys
 import typing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from toolcrib.lib.python_declarations import read_docstring
 from toolcrib.lib.schema_structure import is_json
+from toolcrib.model import record
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.result import Outcome
 from toolcrib.values.hint_values import is_typed_dict, required_keys
@@ -46,7 +47,7 @@ def pydantic_base() -> type | None:
     return base if isinstance(base, type) else None
 
 
-@dataclass(frozen=True, slots=True)
+@record(kw_only=False)
 class Field:
     """A parameter of a function or a field of a record; `default` is JSON, or NotJSON."""
 

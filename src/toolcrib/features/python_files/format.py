@@ -8,7 +8,7 @@ nothing, public functions with a docstring are meant, with a warning.
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from toolcrib.lib.names import is_capability
@@ -24,6 +24,7 @@ from toolcrib.lib.python_source import (
     top_imports,
 )
 from toolcrib.lib.schema import check_parameters, check_schema
+from toolcrib.model import record
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Behaviour, Chained, Cost, Origin, RetryPolicy, Script, SideEffects, Tool
 
@@ -90,7 +91,7 @@ class PlainFile:
         return [replace(tools[0], warnings=(*tools[0].warnings, *file.warnings)), *tools[1:]]
 
 
-@dataclass(frozen=True, slots=True)
+@record(kw_only=False)
 class ParsedFile:
     """A file that was parsed; `warnings` are about no single function."""
 

@@ -6,11 +6,12 @@ import os
 import stat
 import time
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from toolcrib.lib.names import is_foreign
+from toolcrib.model import record
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
@@ -282,7 +283,7 @@ FOREIGN = frozenset({"node_modules", "__pycache__", "venv"})
 PYTHON_ENVIRONMENT = "pyvenv.cfg"
 
 
-@dataclass(slots=True)
+@record
 class Listing:
     """The names of files, relative to the folder; the stamp of every folder that was looked into; what went wrong."""
 

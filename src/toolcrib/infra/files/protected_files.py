@@ -12,11 +12,11 @@ import os
 import re
 import threading
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolcrib.lib.protected_names import CLOSED, REPOSITORIES, fold, is_secret, is_secret_file, judge
+from toolcrib.model import record
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ _NOTHING_TO_FIND = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG})
 _SETTLED_NANOSECONDS = 100_000_000
 
 
-@dataclass(frozen=True, slots=True)
+@record(kw_only=False)
 class _Folder:
     """The secrets, folders and repositories found in a folder, and its ctime; 0 if it may have changed since."""
 

@@ -6,12 +6,13 @@ import functools
 import json
 import sys
 import sysconfig
-from dataclasses import dataclass, field, replace
+from dataclasses import field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolcrib.infra.channel import frame
 from toolcrib.infra.sandbox import DISK_MB, MEMORY_MB, PROCESSES
+from toolcrib.model import record
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import MEGABYTE
 
@@ -42,7 +43,7 @@ PROXY_VARIABLES: Mapping[str, str] = {
 }
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@record
 class Interpreter:
     """A Python: `program` is executed, `executable` is what scripts see, `packages` are its import folders."""
 
@@ -59,7 +60,7 @@ class Interpreter:
         return tuple(dict.fromkeys((self.base, self.prefix, *map(Path, self.packages))))
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@record
 class OneFile:
     """A file identified by device and inode, so that a later replacement at the same path is not accepted.
 
@@ -71,7 +72,7 @@ class OneFile:
     inode: int
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@record
 class SandboxPolicy:
     """What a job may access; everything else is denied. Every job has a private scratch folder.
 
@@ -105,7 +106,7 @@ class SandboxPolicy:
     disk_bytes: int = DISK_MB * MEGABYTE
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@record
 class Program:
     """Run a program with these arguments; the first is its path. `channel` connects it to the host.
 
@@ -123,7 +124,7 @@ class Program:
     stdin: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@record
 class PythonFile:
     """Run these bytes as the Python file at `path`, in its folder, by its convention.
 
@@ -156,7 +157,7 @@ class PythonFile:
 Job = Program | PythonFile
 
 
-@dataclass(frozen=True, slots=True)
+@record(kw_only=False)
 class Effect:
     """One effect or attempt of a job: `act` is read, write, connect or start, `what` a path, an address or a program."""
 
@@ -165,7 +166,7 @@ class Effect:
     denied: bool = False
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@record
 class CompletedJob:
     """How a job ended.
 
@@ -246,9 +247,9 @@ def _describe_python(policy: SandboxPolicy, interpreter: Interpreter | None) -> 
 
 def _describe(policy: SandboxPolicy) -> dict[str, object]:
     return {
-        name: [_describe_place(place) for place in value] if isinstance(value, tuple) else value
-        for name in SandboxPolicy.__slots__
-        for value in (getattr(policy, name),)
+        each.name: [_describe_place(place) for place in value] if isinstance(value, tuple) else value
+        for each in fields(policy)
+        for value in (getattr(policy, each.name),)
     }
 
 
@@ -304,7 +305,7 @@ SYSTEM = (
 )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@record
 class WorkspacePolicy:
     """What the operator allows all jobs: the workspace, its protected paths, and resource limits.
 

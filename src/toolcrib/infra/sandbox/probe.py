@@ -17,7 +17,6 @@ import sys
 import tempfile
 import threading
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,6 +35,7 @@ from toolcrib.infra.sandbox.jobs import (
     present,
     python_runtime,
 )
+from toolcrib.model import record
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import MEGABYTE
 
@@ -238,7 +238,7 @@ async def _take(lock: int) -> None:
 # The probe: jobs that try what is forbidden, and a cache that is valid while the system stays the same.
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@record
 class Report:
     """The guarantees that held for one profile, and the layers that were active during the probe."""
 

@@ -11,11 +11,12 @@ import pwd
 import sys
 import time
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from toolcrib.lib import load
+from toolcrib.model import record
 from toolcrib.model.call import LOG_LEVELS, Call, cannot_ask
 from toolcrib.model.errors import Kind, SettingsError, ToolError
 from toolcrib.toolkit.cli import (
@@ -141,7 +142,7 @@ def _tell_errors(words: Sequence[str], opening: object) -> int:
         return say_error(ToolError(Kind.PERMANENT, message), ExitCode.FAILED)
 
 
-@dataclass(frozen=True, slots=True)
+@record(kw_only=False)
 class CribOpener:
     """Open the crib of a project, by default that of the current folder, or of a server."""
 

@@ -12,7 +12,7 @@ import os
 import sys
 import traceback
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,7 @@ from toolcrib.core.plugins import later
 from toolcrib.lib.documents import read_json
 from toolcrib.lib.names import did_you_mean
 from toolcrib.lib.schema_structure import properties_of, types_of
+from toolcrib.model import record
 from toolcrib.model.errors import Kind, SettingsError, ToolError
 from toolcrib.model.tool import MODES
 
@@ -78,7 +79,7 @@ class CommandError(ToolError):
         self.code = code
 
 
-@dataclass(frozen=True, slots=True)
+@record(kw_only=False)
 class Answer:
     """What a command that acts has done: facts for a program, printed with `--json`; a person was told meanwhile."""
 
@@ -398,7 +399,7 @@ STANDARD_INPUT = "-"
 MAX_ARGUMENT_BYTES = 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
+@record(kw_only=False)
 class Option:
     """An option; `value` is the name of its value, empty for a flag."""
 
@@ -453,7 +454,7 @@ EXPLAIN_OPTIONS = (
 )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@record
 class Line:
     """A parsed command line: the options, and the other words."""
 
