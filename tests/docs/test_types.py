@@ -14,7 +14,7 @@ import pytest
 from toolcrib.features.functions.hints import HintReader
 from toolcrib.lib.python_hints import SyntaxHints
 from toolcrib.lib.schema import compile_schema
-from toolcrib.values.json_values import ConversionError, to_json
+from toolcrib.values import ConversionError, to_json
 
 PAGE = Path(__file__).parents[2] / "docs" / "types.md"
 CODE = re.compile(r"`([^`]*)`")

@@ -14,7 +14,7 @@ import pytest
 # What tools may use is a module of its own, which every call asks.
 # The conversion of values by hints stands below Result, whose `value_as` uses it.
 # What explains wrong values, and what escapes characters for a terminal, is loaded where there is such a value or character.
-MOST_MODULES = {"file tool": 61, "host function": 57}
+MOST_MODULES = {"file tool": 60, "host function": 56}
 COUNT = """
 import sys
 from toolcrib.__main__ import main

@@ -22,7 +22,7 @@ from toolcrib.model import record
 from toolcrib.model.call import CALL, Call, Context
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import MEGABYTE, ONCE, REPEAT_IDEMPOTENT, Function
-from toolcrib.values.json_values import joins_text
+from toolcrib.values import joins_text
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence

@@ -27,8 +27,8 @@ from toolcrib.model.tool import Tool
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from toolcrib.core.granted_variables import GrantedVariables
     from toolcrib.core.plugins import Part, Plugins
+    from toolcrib.infra.secrets.grants import GrantedVariables
     from toolcrib.infra.secrets.lookup import Secrets
     from toolcrib.infra.settings import Settings
     from toolcrib.model.protocols import Bound, Format, Journal, Line, Rule, Runner, Source, Store

@@ -15,7 +15,7 @@ from toolcrib.core.gates import explain_problems, note_empty
 from toolcrib.model.call import CALL, Consent
 from toolcrib.model.errors import Cure, Kind, ToolError
 from toolcrib.model.result import Decision, Outcome, Result, succeed
-from toolcrib.values.json_values import to_json
+from toolcrib.values import to_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

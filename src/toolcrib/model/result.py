@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from toolcrib.model import record
 from toolcrib.model.errors import Cure, Kind, Reader, ToolError, cure_of
+from toolcrib.values import ConversionError
 from toolcrib.values.hint_values import REFUSALS, HintConverter, UnreadableHintError
-from toolcrib.values.json_values import ConversionError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -21,7 +21,7 @@ from _collections_abc import (  # what collections.abc offers; this module is al
     Set,
 )
 
-from toolcrib.values.json_values import SHOWN, ConversionError, enum_value, to_json
+from toolcrib.values import SHOWN, ConversionError, enum_value, to_json
 
 TYPE_CHECKING = False  # importing typing would take a fifth of the launcher's start
 if TYPE_CHECKING:

@@ -37,7 +37,7 @@ from toolcrib.lib.python_declarations import CLASSES
 from toolcrib.lib.schema import check_schema, compile_schema
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.result import Outcome
-from toolcrib.values.json_values import to_json
+from toolcrib.values import to_json
 
 UserId = NewType("UserId", int)
 Bounded = TypeVar("Bounded", bound=str)

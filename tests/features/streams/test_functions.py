@@ -18,7 +18,7 @@ from toolcrib.core.call_state import MAX_CHUNKS
 from toolcrib.features.agent_classes.classes import BaseTool
 from toolcrib.features.streams.call_stream import MAX_WAITING
 from toolcrib.lib.names import new_id
-from toolcrib.values.json_values import MAX_ITEMS
+from toolcrib.values import MAX_ITEMS
 
 TEXT = {"type": "string"}
 

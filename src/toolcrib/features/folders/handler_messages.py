@@ -18,7 +18,7 @@ from toolcrib.lib.javascript_error import log_fields, name_class, tell_all
 from toolcrib.model.errors import READ_THE_LOG, Cure, Kind, ToolError
 from toolcrib.model.result import Intent, Outcome
 from toolcrib.model.tool import Handler
-from toolcrib.values.json_values import joins_text
+from toolcrib.values import joins_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -38,18 +38,18 @@ from toolcrib.lib.run_part import PartKind, RunPart
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.result import Outcome
 from toolcrib.model.tool import Convention, Handler
-from toolcrib.values.json_values import joins_text
+from toolcrib.values import joins_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
-    from toolcrib.core.granted_variables import GrantedVariables
     from toolcrib.infra.egress.client import Egress
     from toolcrib.infra.programs.executables import Commands
     from toolcrib.infra.sandbox.attempt import Lines, Talk
     from toolcrib.infra.sandbox.host import Sandbox
     from toolcrib.infra.sandbox.jobs import CompletedJob, Interpreter, Program, WorkspacePolicy
+    from toolcrib.infra.secrets.grants import GrantedVariables
     from toolcrib.model.call import Call, Context
     from toolcrib.model.protocols import Bound
     from toolcrib.model.tool import Tool

@@ -19,7 +19,7 @@ from toolcrib.model import record
 from toolcrib.model.call import Context
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Function, Origin, Tool
-from toolcrib.values.json_values import ConversionError
+from toolcrib.values import ConversionError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -27,8 +27,8 @@ from toolcrib.lib.schema import accepts
 from toolcrib.lib.schema_structure import any_of, object_schema
 from toolcrib.model import record
 from toolcrib.model.result import Outcome
+from toolcrib.values import enum_value, to_json
 from toolcrib.values.hint_values import CHECKS, HintConverter, UnreadableHintError, meant_by, or_none
-from toolcrib.values.json_values import enum_value, to_json
 
 if typing.TYPE_CHECKING:
     from toolcrib.features.functions.values import Field

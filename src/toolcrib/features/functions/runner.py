@@ -13,7 +13,7 @@ from toolcrib.core.call_state import json_size
 from toolcrib.core.plugins import later
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Function, Registered
-from toolcrib.values.json_values import MAX_ITEMS, ConversionError, joins_text, to_json
+from toolcrib.values import MAX_ITEMS, ConversionError, joins_text, to_json
 
 if TYPE_CHECKING:
     import asyncio

@@ -12,8 +12,8 @@ from toolcrib.lib.schema_structure import is_json
 from toolcrib.model import record
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.result import Outcome
+from toolcrib.values import ConversionError, is_written, to_json
 from toolcrib.values.hint_values import is_typed_dict, required_keys
-from toolcrib.values.json_values import ConversionError, is_written, to_json
 
 
 class NotJSON:

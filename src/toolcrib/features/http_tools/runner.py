@@ -22,7 +22,7 @@ from toolcrib.lib.http_syntax import parse_hosts
 from toolcrib.model.errors import Kind, SettingsError, ToolError
 from toolcrib.model.result import Outcome
 from toolcrib.model.tool import Http, Spelling
-from toolcrib.values.json_values import joins_text
+from toolcrib.values import joins_text
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping

@@ -11,7 +11,7 @@ from toolcrib.lib.documents import read_json
 from toolcrib.lib.server_sent_events import EventReader
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Encoding
-from toolcrib.values.json_values import MAX_ITEMS
+from toolcrib.values import MAX_ITEMS
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable

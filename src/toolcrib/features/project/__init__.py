@@ -28,7 +28,7 @@ def register(plugins: Plugins) -> None:
         "toolcrib.infra.programs.child_channel:ChildChannel",
         given=lambda resources: {"sandbox": resources.get("sandbox")},
     )
-    plugins.add_resource("granted_variables", "toolcrib.core.granted_variables:GrantedVariables")
+    plugins.add_resource("granted_variables", "toolcrib.infra.secrets.grants:GrantedVariables")
     plugins.add_resource("jail", "toolcrib.features.project.workspace:open_jail")
     plugins.add_resource("confirmed_jail", "toolcrib.features.project.workspace:open_confirmed_jail")
     plugins.add_resource("secrets", "toolcrib.features.project.secrets:open_secrets")

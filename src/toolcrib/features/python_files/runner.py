@@ -19,16 +19,16 @@ from toolcrib.infra.sandbox.host import kill_time
 from toolcrib.infra.sandbox.jobs import CLEAN_ENVIRONMENT, PythonFile, build_policy, python_runtime
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Script
-from toolcrib.values.json_values import joins_text
+from toolcrib.values import joins_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
-    from toolcrib.core.granted_variables import GrantedVariables
     from toolcrib.infra.programs.child_channel import ChildChannel
     from toolcrib.infra.sandbox.host import Sandbox
     from toolcrib.infra.sandbox.jobs import CompletedJob, SandboxPolicy, WorkspacePolicy
+    from toolcrib.infra.secrets.grants import GrantedVariables
     from toolcrib.infra.secrets.secret import Masking
     from toolcrib.lib.run_part import RunPart
     from toolcrib.model.call import Call, Context

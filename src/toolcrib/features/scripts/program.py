@@ -29,7 +29,7 @@ from toolcrib.lib.system_tools import RUNTIME, is_ours
 from toolcrib.lib.templates import Name, Text, compile_template, look_up_in
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Convention
-from toolcrib.values.json_values import joins_text
+from toolcrib.values import joins_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

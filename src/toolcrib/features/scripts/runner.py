@@ -62,7 +62,7 @@ from toolcrib.lib.schema import compile_schema
 from toolcrib.lib.system_tools import BASH, DOCKER, PYTHON, is_ours
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Chained, Convention, Script
-from toolcrib.values.json_values import joins_text
+from toolcrib.values import joins_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

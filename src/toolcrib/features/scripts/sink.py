@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Mapping
     from typing import Any
 
-    from toolcrib.core.granted_variables import GrantedVariables
     from toolcrib.core.grants import Grants
     from toolcrib.infra.egress.client import Egress
     from toolcrib.infra.files.jail import Jail
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from toolcrib.infra.sandbox.attempt import Lines
     from toolcrib.infra.sandbox.host import Sandbox
     from toolcrib.infra.sandbox.jobs import CompletedJob, WorkspacePolicy
+    from toolcrib.infra.secrets.grants import GrantedVariables
     from toolcrib.model.tool import Script, Tool
 
 PATH = "path"

@@ -10,7 +10,7 @@ import orjson
 
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Rows
-from toolcrib.values.json_values import ConversionError, to_json
+from toolcrib.values import ConversionError, to_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

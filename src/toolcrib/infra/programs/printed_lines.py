@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from toolcrib.lib.documents import read_json
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.values.json_values import MAX_ITEMS
+from toolcrib.values import MAX_ITEMS
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
+from toolcrib.infra.secrets.secret import VariableMasking
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import is_document
 
@@ -42,3 +43,26 @@ class Grants:
         """A variable of the host and never a secret; None if it is not set."""
         self.value(name)
         return self.environment.get(name) or None
+
+
+class Operator(Protocol):
+    """What the settings grant; `Resources` is it."""
+
+    def variable(self, tool: Tool, name: str) -> str | None:
+        """A variable of the host or a secret, if the tool may see it; empty if it is not set."""
+
+    def granted_names(self, tool: Tool, code: bytes) -> tuple[str, ...]:
+        """The variables and secrets that the tool may see and whose names stand in its files."""
+
+
+class GrantedVariables:
+    """What the operator granted, by tool and the names in its files."""
+
+    def __init__(self, operator: Operator) -> None:
+        self._operator = operator
+
+    def of(self, tool: Tool, *codes: bytes) -> tuple[dict[str, str], VariableMasking]:
+        """The variables that are set and whose names stand in the files, and what masks them in the outcome of the call."""
+        masking = VariableMasking(lambda name: granted_value(tool, name, self._operator.variable))
+        names = self._operator.granted_names(tool, b"\n".join(codes))
+        return {name: value for name in names if (value := masking.variable(name))}, masking

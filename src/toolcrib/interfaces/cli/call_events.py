@@ -12,7 +12,7 @@ from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.events import Chunk, LogMessage
 from toolcrib.model.result import Result
 from toolcrib.toolkit.cli import complain, is_terminal, on_one_line, say, say_json_line, say_text, visible
-from toolcrib.values.json_values import joins_text
+from toolcrib.values import joins_text
 
 if TYPE_CHECKING:
     from toolcrib.interfaces.cli import TerminalLink

@@ -5,8 +5,8 @@ A parameter that can only be given by position is, `*items` takes the list `item
 
 from __future__ import annotations
 
+from toolcrib.values import ConversionError
 from toolcrib.values.hint_values import HintConverter, UnknownHintError, UnreadableHintError, or_none
-from toolcrib.values.json_values import ConversionError
 
 TYPE_CHECKING = False  # see system
 if TYPE_CHECKING:

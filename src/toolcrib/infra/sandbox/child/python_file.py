@@ -30,7 +30,7 @@ from toolcrib.infra.sandbox.child.call_arguments import (
     call_by_name,
     call_with_params,
 )
-from toolcrib.values.json_values import MAX_ITEMS, ConversionError, to_json
+from toolcrib.values import MAX_ITEMS, ConversionError, to_json
 
 TYPE_CHECKING = False  # see system
 if TYPE_CHECKING:
