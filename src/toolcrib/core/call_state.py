@@ -18,11 +18,11 @@ from toolcrib.core.sources import current_view, seen_through
 from toolcrib.infra.settings import Table, read_positive, read_word_set, setting
 from toolcrib.lib.schema import check_schema, compile_schema, fill_defaults
 from toolcrib.lib.schema_structure import bound_integers, holds_text
-from toolcrib.model import record
 from toolcrib.model.call import CALL, Call, Context
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import MEGABYTE, ONCE, REPEAT_IDEMPOTENT, Function
 from toolcrib.values import joins_text
+from toolcrib.values.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence

@@ -26,9 +26,9 @@ from toolcrib.infra.files import (
     stamps_within,
 )
 from toolcrib.lib.names import slug_of, version_order
-from toolcrib.model import record
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Broken, Chained, Entry, Script
+from toolcrib.values.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -158,7 +158,7 @@ _FOREIGN = 1_000
 
 
 def later(reference: str) -> Callable[..., Any]:
-    """A function of ours that is loaded when it is first called: for what only a call that fails needs."""
+    """A function of ours that is loaded when it is first called: for what most calls do not need."""
 
     def call(*arguments: object) -> Any:
         return load(reference)(*arguments)

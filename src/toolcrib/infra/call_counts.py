@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING
 
 from toolcrib.infra.files import commit_or_rollback, make_folder
 from toolcrib.lib.names import stable_id
-from toolcrib.model import record
 from toolcrib.model.call import CALL
 from toolcrib.model.errors import ToolError
+from toolcrib.values.records import record
 
 if TYPE_CHECKING:
     import sqlite3

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, NoReturn, cast
 
 import orjson
 
-from toolcrib.model import record
 from toolcrib.model.errors import Kind, ToolError
+from toolcrib.values.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from toolcrib.lib.documents import point_at
 from toolcrib.lib.schema_structure import is_json
-from toolcrib.model import record
 from toolcrib.model.errors import Kind, ToolError
+from toolcrib.values.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -10,8 +10,8 @@ from dataclasses import field
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from toolcrib.model import record
 from toolcrib.model.errors import Kind, ToolError
+from toolcrib.values.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

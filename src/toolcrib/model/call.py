@@ -6,8 +6,8 @@ from dataclasses import field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol, cast
 
-from toolcrib.model import record
 from toolcrib.model.errors import Kind, ToolError
+from toolcrib.values.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence

@@ -12,7 +12,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING, TypeVar
 
-from toolcrib.model import record
+from toolcrib.values.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

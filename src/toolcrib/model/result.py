@@ -6,10 +6,10 @@ from dataclasses import field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from toolcrib.model import record
 from toolcrib.model.errors import Cure, Kind, Reader, ToolError, cure_of
 from toolcrib.values import ConversionError
 from toolcrib.values.hint_values import REFUSALS, HintConverter, UnreadableHintError
+from toolcrib.values.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

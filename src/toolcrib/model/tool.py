@@ -8,8 +8,8 @@ from functools import cached_property
 from math import inf
 from typing import TYPE_CHECKING
 
-from toolcrib.model import record
 from toolcrib.model.errors import Cure, Kind, ToolError
+from toolcrib.values.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -10,22 +10,24 @@ import typing
 from collections import abc
 from typing import TYPE_CHECKING, cast
 
+from toolcrib.core.plugins import later
 from toolcrib.features.functions.decorators import MARK, functions_among, is_tool
 from toolcrib.features.functions.hints import HintError, HintReader
 from toolcrib.features.functions.values import Field, NotJSON, as_default, read_record, write_answer
-from toolcrib.lib.python_declarations import is_async_generator, is_generator, read_docstring, read_options
+from toolcrib.lib.python_declarations import is_async_generator, is_generator, read_docstring
 from toolcrib.lib.schema import check_parameters, check_schema
-from toolcrib.model import record
 from toolcrib.model.call import Context
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Function, Origin, Tool
 from toolcrib.values import ConversionError
+from toolcrib.values.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from types import ModuleType
 
     from toolcrib.features.functions.decorators import Options
+    from toolcrib.lib.tool_options import Declared
 
 
 if typing.TYPE_CHECKING:
@@ -37,6 +39,8 @@ if typing.TYPE_CHECKING:
     Arguments = dict[str, object]
 
 MAX_MESSAGE = 500
+# Most functions have no options.
+read_options: Callable[[Options], Declared] = later("toolcrib.lib.tool_options:read_options")
 UNREADABLE = (NameError, AttributeError, SyntaxError, TypeError, ValueError)
 AWAITABLES = frozenset({abc.Awaitable, abc.Coroutine})
 STREAMS = frozenset({abc.AsyncIterator, abc.AsyncIterable, abc.AsyncGenerator})
@@ -278,7 +282,7 @@ def tool_of(function: object) -> Tool:
             warnings=warnings,
             bundle=options.get("bundle", "host"),
             source_type="function",
-            **read_options(options),
+            **(read_options(options) if options else {}),
         )
     except ToolError as error:
         raise error.replace(reason=f"{place}: {error.reason}") from None

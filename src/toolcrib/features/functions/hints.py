@@ -25,10 +25,10 @@ from toolcrib.lib.python_declarations import (
 )
 from toolcrib.lib.schema import accepts
 from toolcrib.lib.schema_structure import any_of, object_schema
-from toolcrib.model import record
 from toolcrib.model.result import Outcome
 from toolcrib.values import enum_value, to_json
 from toolcrib.values.hint_values import CHECKS, HintConverter, UnreadableHintError, meant_by, or_none
+from toolcrib.values.records import record
 
 if typing.TYPE_CHECKING:
     from toolcrib.features.functions.values import Field

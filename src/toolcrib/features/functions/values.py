@@ -9,11 +9,11 @@ from dataclasses import replace
 
 from toolcrib.lib.python_declarations import read_docstring
 from toolcrib.lib.schema_structure import is_json
-from toolcrib.model import record
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.result import Outcome
 from toolcrib.values import ConversionError, is_written, to_json
 from toolcrib.values.hint_values import is_typed_dict, required_keys
+from toolcrib.values.records import record
 
 
 class NotJSON:

@@ -11,8 +11,9 @@ import ast
 from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
+from toolcrib.core.plugins import later
 from toolcrib.lib.names import is_capability
-from toolcrib.lib.python_declarations import read_docstring, read_options
+from toolcrib.lib.python_declarations import read_docstring
 from toolcrib.lib.python_hints import HintError, SyntaxHints, read_answer, read_parameters, writable
 from toolcrib.lib.python_source import (
     BASE_TOOL_CURE,
@@ -24,16 +25,17 @@ from toolcrib.lib.python_source import (
     top_imports,
 )
 from toolcrib.lib.schema import check_parameters, check_schema
-from toolcrib.model import record
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Behaviour, Chained, Cost, Origin, RetryPolicy, Script, SideEffects, Tool
+from toolcrib.values.records import record
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
     from pathlib import Path
     from typing import Any
 
-    from toolcrib.lib.python_declarations import Declared
     from toolcrib.lib.python_source import AnyFunction
+    from toolcrib.lib.tool_options import Declared
 
 OTHER_FILES = frozenset({"conftest.py", "setup.py"})
 OTHER_BEGINNINGS = ("_", ".", "test_")
@@ -66,8 +68,8 @@ OPTIONS = (
 )
 CLASSES: dict[str, Any] = {"RetryPolicy": RetryPolicy, "Cost": Cost}
 WORDS: dict[str, Any] = {"Behaviour": Behaviour, "SideEffects": SideEffects}
-# What a function without options declares; most have none.
-UNDECLARED = read_options({})
+# Most functions have no options.
+read_options: Callable[[Mapping[str, Any]], Declared] = later("toolcrib.lib.tool_options:read_options")
 NOT_LITERAL = "is not a literal, and nothing of the file is run to find out; write the value itself"
 MAX_NAMED = 20
 
@@ -368,8 +370,8 @@ def _tool(file: ParsedFile, function: AnyFunction, place: str, *, is_only: bool)
     if answers_by_printing and output_schema == NOTHING_RETURNED:
         output_schema = None
     try:
-        declared: Declared = {**UNDECLARED} if not options else read_options(options)
-        declared["requires"] |= requires or frozenset()
+        declared: Declared = read_options(options) if options else {}
+        declared["requires"] = declared.get("requires", frozenset()) | (requires or frozenset())
         needs_chain = requires is not None or declared["requires"] or PACKAGES in code or answers_by_printing
         return Tool(
             name=name,

@@ -11,8 +11,8 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from toolcrib.lib.names import is_foreign
-from toolcrib.model import record
 from toolcrib.model.errors import Kind, ToolError
+from toolcrib.values.records import record
 
 if TYPE_CHECKING:
     import sqlite3

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolcrib.lib.protected_names import CLOSED, REPOSITORIES, fold, is_secret, is_secret_file, judge
-from toolcrib.model import record
 from toolcrib.model.errors import Kind, ToolError
+from toolcrib.values.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

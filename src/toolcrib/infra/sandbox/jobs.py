@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from toolcrib.infra.channel import frame
 from toolcrib.infra.sandbox import DISK_MB, MEMORY_MB, PROCESSES
-from toolcrib.model import record
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import MEGABYTE
+from toolcrib.values.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping

@@ -35,9 +35,9 @@ from toolcrib.infra.sandbox.jobs import (
     present,
     python_runtime,
 )
-from toolcrib.model import record
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import MEGABYTE
+from toolcrib.values.records import record
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Mapping, Sequence

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from toolcrib.lib import load
-from toolcrib.model import record
 from toolcrib.model.call import LOG_LEVELS, Call, cannot_ask
 from toolcrib.model.errors import Kind, SettingsError, ToolError
 from toolcrib.toolkit.cli import (
@@ -50,6 +49,7 @@ from toolcrib.toolkit.cli import (
     say_text,
     wants_help,
 )
+from toolcrib.values.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

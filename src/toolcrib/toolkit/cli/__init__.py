@@ -20,9 +20,9 @@ from toolcrib.core.plugins import later
 from toolcrib.lib.documents import read_json
 from toolcrib.lib.names import did_you_mean
 from toolcrib.lib.schema_structure import properties_of, types_of
-from toolcrib.model import record
 from toolcrib.model.errors import Kind, SettingsError, ToolError
 from toolcrib.model.tool import MODES
+from toolcrib.values.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence

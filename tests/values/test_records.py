@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from toolcrib.model import INSTANCES_BEFORE_COMPILING, record
+from toolcrib.values.records import INSTANCES_BEFORE_COMPILING, record
 
 
 def define(decorate: Any) -> Any:
