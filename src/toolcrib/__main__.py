@@ -21,13 +21,18 @@ MCP_WORDS = 3
 def main(words: Sequence[str] | None = None) -> int:
     """Run the command line on these words, by default those of the process; the exit code."""
     gc.set_threshold(OBJECTS_BEFORE_COLLECTING)
+    is_own_process = words is None
     words = sys.argv[1:] if words is None else words
     opening = None
     if _serves_stdio(words):
         # A client waits for its first answer, which needs nothing of the rest.
         opening = load("toolcrib.interfaces.mcp.stdio_opening:open_stdio")()
     # Loaded only now, so that nothing is collected meanwhile.
-    return int(load("toolcrib.interfaces.cli:main")(words, opening))
+    code = int(load("toolcrib.interfaces.cli:main")(words, opening))
+    if is_own_process:
+        # Everything ends with the process; its end would look at each object twice.
+        gc.freeze()
+    return code
 
 
 def _serves_stdio(words: Sequence[str]) -> bool:

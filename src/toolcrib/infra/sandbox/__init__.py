@@ -14,7 +14,6 @@ supervisor answers; and `escape_attempts`, which the probe runs. Both sides use 
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import math
 import os
@@ -26,7 +25,9 @@ from typing import TYPE_CHECKING
 from toolcrib.infra.settings import Table, read_positive, read_words, setting
 from toolcrib.model.errors import RETRY_AFTER, Kind, ToolError
 
+# It takes as long to import as a launcher takes to start, so it is imported where it is used, while the launcher of a cold call starts.
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import AsyncIterator, Iterator
 
 GUARANTEES = ("fs", "net", "proc", "priv", "mem", "pids", "disk", "time", "reap", "env")
@@ -110,6 +111,8 @@ class Slots:
         self._waiting: dict[asyncio.Future[None], asyncio.AbstractEventLoop] = {}
 
     async def _enter(self, deadline: float) -> None:
+        import asyncio
+
         turn = self._enqueue()
         if turn is None:
             return
@@ -124,6 +127,8 @@ class Slots:
 
     def _enqueue(self) -> asyncio.Future[None] | None:
         """Take a free slot, or join the end of the queue."""
+        import asyncio
+
         with self._lock:
             if self._owner != os.getpid():  # after a fork of the host: the parent's jobs do not count here
                 self._open()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import json
 import os
@@ -18,7 +17,9 @@ from toolcrib.infra.sandbox.jobs import CompletedJob, Effect
 from toolcrib.lib.documents import MAX_DEPTH, read_json
 from toolcrib.model.errors import Kind, ToolError
 
+# It takes as long to import as a launcher takes to start, so it is imported where it is used, while the launcher of a cold call starts.
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Awaitable, Callable, Iterable
     from contextlib import AbstractAsyncContextManager
 
@@ -79,6 +80,8 @@ class Attempt:
         self, message: bytes, deadline: float, *, talk: Talk | None = None, proxy: Proxy | None = None
     ) -> None:
         """Send the job and wait for its end, slightly longer than its supervisor, while `talk` and `proxy` run."""
+        import asyncio
+
         self._close_child_ends()
         self._supervisor_socket.send(message)
         if talk is None:
@@ -94,6 +97,8 @@ class Attempt:
 
     async def end(self) -> None:
         """Make sure that nothing of the job is left; a cancellation takes effect after that."""
+        import asyncio
+
         self._close_child_ends()
         for task in self._companions:
             task.cancel()
@@ -156,6 +161,8 @@ class Attempt:
 
     async def _wait_for_end(self, until: float) -> bool:
         """Wait for the job unless `talk` or `proxy` fails; False if the time is up first."""
+        import asyncio
+
         waiting: set[asyncio.Future[None]] = {self._supervisor_socket.ended, *self._companions}
         while not self._supervisor_socket.ended.done():
             done, waiting = await asyncio.wait(
@@ -168,6 +175,8 @@ class Attempt:
         return True
 
     async def _talk(self, talk: Talk) -> None:
+        import asyncio
+
         await asyncio.wait((self._supervisor_socket.begun,))
         if not self._supervisor_socket.started:
             return
@@ -182,6 +191,8 @@ class Attempt:
 
     async def _serve(self, proxy: Proxy) -> None:
         """Let the proxy accept the connections of the job."""
+        import asyncio
+
         await asyncio.wait(
             (self._supervisor_socket.listener, self._supervisor_socket.ended), return_when=asyncio.FIRST_COMPLETED
         )
@@ -193,6 +204,8 @@ class Attempt:
 
 async def _wait(futures: Iterable[asyncio.Future[None]], seconds: float) -> bool:
     """Wait for all of them even if cancelled; returns whether this task was cancelled."""
+    import asyncio
+
     cancelled = False
     until = time.monotonic() + seconds
     while pending := [future for future in futures if not future.done()]:
@@ -239,6 +252,8 @@ class SupervisorSocket:
     """
 
     def __init__(self) -> None:
+        import asyncio
+
         self._loop = asyncio.get_running_loop()
         self._ours, self.theirs = socket.socketpair()
         self._ours.settimeout(0)
@@ -345,6 +360,8 @@ class Capture:
     """Read a pipe to its end, keep the first bytes and count the rest; `hear` is called with what is kept."""
 
     def __init__(self, limit: int, on_overflow: Callable[[], None] | None = None, hear: Hear | None = None) -> None:
+        import asyncio
+
         self._limit = limit
         self._on_overflow = on_overflow
         self._hear = hear
@@ -416,6 +433,8 @@ class Lines:
         max_bytes: int = MAX_LINE_BYTES,
         end_job: Callable[[], None] = lambda: None,
     ) -> None:
+        import asyncio
+
         self.problem = ""
         self.end_job = end_job
         connection.settimeout(0)
@@ -450,6 +469,8 @@ class Lines:
 
     async def read(self) -> dict[str, object] | None:
         """The next message, None at the end of the channel."""
+        import asyncio
+
         while not self._over:
             try:
                 line = self._cutter.next()
@@ -468,6 +489,8 @@ class Lines:
 
     async def write(self, message: dict[str, object]) -> None:
         """Send a message; does nothing if the job has ended. Raises LIMIT_EXCEEDED if it is too long for a line."""
+        import asyncio
+
         try:
             line = to_line(message, self._max_bytes)
         except (TypeError, ValueError, RecursionError) as problem:
@@ -479,6 +502,8 @@ class Lines:
                 return
 
     async def _receive(self) -> bytes:
+        import asyncio
+
         try:
             return await asyncio.get_running_loop().sock_recv(self._connection, _READ_BYTES)
         except OSError:
@@ -486,6 +511,8 @@ class Lines:
 
     async def _let_others_go_on(self, length: int) -> None:
         """Yield to other tasks: reading what is already buffered never waits, so a busy job would block the event loop."""
+        import asyncio
+
         self._in_a_row += 1
         self._bytes_in_a_row += length
         if self._in_a_row >= _IN_A_ROW or self._bytes_in_a_row >= _LONG_BYTES:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import collections
 import contextlib
 import errno
@@ -186,6 +185,8 @@ class Sandbox:
 
     async def _guard(self, job: Job) -> Job:
         """Complete the policy with the protected files, and what Git runs, as they are now."""
+        import asyncio  # late, for the reason that `toolcrib.infra.sandbox` gives
+
         return replace(job, policy=await asyncio.to_thread(self._complete, job.policy)) if job.policy.guarded else job
 
     def _complete(self, policy: SandboxPolicy) -> SandboxPolicy:
@@ -278,6 +279,8 @@ def _order_for(job: Job) -> bytes:
 
 async def _order(handle: LauncherHandle, attempt: Attempt, order: bytes, until: float) -> None:
     """Request a supervisor, waiting while the launcher is busy."""
+    import asyncio  # late, for the reason that `toolcrib.infra.sandbox` gives
+
     while True:
         launcher = handle.running()
         try:

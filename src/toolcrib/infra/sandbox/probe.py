@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import errno
 import fcntl
@@ -14,7 +13,6 @@ import resource
 import socket
 import stat
 import sys
-import tempfile
 import threading
 import time
 from pathlib import Path
@@ -39,7 +37,9 @@ from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import MEGABYTE
 from toolcrib.values.records import record
 
+# It takes as long to import as a launcher takes to start, so it is imported where it is used, while the launcher of a cold call starts.
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
     from concurrent.futures import Future
 
@@ -132,6 +132,8 @@ class Findings:
 
     async def learn(self, run_job: RunJob) -> Mapping[str, Report]:
         """Run the probe: the first caller runs it, the others wait, and it continues if one of them is cancelled."""
+        import asyncio
+
         while (reports := self.known()) is None:
             own, trying = self._begin()
             if own:
@@ -143,6 +145,8 @@ class Findings:
 
     async def rest(self) -> None:
         """Cancel a probe that this event loop started; other waiting callers start it again."""
+        import asyncio
+
         trial = self._trial
         if trial is None or trial.done() or trial.get_loop() is not asyncio.get_running_loop():
             return
@@ -225,6 +229,8 @@ async def _turn(folder: Path | None) -> AsyncIterator[None]:
 
 async def _take(lock: int) -> None:
     """Poll for the lock: a thread that waits in the kernel could not be cancelled."""
+    import asyncio
+
     until = time.monotonic() + _TURN_SECONDS
     while time.monotonic() < until:
         try:
@@ -429,6 +435,8 @@ async def try_everything(run_job: RunJob, profiles: Sequence[str]) -> dict[str, 
 
     Raises ToolError if the host has no resources for the probe now.
     """
+    import asyncio
+
     with _outside() as (folder, facts):
         tried = await asyncio.gather(*(_try_acts(run_job, profile, folder, facts) for profile in profiles))
         bounded = await _try_bounds(run_job, folder)
@@ -450,6 +458,8 @@ def _join(kept: frozenset[str], bounded: frozenset[str]) -> frozenset[str]:
 @contextlib.contextmanager
 def _outside() -> Iterator[tuple[Path, dict[str, object]]]:
     """A folder and listeners that no job may reach, beside the folder that the jobs run from."""
+    import tempfile  # it loads three libraries for archives, and most calls need no probe
+
     with contextlib.ExitStack() as opened:
         # Not below TMPDIR: the path of a socket has at most 107 bytes.
         short = "/tmp" if os.access("/tmp", os.W_OK) else None  # noqa: S108 - a private folder is created in it
@@ -500,6 +510,8 @@ def _namespace(kind: str) -> str:
 
 async def _try_acts(run_job: RunJob, profile: str, folder: Path, facts: dict[str, object]) -> Trial:
     """The guarantees that no attempt broke, and the active layers."""
+    import asyncio
+
     programs = profile == PROGRAM_PROFILE
     known = {**facts, "programs": programs, "environment": sorted(_GIVEN | (_OF_AN_INTERPRETER if programs else set()))}
     code = await asyncio.to_thread(_ATTEMPTS.read_bytes)
@@ -527,6 +539,8 @@ async def _try_acts(run_job: RunJob, profile: str, folder: Path, facts: dict[str
 
 async def _try_bounds(run_job: RunJob, folder: Path) -> frozenset[str]:
     """The guarantees about resource limits and lifetime, which are the same for every profile."""
+    import asyncio
+
     read = (*present(LIBRARIES), folder, *python_runtime())
     policy = SandboxPolicy(read=read, memory_bytes=_SMALL_MEMORY, disk_bytes=_SMALL_DISK, processes=_FEW_PROCESSES)
 
