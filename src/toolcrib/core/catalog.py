@@ -331,7 +331,8 @@ class Catalog:
         self, wanted: Wanted, session: Session | None, sources: Sequence[Source]
     ) -> tuple[Entry | None, Source | None]:
         """Ask the sources in their order, and where none has the tool, once more after they looked at every file."""
-        asked = [source for source in sources if _could_hold(source, wanted.bundle)]
+        bundle = wanted.bundle
+        asked = [each for each in sources if bundle is None or not each.bundles or bundle in each.bundles]
         found, source = self._ask_twice(wanted, session, asked)
         if found is None and sources is self._sources and wanted.bundle is None and wanted.version is None:
             # A model that calls a tool by the name it was shown finds it; a tool that is really called so comes first.
@@ -410,10 +411,6 @@ def _function_of(tool: Tool) -> str:
     """The function in its file that a tool is; empty for other kinds of tools."""
     script = tool.run.script if isinstance(tool.run, Chained) else tool.run
     return script.entry if isinstance(script, Script) else ""
-
-
-def _could_hold(source: Source, bundle: str | None) -> bool:
-    return bundle is None or not source.bundles or bundle in source.bundles
 
 
 def _read_wanted(name: str, bundle: str | None, version: str | None) -> Wanted:

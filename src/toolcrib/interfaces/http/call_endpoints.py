@@ -15,7 +15,7 @@ from toolcrib.features.streams.call_stream import stream_call
 from toolcrib.interfaces.http.server_state import UNKNOWN
 from toolcrib.lib.names import stable_id
 from toolcrib.lib.presentation import to_platform
-from toolcrib.model.call import Call, Consent, Scope
+from toolcrib.model.call import Call, Consent, Scope, plain_call
 from toolcrib.model.errors import Kind, Reader, ToolError
 from toolcrib.model.events import Chunk, LogMessage, Progress
 from toolcrib.model.result import Decision, Result
@@ -256,19 +256,15 @@ class CallEndpoints:
         self, request: Request, body: dict[str, object], name: str, bundle: str | None, version: str | None
     ) -> Call:
         session_id = text_of(body, "session")
-        return Call(
-            name=name,
-            arguments=arguments_of(body),
-            caller=request.caller,
-            bundle=bundle,
-            version=version,
-            session=None if session_id is None else self._session(session_id, request.caller),
-            mode=call_mode(text_of(body, "mode")),
-            confirmation=text_of(body, "confirmation"),
-            id=request.call_id,
-            # A token that is not a person's gets no token back that would confirm its own call.
-            consent=Consent.EITHER if Scope.CONFIRM in request.scopes else Consent.PERSON,
-        )
+        arguments = arguments_of(body)
+        session = None if session_id is None else self._session(session_id, request.caller)
+        mode, confirmation = call_mode(text_of(body, "mode")), text_of(body, "confirmation")
+        # A token that is not a person's gets no token back that would confirm its own call.
+        consent = Consent.EITHER if Scope.CONFIRM in request.scopes else Consent.PERSON
+        call = plain_call(name, arguments, request.caller, bundle, version, request.call_id, consent)
+        if session is None and mode is None and confirmation is None:
+            return call
+        return replace(call, session=session, mode=mode, confirmation=confirmation)
 
     def _session(self, session_id: str, caller: str) -> Session:
         try:
