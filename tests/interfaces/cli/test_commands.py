@@ -144,6 +144,13 @@ def test_explain_shows_the_gates_that_object_with_their_grounds_on_lines_of_80_c
     assert all(len(line) <= 80 for line in shown)
 
 
+def test_explain_names_files_from_the_current_folder_as_a_refused_call_does(crib, host_module):
+    (host_module / "tools" / "double.py").write_text("def double(number: int) -> int:\n    return 2 * number\n")
+    place = "parameters of double in tools/double.py:1"
+    assert f"  where: {place}\n" in crib("explain", "double", "number=x").out
+    assert place in crib("call", "double", "number=x").err
+
+
 def test_explain_runs_nothing_and_asks_no_person(crib, host_module):
     (host_module / "tools" / "touch.py").write_text("def touch() -> str:\n    open('touched', 'w')\n    return ''\n")
     assert crib("explain", "touch").code == 0

@@ -40,7 +40,7 @@ def run(folder: Path, *words: str, stdin: str | None = None, **options) -> subpr
 class Terminal:
     """The program on a terminal of its own; every wait is bounded."""
 
-    def __init__(self, folder: Path, *words: str) -> None:
+    def __init__(self, folder: Path, *words: str, columns: int = 160) -> None:
         self.ours, theirs = pty.openpty()
         self.process = WarmPython(
             [*PROGRAM, *words],
@@ -49,7 +49,7 @@ class Terminal:
             stdout=theirs,
             stderr=theirs,
             start_new_session=True,
-            env={**os.environ, "TERM": "xterm", "COLUMNS": "160"},
+            env={**os.environ, "TERM": "xterm", "COLUMNS": str(columns)},
         )
         os.close(theirs)
         self.seen = ""
@@ -174,6 +174,15 @@ def test_tables_are_drawn_on_a_terminal_and_read_no_markup(host_module):
     assert "│" in terminal.seen
     assert "[red]Ev\\x1b[2Jil[/red]." in terminal.seen
     assert "\x1b[2J" not in terminal.seen
+
+
+def test_a_terminal_that_is_too_narrow_for_a_table_gets_its_rows_line_by_line(host_module):
+    terminal = Terminal(host_module, "list", columns=30)
+    assert terminal.end() == 0
+    assert "│" not in terminal.seen
+    assert "name: add\r\nstate: on" in terminal.seen
+    assert "│" in (usual := Terminal(host_module, "list", columns=80)).wait_for("│")
+    assert usual.end() == 0
 
 
 def processes_in(folder: Path) -> list[str]:

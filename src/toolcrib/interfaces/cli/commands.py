@@ -26,6 +26,7 @@ from toolcrib.toolkit.cli import (
     WrongUseError,
     code_of_explanation,
     complain,
+    from_here,
     mention_problems,
     on_one_line,
     read_grants,
@@ -271,7 +272,7 @@ def _say_finding(finding: Finding) -> None:
     say(f"{finding.gate:<13} {facts['decision']}")
     for name in GROUNDS:
         if text := facts.get(name):
-            say(_on_a_page(f"{name}: {text}", indent="  "))
+            say(_on_a_page(f"{name}: {from_here(str(text))}", indent="  "))
     if _objects(finding):
         say("")
 

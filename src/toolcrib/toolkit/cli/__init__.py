@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 _GAP = "  "
 # What takes a line of progress off the terminal before another is written.
 BUSY: list[Callable[[], None]] = []
+# How many characters of a cell a drawn table shows on one line at least.
+UNBROKEN = 6
 YES = frozenset({"y", "yes"})
 
 
@@ -177,11 +179,11 @@ def complain_about(error: ToolError) -> None:
     excerpt = error.details.get(EXCERPT)
     if isinstance(excerpt, str) and excerpt:
         _write(sys.stderr, indented(excerpt))
-    grounds = [_from_here(str(error.details[name])) for name in ("gate", "where") if error.details.get(name)]
+    grounds = [from_here(str(error.details[name])) for name in ("gate", "where") if error.details.get(name)]
     _write(sys.stderr, visible(f"      {error.kind}" + (f" ({', '.join(grounds)})" if grounds else "")))
 
 
-def _from_here(text: str) -> str:
+def from_here(text: str) -> str:
     """The text with paths below the current folder as they are written from there."""
     try:
         return text.replace(f"{os.getcwd()}/", "")  # noqa: PTH109 - a text
@@ -244,7 +246,7 @@ def say_text(text: str) -> None:
 
 
 def say_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Write a table: drawn on a terminal, plain columns elsewhere."""
+    """Write a table: drawn on a terminal, row by row on one that is too narrow for that, plain columns elsewhere."""
     cells = [[on_one_line(cell) for cell in row] for row in rows]
     say(_draw(columns, cells) if is_terminal(sys.stdout) else _align([[name.upper() for name in columns], *cells]))
 
@@ -357,18 +359,34 @@ def _align(rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(line.rstrip() for line in lines)
 
 
-def _draw(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def _least_width(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
+    """How wide a terminal must be for a table that can be read: words of its head, and the beginning of a word in each cell, unbroken."""
+    cells = [max((len(row[number]) for row in rows), default=0) for number in range(len(columns))]
+    words = [max(map(len, name.split()), default=0) for name in columns]
+    return 1 + sum(max(word, min(cell, UNBROKEN)) + 3 for word, cell in zip(words, cells, strict=True))
+
+
+def _list_rows(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Each row as lines of its own; a column without a name only draws what another one says."""
+    return "\n\n".join(
+        "\n".join(f"{name}: {text}" for name, text in zip(columns, row, strict=True) if name and text) for row in rows
+    )
+
+
+def _draw(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
+    console = Console(file=sys.stdout)
+    if console.width < _least_width(columns, rows):
+        return _list_rows(columns, rows)
     table = Table()
     for name in columns:
         table.add_column(name, overflow="fold")
     for row in rows:
         # A Text is never read as markup.
         table.add_row(*map(Text, row))
-    console = Console(file=sys.stdout)
     with console.capture() as drawn:
         console.print(table)
     return drawn.get().rstrip("\n")
