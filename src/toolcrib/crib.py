@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -666,8 +667,12 @@ class Crib:
 
     def usages(self) -> list[Usage]:
         """What is used of the rates of tools and of the quotas of tokens, by all processes together."""
-        quotas = {token.id: token.quota for token in self.tokens.list() if token.quota is not None}
-        return self._resources.get("call_limits").usages(self.tools, quotas)  # type: ignore[no-any-return]  # see above
+        tokens = {token.id: token for token in self.tokens.list() if token.quota is not None}
+        quotas = {name: token.quota for name, token in tokens.items()}
+        found: list[Usage] = self._resources.get("call_limits").usages(self.tools, quotas)
+        return [
+            replace(usage, name=tokens[usage.subject].name) if usage.subject in tokens else usage for usage in found
+        ]
 
     async def sandbox_report(self) -> dict[str, Mapping[str, object]]:
         """What the sandbox guarantees here, tried if that was not done yet: for files of code, with a network, and for programs."""

@@ -47,13 +47,14 @@ class Shortage:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Usage:
-    """How much of a limit is used up now: `limit` of a `unit` within any `per`."""
+    """How much of a limit is used up now: `limit` of a `unit` within any `per`; `name` is that of a token."""
 
     subject: str
     unit: str
     per: str
     limit: float
     used: float
+    name: str = ""
 
     @property
     def left(self) -> float:

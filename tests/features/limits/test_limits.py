@@ -365,13 +365,15 @@ class TestTokens:
         assert cli("call", "rare").code == 0
         told = json.loads(cli("stats", "--json").out)
         assert [(each["tool"], each["calls"]) for each in told["tools"]] == [("tools/rare@1.0.0", 1)]
-        assert [(each["subject"], each["used"], each["left"], each["per"]) for each in told["limits"]] == [
-            ("tools/rare@1.0.0", 1.0, 3.0, "minute"),
-            (token["id"], 0.0, 10.0, "hour"),
+        keys = ("subject", "name", "used", "left", "per")
+        assert [tuple(each[key] for key in keys) for each in told["limits"]] == [
+            ("tools/rare@1.0.0", "", 1.0, 3.0, "minute"),
+            (token["id"], "ci", 0.0, 10.0, "hour"),
         ]
         shown = cli("stats").out
         assert "##........  4 calls per minute  3" in shown
         assert "1 call of 1 tool" in shown
+        assert f"\nci ({token['id']})  0 " in shown
 
     @pytest.mark.parametrize("words", ["calls", "calls=many", "tea=5", "calls=1.5"])
     def test_a_quota_that_is_none_is_refused_at_the_command_line(self, project, cli, monkeypatch, words):

@@ -98,7 +98,8 @@ def _row(latency: Latency, most: int, prices: Sequence[str]) -> tuple[str, ...]:
 
 def _limit_row(usage: Usage) -> tuple[str, ...]:
     limit = f"{spell_amount(usage.limit)} {usage.unit} per {usage.per}"
-    return usage.subject, spell_amount(usage.used), bar(usage.used, usage.limit), limit, spell_amount(usage.left)
+    subject = f"{usage.name} ({usage.subject})" if usage.name else usage.subject
+    return subject, spell_amount(usage.used), bar(usage.used, usage.limit), limit, spell_amount(usage.left)
 
 
 def bar(value: float, most: float) -> str:
