@@ -364,7 +364,7 @@ def test_no_imported_bundle_takes_over_what_was_granted_to_a_name(project, has_f
         crib.bundles.put_tool(bundle, "price", "v1", document)
         refused = crib.call_sync("aaa/price")
         assert refused.error.kind is Kind.CAPABILITY_MISSING
-        assert "the operator may add 'aaa/price:SHOP_KEY' to the setting variables" in refused.error.message
+        assert "add 'aaa/price:SHOP_KEY' to access.variables in toolcrib.toml" in refused.error.message
         if has_file:
             assert crib.call_sync("price").value == 6
         else:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 # How long a call may go on without a look at the switches, which other processes may move.
 KNOWN_SECONDS = 0.01
+NAMED_TOOLS = 3
 
 
 class CatalogSettings(Table, name="catalog"):
@@ -313,6 +314,9 @@ class Catalog:
         seen = [each.tool for each in index.addresses.values() if view is None or view.shows(each.tool)]
         if view is None and (actions := index.name_actions(slug_of(read_address(name).name))):
             return actions
+        slug = slug_of(read_address(name).name)
+        if same := [tool.address for tool in seen if tool.slug == slug]:
+            return f"the tool of that name is {' or '.join(same[:NAMED_TOOLS])}"
         function = next((tool for tool in seen if name and _function_of(tool) == name), None)
         if function is not None:
             return f"a tool has the name of its file, so {name[:200]} is called {function.name}"

@@ -250,9 +250,10 @@ class Prepare:
         except ToolError as refusal:
             return Verdict(
                 decision=Decision.DENY,
-                reason=refusal.message,
+                reason=refusal.reason,
+                cure=refusal.cure,
                 kind=refusal.kind,
-                details=refusal.details,
+                details={name: fact for name, fact in refusal.details.items() if name != "cure"},
                 retryable=refusal.retryable,
             )
         return ALLOW

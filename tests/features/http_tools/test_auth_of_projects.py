@@ -200,7 +200,7 @@ def test_a_secret_that_is_missing_is_found_by_check_and_explain(home, cli, site)
     ended = cli("check")
     assert "auth names the secret SHOP_TOKEN, which is not there; run: crib secret set SHOP_TOKEN" in ended.out
     told = " ".join(cli("explain", "orders").out.split())
-    assert "there is no secret of that name; run: crib secret set SHOP_TOKEN" in told
+    assert "there is no secret of that name cure: run: crib secret set SHOP_TOKEN" in told
     secrets_of(home).set("SHOP_TOKEN", "shop-7f3a-51c9")
     assert "SHOP_TOKEN" not in cli("check").out
 

@@ -139,12 +139,11 @@ async def test_a_granted_variable_of_the_host_is_handed_on_and_hidden_in_message
 
 @pytest.mark.parametrize("env", [["TOKEN"], {"X": "${TOKEN}"}, {"X": "a ${TOKEN:-none}"}])
 def test_a_variable_that_was_not_granted_is_named_before_anything_runs(bench, tell, env):
-    with pytest.raises(
-        ToolError, match="TOKEN, which is not granted.*'sample:TOKEN' to the setting variables"
-    ) as caught:
+    with pytest.raises(ToolError, match="TOKEN, which is not granted.*'sample:TOKEN' to access.variables") as caught:
         bench.check(tell(config={"env": env}))
     assert caught.value.kind is Kind.CAPABILITY_MISSING
-    assert caught.value.details == {"missing": ["TOKEN"]}
+    assert caught.value.details["missing"] == ["TOKEN"]
+    assert caught.value.cure.client == "ask the operator to grant it"
 
 
 def test_a_granted_variable_that_is_not_set_is_told(bench, tell):

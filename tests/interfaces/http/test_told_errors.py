@@ -54,10 +54,36 @@ def broken(make_world, tmp_path):
     (tmp_path / "secret.txt").write_text("x")
     for name, text in files.items():
         (tmp_path / "tools" / name).write_text(text)
-    return make_world(send, wipe, off, catalog={"disabled": ["off"]}, grants={"*": ["fs.*", "shell.execute"]})
+    (tmp_path / ".ai" / "tools" / "misc").mkdir(parents=True)
+    for name, text in SCRIPTS.items():
+        (tmp_path / ".ai" / "tools" / "misc" / f"{name}.yaml").write_text(SCRIPT.format(name) + text)
+    return make_world(
+        send,
+        wipe,
+        off,
+        catalog={"disabled": ["off"]},
+        grants={"*": ["fs.*", "shell.execute"], "fetches": ["net.http"], "shares": ["net.http"]},
+        access={"variables": ["shares:SHOP_KEY"]},
+    )
 
 
+SCRIPT = 'tool_id: {0}\nversion: "1.0.0"\ncategory: misc\ndescription: Do {0}.\n'
+PROGRAM = "tool_type: subprocess\nexecutor_id: subprocess\nrequires: [shell.execute]\n"
+REQUEST = "tool_type: http\nexecutor_id: http_client\nrequires: [net.http]\n"
+# What a runner refuses before anything runs.
+SCRIPTS = {
+    "starts": f"{PROGRAM}config: {{command: no-such-program}}\n",
+    "fills": f'{PROGRAM}config: {{command: echo, args: ["{{ctiy}}"]}}\n',
+    "runs": f"{PROGRAM}config: {{command: echo}}\n".replace("executor_id: subprocess", "executor_id: no_runtime"),
+    "fetches": f'{REQUEST}config: {{method: GET, url: "https://example.com/?key=${{SHOP_KEY}}"}}\n',
+    "shares": f'{REQUEST}config: {{method: GET, url: "https://example.com/?key=${{SHOP_KEY}}"}}\n',
+}
 CALLS = {
+    "starts": "the command 'no-such-program' was not found",
+    "fills": "{ctiy} is neither a parameter nor a name of the platform",
+    "runs": "there is no executor 'no_runtime'",
+    "fetches": "SHOP_KEY, which is not granted to it; ask the operator to grant it",
+    "shares": "SHOP_KEY",
     "crash": "crash crashed (SIGSEGV) before it returned a result; ask the operator",
     "reads": "(PermissionError: Permission denied); ask the operator",
     "needs": "which is not installed for it; ask the operator to install it",
@@ -72,7 +98,7 @@ CALLS = {
 }
 
 
-async def test_a_client_is_told_what_it_can_do_and_nothing_of_the_server(broken):
+async def test_a_client_is_told_what_it_can_do_and_nothing_of_the_server(broken, caplog):
     for name, said in CALLS.items():
         arguments = {"to": "Ada"} if name == "send" else {}
         reply = await broken.client.post(f"/call/{name}", arguments)
@@ -84,6 +110,8 @@ async def test_a_client_is_told_what_it_can_do_and_nothing_of_the_server(broken)
         assert "--grant" not in told, name
         clauses = re.split(r"; |: ", message)
         assert len(clauses) == len(set(clauses)), (name, message)
+    # The operator, who is asked, finds it in the log.
+    assert "crash crashed (SIGSEGV)" in caplog.messages
 
 
 async def test_a_caller_that_may_do_everything_is_told_what_an_operator_can_do(broken):
@@ -96,6 +124,13 @@ async def test_a_caller_that_may_do_everything_is_told_what_an_operator_can_do(b
         listed = await broken.client.get("/crib/tools?name=send", headers=headers)
         for reply in (called, explained, listed):
             assert cure in reply.raw.decode()
+
+
+async def test_a_tool_that_is_asked_for_in_another_bundle_or_version_is_named_by_its_address(broken):
+    for query in ("bundle=other", "version=9.0.0", "bundle=other&version=9.0.0"):
+        reply = await broken.client.post(f"/call/send?{query}", {"to": "Ada"})
+        assert reply.status == 404
+        assert reply.json["detail"] == "Tool 'send' not found; the tool of that name is host/send@1.0.0", query
 
 
 async def test_every_line_of_a_failure_says_which_request_whose_and_over_which_route():

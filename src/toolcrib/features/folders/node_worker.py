@@ -20,7 +20,7 @@ from toolcrib.infra.programs import (
     has_crashed,
     node_runtime,
     refuse_early_end,
-    see_stderr,
+    report_crash,
     show_seconds,
     tail_of,
 )
@@ -397,7 +397,7 @@ class Worker:
         how = describe_end(ended).replace("ended with", "ended itself with")
         message = f"{name} {how} before {'it answered' if self.is_ready else 'its handler was loaded'}"
         cure = cure_of("return a response from execute") if self.is_ready else NO_CURE
-        cure = see_stderr(self.tool) if has_crashed(ended) else cure
+        cure = report_crash(self.tool, ended) if has_crashed(ended) else cure
         return ToolError(
             Kind.INTERNAL, message, cure=cure, partial_side_effects=self.is_ready, details=exit_details(ended)
         )

@@ -12,7 +12,7 @@ from toolcrib.infra.programs import (
     failure,
     has_crashed,
     refuse_early_end,
-    see_stderr,
+    report_crash,
     tail_of,
 )
 from toolcrib.lib.documents import read_json
@@ -40,7 +40,7 @@ def node_value(tool: Tool, script: Script, ended: CompletedJob, seconds: float) 
     if ended.exit_code != 0:
         said = tail_of(ended.stderr).strip()
         message = f"{tool.name} {describe_end(ended)} before {script.entry} returned" + (f": {said}" if said else "")
-        cure = see_stderr(tool) if has_crashed(ended) else NO_CURE
+        cure = report_crash(tool, ended) if has_crashed(ended) else NO_CURE
         raise failure(tool, message, Kind.PERMANENT, cure=cure, details=exit_details(ended))
     answer = _answer(tool, ended)
     if "value" in answer:

@@ -40,7 +40,7 @@ from toolcrib.infra.programs import (
     read_answer,
     refuse_changed_package,
     refuse_early_end,
-    see_stderr,
+    report_crash,
     tail_of,
     to_outcome,
 )
@@ -391,7 +391,7 @@ def _failure(tool: Tool, ended: CompletedJob) -> ToolError:
     details, cure = exit_details(ended), cure_of_output(tool, said)
     if ended.exit_code in NOTHING_RAN:
         return ToolError(Kind.PERMANENT, message, cure=cure, partial_side_effects=True, details=details)
-    cure = see_stderr(tool) if has_crashed(ended) else cure
+    cure = report_crash(tool, ended) if has_crashed(ended) else cure
     return failure(tool, message, Kind.PERMANENT, cure=cure, details=details)
 
 

@@ -139,7 +139,7 @@ def read_answer(tool: Tool, job: PythonFile, ended: CompletedJob, seconds: float
         raise ToolError(Kind.LIMIT_EXCEEDED, message, partial_side_effects=True)
     if ended.result is not None:
         return _read(tool.name, ended.result)
-    cure = see_stderr(tool) if has_crashed(ended) else cure_of(f"return a value from {job.entry}")
+    cure = report_crash(tool, ended) if has_crashed(ended) else cure_of(f"return a value from {job.entry}")
     message = f"{tool.name} {describe_end(ended)} before it returned a result"
     raise failure(tool, message, cure=cure, details=exit_details(ended))
 
@@ -283,8 +283,9 @@ def has_crashed(ended: CompletedJob) -> bool:
     return ended.signal in CRASHES
 
 
-def see_stderr(tool: Tool) -> Cure:
-    """Where to read what a program wrote before it failed."""
+def report_crash(tool: Tool, ended: CompletedJob) -> Cure:
+    """Log that a program crashed, which its caller is not told more of; returns where to read what it wrote."""
+    logger.warning("%s %s", tool.name, describe_end(ended))
     return Cure(f"see what it wrote to stderr with: crib call {tool.name} --verbose")
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from toolcrib.infra.secrets.secret import VariableMasking
-from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.errors import Cure, Kind, ToolError
 from toolcrib.model.tool import is_document
 
 if TYPE_CHECKING:
@@ -24,11 +24,9 @@ def granted_value(tool: Tool, name: str, variable: Callable[[Tool, str], str | N
     if value is None:
         # A name alone means no tool of a stored bundle.
         word = f"{tool.bundle}/{tool.name}" if is_document(tool) else tool.name
-        message = (
-            f"{tool.name} asks for the host's variable {name}{purpose}, which is not granted to it; "
-            f"the operator may add '{word}:{name}' to the setting variables"
-        )
-        raise ToolError(Kind.CAPABILITY_MISSING, message, details={"missing": [name]})
+        message = f"{tool.name} asks for the host's variable {name}{purpose}, which is not granted to it"
+        cure = Cure(f"add '{word}:{name}' to access.variables in toolcrib.toml", "ask the operator to grant it")
+        raise ToolError(Kind.CAPABILITY_MISSING, message, cure=cure, details={"missing": [name]})
     return value or None
 
 
