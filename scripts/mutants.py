@@ -32,6 +32,11 @@ TESTS = {
     "infra/files/jail": ("tests/infra/files/test_jail.py", "tests/infra/files/test_races.py"),
     "features/bundles/format.py": ("tests/features/bundles/format", "tests/seeds/test_platform_document.py"),
     "features/folders/format.py": ("tests/features/folders/format", "tests/seeds/test_tool_folders.py"),
+    "features/http_tools": (
+        "tests/features/http_tools",
+        "tests/features/bundles/format",
+        "tests/features/scripts/test_http.py",
+    ),
     "features/python_files/format.py": ("tests/features/python_files",),
     "features/python_files/program_format.py": ("tests/features/python_files",),
     "features/requests/document": ("tests/features/requests/document", "tests/seeds/test_tool_requests.py"),

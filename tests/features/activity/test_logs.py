@@ -15,6 +15,7 @@ import pytest
 from toolcrib import Crib, tool
 from warm_python import WarmPython
 
+SECRET = "sk-canary-0123456789"
 SERVER = [
     {"time": "2026-11-17T15:00:00.000Z", "level": "info", "event": "request", "requestId": "r-1", "caller": "ada"}
     | {"method": "POST", "route": "/call/{name}", "status": 500, "ms": 12.34, "bytes": 88},
@@ -107,6 +108,40 @@ def test_what_happens_is_followed_until_it_is_interrupted(project):
         os.kill(child.pid, signal.SIGINT)
         _, err = child.communicate(timeout=20)
     assert (child.returncode, err) == (130, "crib: interrupted\n")
+
+
+def test_no_line_shows_a_stored_secret_also_one_that_is_older_than_it(cli, project, monkeypatch):
+    lines = [json.dumps({"level": "info", "event": f"sent {SECRET}", "header": {"auth": SECRET}}), f"curl -H {SECRET}"]
+    (project / "other.log").write_text("".join(f"{line}\n" for line in lines))
+    assert SECRET in cli("logs", "other.log").out
+    with Crib(project) as crib:
+        crib.secrets.set("API_KEY", SECRET)
+    for words in (["other.log"], ["--json", "other.log"], ["-"]):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO((project / "other.log").read_bytes())))
+        shown = cli("logs", *words).out
+        assert "curl -H ***" in shown
+        assert SECRET not in shown
+
+
+def test_what_is_followed_shows_no_secret_that_is_stored_meanwhile(project):
+    log = project / "other.log"
+    log.write_text("begin\n")
+    child = WarmPython(
+        ["-m", "toolcrib", "logs", "--follow", "-n", "1", "other.log"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert _line(child)
+        with Crib(project) as crib:
+            crib.secrets.set("API_KEY", SECRET)
+        with log.open("a") as file:
+            file.write(f"curl -H {SECRET}\n")
+        assert _line(child) == "curl -H ***\n"
+    finally:
+        os.kill(child.pid, signal.SIGINT)
+        child.communicate(timeout=20)
 
 
 def _line(child) -> str:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from toolcrib import Kind, ToolError
 from toolcrib.features.http_tools.request_check import check_http
 from toolcrib.features.http_tools.request_template import compile_call
-from toolcrib.features.http_tools.slots import Slot, read_slots
+from toolcrib.features.http_tools.slots import Slot, read_braces, read_slots
 from toolcrib.lib.templates import ABSENT
 from toolcrib.model.tool import Encoding, Http, HttpCall
 
@@ -468,3 +468,12 @@ def test_the_example_of_the_document_is_right():
         extract="$.current.condition.text",
     )
     assert check_http(Http(calls=(call,)), ARGUMENTS) == []
+
+
+def test_doubled_braces_are_text_beside_what_stands_around_them():
+    assert read_braces("a {{b}} c {{d}} e {f} g") == ("a {b} c {d} e ", read_braces("{f}")[0], " g")
+    assert [slot.written for slot in read_braces("${TOKEN:-none}{city}${secret:KEY}")] == [
+        "${TOKEN:-none}",
+        "{city}",
+        "${secret:KEY}",
+    ]

@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import click
 import orjson
@@ -26,13 +26,14 @@ from toolcrib.toolkit.cli import (
     visible,
 )
 from toolcrib.toolkit.cli.group import example, json_option, pass_opener, project_option
+from toolcrib.toolkit.client_protocol import ProjectCrib
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import BinaryIO
 
+    from toolcrib.infra.secrets.lookup import Secrets
     from toolcrib.toolkit.cli.group import Opener
-    from toolcrib.toolkit.client_protocol import ProjectCrib
 
     Line = dict[str, object]
 
@@ -47,6 +48,14 @@ SAID = frozenset(
     {"event", "time", "tool", "caller", "ok", "ms", "error", "toolId", "id", "level", "logger", "stderr", "traceback"}
 )
 REQUEST = ("status", "method", "route", "ms")
+
+
+class LogsCrib(ProjectCrib, Protocol):
+    """The crib whose secrets no line shows."""
+
+    @property
+    def secrets(self) -> Secrets:
+        """Its secrets."""
 
 
 @click.command(
@@ -68,7 +77,7 @@ REQUEST = ("status", "method", "route", "ms")
 @json_option
 @pass_opener
 def logs(
-    opener: Opener[ProjectCrib],
+    opener: Opener[LogsCrib],
     files: Sequence[str],
     *,
     follow: bool,
@@ -85,16 +94,23 @@ def logs(
     with opener.open_local() as crib:
         require_project(crib.settings)
         folder = None if crib.settings.data is None else crib.settings.data / JOURNAL
+        # A line may be older than the secret in it, and other programs than ours write to such a file.
+        hide = crib.secrets.masking.hide_in
+    write = _show_json if as_json else _show
+
+    def show(line: Line) -> None:
+        hidden = hide(line)
+        write(hidden if isinstance(hidden, dict) else {})
+
     wanted = Wanted(tool, failed=failed)
     if STANDARD_INPUT in files:
         if len(files) > 1:
             raise WrongUseError("- is read alone; leave the other files out")
-        return _show_input(wanted, as_json=as_json)
+        return _show_input(wanted, show)
     readers = [FileReader(path) for path in map(Path, files)]
     missing = [reader.path for reader in readers if not reader.path.is_file()]
     if missing:
         raise WrongUseError(f"{missing[0]} is no file; name what `crib serve` wrote: crib serve 2> server.log")
-    show = _show_json if as_json else _show
     journal = JournalReader(folder)
     past = sorted(filter(wanted, _read_all(journal, readers)), key=_moment)
     for line in past[max(0, len(past) - lines) :]:
@@ -173,8 +189,7 @@ def _read_all(journal: JournalReader, readers: Iterable[FileReader]) -> Iterator
         yield from reader()
 
 
-def _show_input(wanted: Wanted, *, as_json: bool) -> ExitCode:
-    show: Callable[[Line], None] = _show_json if as_json else _show
+def _show_input(wanted: Wanted, show: Callable[[Line], None]) -> ExitCode:
     stream: BinaryIO = sys.stdin.buffer
     while text := stream.readline(MAX_LINE_BYTES):
         if wanted(line := read_log_line(text)):

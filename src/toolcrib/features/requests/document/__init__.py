@@ -64,6 +64,9 @@ _SAFE = re.compile(r"req_[A-Za-z0-9_.-]{1,60}")
 MAX_CODE = 20_000
 PACKAGE = "tools"
 
+# Beside the standard library: what every tool may import, and what Python or pytest imports by itself.
+HOST_MODULES = frozenset({"toolcrib", "sitecustomize", "usercustomize", "conftest"})
+
 
 def read_request(
     text: str | bytes, *, place: str = "request", strict: bool = False, numbered: bool = True
@@ -85,7 +88,7 @@ def name_problem(name: str) -> str:
         rule = f"use snake_case of at most {MAX_NAME} characters, no keyword of Python, such as {NAME}"
         return f"{show(name)} cannot be imported as tools.NAME; {rule}"
     # Beside its own files a tool would import itself in place of that module.
-    if name in sys.stdlib_module_names or name == "toolcrib":
+    if name in sys.stdlib_module_names or name in HOST_MODULES:
         return f"{show(name)} is a module that tools import; say the target and the action, such as {NAME}"
     if name in DEVICES:
         return f"{show(name)} is the name of a device on Windows; say the target and the action, such as {NAME}"
