@@ -44,12 +44,20 @@ async function signIn(proof: { code: string } | { token: string }): Promise<void
 }
 
 // A one-time link ends with #sign-in=CODE; the code stays out of logs, which never see what follows a #.
-function takeCode(): string | null {
+function takeCode(back = "#/"): string | null {
   const found = /^#sign-in=([\w-]+)$/.exec(location.hash);
   if (!found) return null;
-  history.replaceState(null, "", "#/");
+  history.replaceState(null, "", back);
   return found[1] ?? null;
 }
+
+// A link that is opened where the page is open already only changes what follows the #. This listener is there before that of the router, so
+// that the screen stays, with everything typed into it.
+let onCode: (code: string) => void = () => undefined;
+window.addEventListener("hashchange", ({ oldURL }) => {
+  const code = takeCode(new URL(oldURL).hash || "#/");
+  if (code) onCode(code);
+});
 
 export function SignInFrame({ children }: { children: ReactNode }) {
   const queries = useQueryClient();
@@ -58,6 +66,7 @@ export function SignInFrame({ children }: { children: ReactNode }) {
   const person = useQuery({ queryKey: PERSON, queryFn: readPerson, enabled: code === null || byCode.isSuccess || byCode.isError });
   useEffect(() => {
     if (code) byCode.mutate({ code });
+    onCode = (later) => byCode.mutate({ code: later }, { onSuccess: () => need(false) });
   }, [code]);
 
   // Once somebody was there the screen stays as it is, with everything typed into it, and the question comes in front of it.

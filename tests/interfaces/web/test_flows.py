@@ -142,6 +142,24 @@ def test_a_bundle_is_made_edited_and_deleted_and_an_edit_of_another_person_is_sh
     expect(card).to_have_count(0)
 
 
+def test_what_is_typed_before_the_stored_bundle_has_arrived_stays_and_is_saved_with_it(page, server):
+    server.crib("bundle", "new", "slow")
+    page.goto("/ui/#/bundles")
+    waiting = []
+    one = re.compile("/tools/bundles/[^/?]+$")
+    page.route(
+        one,
+        lambda route: waiting.append(route) if route.request.method == "GET" else route.continue_(),
+    )
+    with page.expect_request(one):
+        page.get_by_role("button", name="Edit slow").click()
+    page.get_by_label("Description").fill("typed at once")
+    expect(page.get_by_role("button", name="Save")).to_be_disabled()
+    waiting[0].continue_()
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("article", name="slow")).to_contain_text("typed at once")
+
+
 def test_a_missing_tool_is_asked_for_by_form_followed_live_refused_by_the_gate_and_delivered(signed_in, watch):
     watch.expect("400")
     page = signed_in
@@ -211,6 +229,16 @@ def test_a_token_is_made_works_once_copied_and_is_refused_after_it_was_revoked(s
     expect(page.get_by_role("article", name="the night shift")).to_have_count(0)
     assert anonymous.request.get("/crib/tools", headers=headers).status == 401
     anonymous.close()
+
+
+def test_a_link_that_is_opened_in_the_page_itself_signs_in_and_leaves_what_was_typed(page, server):
+    page.goto("/ui/#/tools/shout")
+    page.get_by_label("text").fill("half a word")
+    page.get_by_role("button", name="Sign in").wait_for()
+    page.goto(server.link())
+    page.get_by_role("button", name="Sign out").wait_for()
+    expect(page.get_by_label("text")).to_have_value("half a word")
+    assert page.url.endswith("#/tools/shout")
 
 
 def test_the_loopback_address_alone_makes_no_token(page):

@@ -17,20 +17,20 @@ export function approvalQuery(approvalID: string) {
   };
 }
 
-export function RunParts({ parts }: { parts: readonly Part[] }) {
+export function RunParts({ parts, order }: { parts: readonly Part[]; order: 3 | 5 }) {
   return (
     <Stack gap="sm">
-      {parts.map((part, place) => <One key={place} part={part} />)}
+      {parts.map((part, place) => <One key={place} part={part} order={order} />)}
     </Stack>
   );
 }
 
-function One({ part }: { part: Part }) {
+function One({ part, order }: { part: Part; order: 3 | 5 }) {
   return (
     // A group and no region: calls that wait for a person often run the same thing, and landmarks have names of their own.
     <div role="group" aria-label={visible(part.title)}>
       <Group gap="xs" wrap="wrap">
-        <Title order={5} className="wrap">{t("runs.title", { kind: word("runs", part.kind), title: visible(part.title) })}</Title>
+        <Title order={order} size="h5" className="wrap">{t("runs.title", { kind: word("runs", part.kind), title: visible(part.title) })}</Title>
         {!part.exact && <Badge variant="outline" c="var(--mantine-color-text)">{t("runs.template")}</Badge>}
       </Group>
       {part.note && <Text size="sm" className="wrap">{visible(part.note)}</Text>}

@@ -114,7 +114,7 @@ function WouldRun({ approval }: { approval: string }) {
   return (
     <>
       {found.error && <Failure message={found.error.message} retry={() => void found.refetch()} />}
-      {found.data?.runs && <RunParts parts={found.data.runs} />}
+      {found.data?.runs && <RunParts parts={found.data.runs} order={3} />}
     </>
   );
 }

@@ -83,7 +83,7 @@ function One({ approval }: { approval: Approval }) {
       <Title order={4} size="h5" mt="xs">{t("approvals.runs")}</Title>
       {whole.isLoading && <Text role="status">{t("app.loading")}</Text>}
       {whole.error && <Failure message={whole.error.message} retry={() => void whole.refetch()} />}
-      {runs && <RunParts parts={runs} />}
+      {runs && <RunParts parts={runs} order={5} />}
       {whole.isSuccess && !runs && <Alert color="red" variant="outline"><Text className="wrap" c="var(--mantine-color-text)">{t("approvals.runs.none")}</Text></Alert>}
       <details>
         <summary>{t("approvals.binding")}</summary>

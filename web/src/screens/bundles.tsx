@@ -157,7 +157,10 @@ function draftOf(bundle: Draft): Draft {
 function Editor({ bundle, close }: { bundle: Bundle | null; close: () => void }) {
   const queries = useQueryClient();
   const [bundleID] = useState(() => bundle?.bundleID ?? newBundleId());
-  const [draft, setDraft] = useState<Draft>(bundle ? draftOf(bundle) : EMPTY);
+  const [base, setBase] = useState<Draft>(bundle ? draftOf(bundle) : EMPTY);
+  // What was typed stays when the stored bundle arrives behind it.
+  const [typed, setTyped] = useState<Partial<Draft>>({});
+  const draft = { ...base, ...typed };
   const [theirs, setTheirs] = useState<Stored | null>(null);
   const [etag, setEtag] = useState<string | null>(null);
   // What is edited is what is stored at this moment, which may be newer than the list.
@@ -167,7 +170,7 @@ function Editor({ bundle, close }: { bundle: Bundle | null; close: () => void })
     queryFn: async () => {
       const found = await readStored(bundleID);
       setEtag(found.etag);
-      setDraft(found.bundle);
+      setBase(found.bundle);
       return found;
     },
     gcTime: 0,
@@ -186,7 +189,7 @@ function Editor({ bundle, close }: { bundle: Bundle | null; close: () => void })
     },
   });
   const isConflict = theirs !== null && save.error instanceof Refusal;
-  const change = (part: Partial<Draft>) => setDraft({ ...draft, ...part });
+  const change = (part: Partial<Draft>) => setTyped((before) => ({ ...before, ...part }));
   return (
     <Dialog opened onClose={close} title={bundle ? t("bundles.edit", { name: bundle.displayName }) : t("bundles.new")} size="lg">
       <form onSubmit={(event) => { event.preventDefault(); save.mutate(theirs?.etag ?? etag); }}>
@@ -204,12 +207,13 @@ function Editor({ bundle, close }: { bundle: Bundle | null; close: () => void })
             </div>
           )}
           <Group>
-            <Button type="submit" loading={save.isPending}>{t(isConflict ? "bundles.saveMine" : "bundles.save")}</Button>
+            <Button type="submit" loading={save.isPending || first.isLoading}>{t(isConflict ? "bundles.saveMine" : "bundles.save")}</Button>
             {isConflict && (
               <Button
                 variant="default"
                 onClick={() => {
-                  setDraft(theirs.bundle);
+                  setBase(theirs.bundle);
+                  setTyped({});
                   setEtag(theirs.etag);
                   setTheirs(null);
                   save.reset();
