@@ -69,13 +69,13 @@ async def test_the_code_of_a_file_is_shown_and_an_edit_of_it_needs_a_fresh_appro
         assert (part["kind"], part["title"], part["text"], part["exact"]) == ("code", "tools/pay.py", PAY, True)
         assert (part["bytes"], part["sha256"]) == (len(PAY), hashlib.sha256(PAY.encode()).hexdigest())
         crib.approvals.approve(first.id, by="ann")
-        changed = PAY.replace("paid", "sent")
+        changed = PAY.replace("paid", "transferred")
         file.write_text(changed)
         second = await ask(crib, "pay", amount=5)
         assert second.id != first.id
         assert [part["text"] for part in second.runs] == [changed]
         crib.approvals.approve(second.id, by="ann")
-        assert (await crib.call(call("pay", amount=5))).value == "sent 5"
+        assert (await crib.call(call("pay", amount=5))).value == "transferred 5"
 
 
 async def test_a_file_beside_a_script_that_it_imports_is_shown_and_bound(tmp_path):
