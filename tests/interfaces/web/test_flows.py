@@ -388,6 +388,8 @@ def test_an_approval_shows_requests_as_they_will_be_sent_with_secrets_by_name(si
     assert fresh.request.post("/call/book_room", data={"city": "New York", "guest": "Ann"}).status == 409
     page.goto("/ui/#/approvals")
     card = page.get_by_role("article").filter(has_text="book-room")
+    # A tool that says nothing of its effects is not said to have none.
+    expect(card.get_by_role("row", name="What it may change")).to_contain_text("not declared")
     first = card.get_by_role("group", name="POST https://rooms.test/v1/New%20York")
     expect(first.get_by_role("row", name="header Authorization")).to_contain_text("Bearer {secret:ROOMS}")
     expect(first).to_contain_text('{"guest": "Ann"}')

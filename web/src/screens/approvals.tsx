@@ -72,7 +72,7 @@ function One({ approval }: { approval: Approval }) {
         rows={[
           [t("approvals.caller"), caller],
           [t("approvals.reason"), approval.reason],
-          ...(tool.data ? [[t("approvals.effects"), word("tools.effects", tool.data.sideEffects || "none")] as const] : []),
+          ...(tool.data ? [[t("approvals.effects"), word("tools.effects", tool.data.sideEffects) || t("tool.effects.unsaid")] as const] : []),
           [t("approvals.expires"), moment(Date.parse(approval.expiresAt) / 1000)],
           // The approval counts for this call alone: another tool, content, argument or caller has another digest.
           [t("approvals.digest"), approval.digest],
