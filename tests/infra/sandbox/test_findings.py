@@ -298,6 +298,32 @@ async def test_findings_are_tried_again_when_the_privileges_differ(monkeypatch, 
     assert trials.count == 2
 
 
+@pytest.fixture
+def anew():
+    """Has what is known of the installation read again, before and after."""
+    probe._installation.cache_clear()
+    yield probe._installation.cache_clear
+    probe._installation.cache_clear()
+
+
+@pytest.mark.parametrize("what", ["another boot", "another interpreter"])
+async def test_findings_are_tried_again_after(monkeypatch, tmp_path, anew, what):
+    trials, cache, read = Trials(monkeypatch), tmp_path / "found.json", probe._read_fact
+    trials.let.set()
+    findings = Findings(cache)
+    await findings.learn(None)
+    anew()
+    assert Findings(cache).known() == WEAK
+    if what == "another boot":
+        monkeypatch.setattr(probe, "_read_fact", lambda path: "other" if path.endswith("boot_id") else read(path))
+    else:
+        monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    anew()
+    assert Findings(cache).known() is None
+    await Findings(cache, tried=Findings(None)).learn(None)
+    assert trials.count == 2
+
+
 CHANGES = {
     "no new privileges": "import ctypes; ctypes.CDLL(None).prctl(38, 1, 0, 0, 0)",
     "a limit": "import resource; resource.setrlimit(resource.RLIMIT_NPROC, (100, 100))",
