@@ -47,6 +47,14 @@ def test_what_is_no_message_is_refused_under_its_id(sent, code, words, request_i
     assert found[2:] == (request_id, is_response)
 
 
+def test_a_message_of_very_many_keys_is_refused_under_its_id():
+    params = {"arguments": dict.fromkeys(map(str, range(10_001)))}
+    raw = json.dumps(message(id=7, method="tools/call", params=params)).encode()
+    with pytest.raises(UnreadableError, match="the objects of a message have more than 10000 keys") as caught:
+        read_message(raw, len(raw))
+    assert (caught.value.code, caught.value.id) == (Code.INVALID_REQUEST, 7)
+
+
 @pytest.mark.parametrize("error", [{}, {"message": 5}, "broken", None])
 def test_an_error_of_the_client_without_a_message_is_one_all_the_same(error):
     found = read_message(json.dumps(message(id=7, error=error)).encode(), LIMIT)
