@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from functools import cached_property
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 
 MEGABYTE = 1_000_000
+# A file of the host program that changed later may have another text than what was loaded from it.
+LOADED_AT = time.time()
 # What an agent may be spoken to in.
 MODES = frozenset({"text", "voice"})
 MAX_ATTEMPTS = 100

@@ -2,15 +2,20 @@
 
 import hashlib
 import json
+import py_compile
+import re
 import shutil
+from importlib.util import cache_from_source
 from pathlib import Path
 
 import pytest
 from sql_shop import BUNDLE, document, make_shop
 
 from toolcrib import Call, Crib, Kind, Tool, ToolError, confirm, tool
-from toolcrib.features.approvals.run_parts import MAX_PART_BYTES
+from toolcrib.features.approvals.run_parts import MAX_FACTS, MAX_PART_BYTES, preview_call, show_parts
+from toolcrib.infra.programs.code_parts import MAX_FILE_BYTES, MAX_FILES, MAX_LOOKED_AT
 from toolcrib.interfaces.cli import main
+from toolcrib.lib.run_part import PartKind, RunPart
 from toolcrib.model.call import Consent
 from toolcrib.model.result import ALLOW
 from toolcrib.model.tool import Http, HttpCall
@@ -318,3 +323,160 @@ def test_the_command_line_writes_hidden_characters_out(tmp_path, capsys):
     assert approval.runs[0]["sha256"] in out
     assert "\x1b" not in out
     assert "\u202e" not in out
+
+
+RATES = PAY.replace('"""Pay."""\nfrom', '"""Pay."""\nimport rates\nfrom').replace("{amount}", "{amount} {rates.RATE}")
+
+
+def compile_to(place, text):
+    """Bytecode that Python runs without a look at the source."""
+    source = write(place.parent, "source.txt", text)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    py_compile.compile(str(source), cfile=str(place), invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
+
+
+@pytest.mark.parametrize(
+    "replace_module",
+    [
+        lambda tools: write(tools, "rates/__init__.py", "RATE = 100\n"),
+        lambda tools: compile_to(Path(cache_from_source(str(tools / "rates.py"))), "RATE = 100\n"),
+        lambda tools: write(tools, "random.py", "raise SystemExit\n"),
+    ],
+    ids=["package", "bytecode", "module of Python"],
+)
+async def test_what_python_takes_in_place_of_an_imported_file_needs_a_fresh_approval(tmp_path, replace_module):
+    write(tmp_path, "tools/pay.py", RATES)
+    write(tmp_path, "tools/rates.py", "import random\nRATE = 1\n")
+    async with Crib(tmp_path) as crib:
+        approval = await ask(crib, "pay", amount=5)
+        crib.approvals.approve(approval.id, by="ann")
+        replace_module(tmp_path / "tools")
+        assert (await ask(crib, "pay", amount=5)).id != approval.id
+
+
+async def test_a_module_that_is_bytecode_alone_is_named_with_its_hash(tmp_path):
+    write(tmp_path, "tools/pay.py", RATES)
+    compile_to(tmp_path / "tools/rates.pyc", "RATE = 100\n")
+    async with Crib(tmp_path) as crib:
+        part = (await ask(crib, "pay", amount=5)).runs[1]
+    data = (tmp_path / "tools/rates.pyc").read_bytes()
+    assert (part["title"], part["text"], part["sha256"]) == ("tools/rates.pyc", None, hashlib.sha256(data).hexdigest())
+    assert "bytecode" in part["note"]
+
+
+async def test_files_of_a_large_package_that_are_not_shown_are_bound_as_well(tmp_path):
+    write(tmp_path, "tools/pay.py", RATES)
+    write(tmp_path, "tools/rates/__init__.py", "from rates.last import RATE\n")
+    for number in range(MAX_FILES):
+        write(tmp_path, f"tools/rates/deep/a{number}.py", "")
+    last = write(tmp_path, "tools/rates/deep/z.json", "1")
+    async with Crib(tmp_path) as crib:
+        approval = await ask(crib, "pay", amount=5)
+        assert "tools/rates/deep/z.json" in facts_of(approval.runs[-1])["files"]
+        crib.approvals.approve(approval.id, by="ann")
+        last.write_text("22")
+        assert (await ask(crib, "pay", amount=5)).id != approval.id
+
+
+async def test_the_end_of_an_imported_file_that_is_too_large_to_be_read_counts_as_well(tmp_path):
+    write(tmp_path, "tools/pay.py", RATES)
+    beside = write(tmp_path, "tools/rates.py", "RATE = 1\n" + "#" * MAX_FILE_BYTES)
+    async with Crib(tmp_path) as crib:
+        first = await ask(crib, "pay", amount=5)
+        assert (first.runs[1]["text"], "is not shown" in first.runs[1]["note"]) == (None, True)
+        crib.approvals.approve(first.id, by="ann")
+        with beside.open("a") as file:
+            file.write("\nRATE = 100\n")
+        assert (await ask(crib, "pay", amount=5)).id != first.id
+
+
+async def test_a_link_out_of_the_folder_does_not_show_the_file_there(tmp_path):
+    write(tmp_path, "tools/pay.py", RATES)
+    private = write(tmp_path, "private.py", "RATE = 'do-not-show'\n")
+    (tmp_path / "tools/rates.py").symlink_to(private)
+    async with Crib(tmp_path) as crib:
+        first = await ask(crib, "pay", amount=5)
+        assert first.runs[1]["title"] == "tools/rates.py"
+        assert "do-not-show" not in json.dumps(first.to_json())
+        private.write_text("RATE = 'another'\n")
+        assert (await ask(crib, "pay", amount=5)).id != first.id
+
+
+@pytest.mark.parametrize("path", ["../../secret.txt", "./.env"])
+async def test_a_script_cannot_show_files_elsewhere_or_hidden_ones_by_naming_them(tmp_path, path):
+    shutil.copytree(REPOSITORY / "examples/scripts/.ai", tmp_path / ".ai")
+    script = tmp_path / ".ai/tools/text/longest-line.sh"
+    script.write_text(f"{script.read_text()}\n. {path}\n")
+    write(script.parent, path, "WORD=do-not-show\n")
+    async with Crib(tmp_path, rules=[AskAboutEverything()], grants={"project/*": ["shell.execute"]}) as crib:
+        approval = await ask(crib, "longest-line", file="a.txt")
+    assert [part["title"] for part in approval.runs][-1] == Path(path).name
+    assert "do-not-show" not in json.dumps(approval.to_json())
+
+
+async def test_many_files_and_a_folder_in_itself_are_looked_at_up_to_a_bound(tmp_path):
+    write(tmp_path, "tools/pay.py", RATES)
+    for number in range(MAX_LOOKED_AT + 10):
+        (tmp_path / f"tools/rates/{number % 7}").mkdir(parents=True, exist_ok=True)
+        (tmp_path / f"tools/rates/{number % 7}/f{number}.py").touch()
+    (tmp_path / "tools/rates/self").symlink_to(".")
+    async with Crib(tmp_path) as crib:
+        parts = (await ask(crib, "pay", amount=5)).runs
+    assert len(parts) <= MAX_FILES + 3
+    assert "are not part of this approval" in parts[-1]["note"]
+
+
+async def test_a_program_of_an_executor_is_shown_and_bound_and_long_words_are_no_files(tmp_path):
+    folder = tmp_path / ".ai/tools"
+    shutil.copytree(REPOSITORY / "examples/scripts/.ai", tmp_path / ".ai")
+    runtime = folder / "runtimes/awk_runtime.yaml"
+    runtime.write_text(runtime.read_text().replace("command: awk", "command: ./run.sh"))
+    program = write(folder, "runtimes/run.sh", "#!/bin/sh\necho 1\n")
+    program.chmod(0o755)
+    async with Crib(tmp_path, rules=[AskAboutEverything()], grants={"project/*": ["shell.execute"]}) as crib:
+        first = await ask(crib, "fibonacci", position=3)
+        assert [part["text"] for part in first.runs if part["title"] == "run.sh"] == [program.read_text()]
+        program.write_text("#!/bin/sh\necho 2\n")
+        assert (await ask(crib, "fibonacci", position=3)).id != first.id
+        assert (await ask(crib, "longest-line", file="x" * 300)).runs[0]["text"].endswith("x" * 300)
+
+
+async def test_a_function_whose_file_changed_since_it_was_loaded_is_not_shown_with_the_new_text(tmp_path, crib_of):
+    text = "def launch(target: str) -> str:\n    'Launch.'\n    return 'old ' + target\n"
+    file = write(tmp_path, "launches.py", text)
+    scope = {"__name__": "launches"}
+    exec(compile(text, str(file), "exec"), scope)
+    crib = crib_of(tool(scope["launch"], confirm=True))
+    file.write_text(text.replace("old", "new"))
+    [part] = (await ask(crib, "launch", target="moon")).runs
+    assert part["text"] is None
+    assert "was changed" in part["note"]
+
+
+async def test_a_long_url_says_that_its_end_is_not_shown(crib_of):
+    made = http_tool(HttpCall(url="https://rooms.test/x?q=${city}"), city="string")
+    crib = crib_of(made, http_tools={"hosts": ["rooms.test"]})
+    [part] = (await ask(crib, "book", city="a" * 5_000 + "&evil=1")).runs
+    assert re.search(r" … \([0-9]+ letters, SHA-256 [0-9a-f]{64}\)$", part["title"])
+
+
+class BreaksOff:
+    """Describes a part of its call."""
+
+    def preview(self, arguments, call):
+        yield RunPart(kind=PartKind.CODE, title="first", data=b"shown")
+        raise ToolError(Kind.VALIDATION, "the rest is missing")
+
+
+def test_what_was_described_before_a_refusal_is_shown_and_bound():
+    made = http_tool(HttpCall(url="https://rooms.test/x"))
+    parts = preview_call(made, BreaksOff(), {}, call("made"))
+    assert [part.title for part in parts] == ["first", made.address]
+    assert "the rest is missing" in parts[1].note
+
+
+def test_more_facts_than_are_shown_are_told_by_a_hash():
+    facts = tuple((f"header {number}", "x") for number in range(MAX_FACTS + 5))
+    [shown] = show_parts([RunPart(kind=PartKind.REQUEST, title="GET", facts=facts)], lambda value: value)
+    assert len(shown["facts"]) == MAX_FACTS + 1
+    assert shown["facts"][-1]["name"] == "5 more"

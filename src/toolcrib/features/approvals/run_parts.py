@@ -22,6 +22,7 @@ MAX_PART_BYTES = 48_000
 MAX_SHOWN_BYTES = 160_000
 MAX_PARTS = 60
 MAX_FACT = 4_000
+MAX_FACTS = 200
 
 Shown = dict[str, object]
 
@@ -31,11 +32,14 @@ def preview_call(tool: Tool, bound: Bound, arguments: dict[str, object], call: C
     if not isinstance(bound, Previewing):
         note = f"What runs tools of the kind {tool.kind} does not say what exactly it would run."
         return [RunPart(kind=PartKind.NOTE, title=tool.address, note=note)]
+    parts: list[RunPart] = []
     try:
-        return list(bound.preview(arguments, call))
+        # What was said before a refusal is shown and bound all the same.
+        parts.extend(bound.preview(arguments, call))
     except ToolError as refusal:
         note = f"What exactly would run cannot be shown: {refusal.message}"
-        return [RunPart(kind=PartKind.NOTE, title=tool.address, note=note)]
+        parts.append(RunPart(kind=PartKind.NOTE, title=tool.address, note=note))
+    return parts
 
 
 def digest_parts(parts: Iterable[RunPart]) -> bytes:
@@ -72,15 +76,22 @@ def _show(part: RunPart, limit: int) -> Shown:
     text, count = (None, 0) if part.data is None else _beginning(part.data, limit)
     return {
         "kind": str(part.kind),
-        "title": part.title[:MAX_FACT],
-        "facts": [{"name": name, "value": _shorten(value)} for name, value in part.facts],
+        "title": _shorten(part.title),
+        "facts": [{"name": _shorten(name), "value": _shorten(value)} for name, value in _bounded(part.facts)],
         "text": text,
         "bytes": None if part.data is None else len(part.data),
         "shownBytes": count,
         "sha256": None if part.data is None else hashlib.sha256(part.data).hexdigest(),
         "exact": part.exact,
-        "note": part.note,
+        "note": _shorten(part.note),
     }
+
+
+def _bounded(facts: Sequence[tuple[str, str]]) -> Sequence[tuple[str, str]]:
+    if not (rest := facts[MAX_FACTS:]):
+        return facts
+    digest = hashlib.sha256(orjson.dumps(_without_surrogates([list(fact) for fact in rest]))).hexdigest()
+    return [*facts[:MAX_FACTS], (f"{len(rest)} more", f"not shown, SHA-256 {digest}")]
 
 
 def _beginning(data: bytes, limit: int) -> tuple[str | None, int]:

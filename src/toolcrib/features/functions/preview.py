@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import inspect
+import os
 from typing import TYPE_CHECKING
 
 from toolcrib.lib.run_part import PartKind, RunPart
+from toolcrib.model.tool import LOADED_AT
 
 if TYPE_CHECKING:
+    from types import CodeType
+
     from toolcrib.model.tool import Function
 
 OF_THE_HOST = (
@@ -17,6 +21,10 @@ OF_THE_HOST = (
 NO_TEXT = (
     "The text of the function cannot be read: the host program made it while it ran, or it is not written in Python."
 )
+CHANGED = (
+    "Its file was changed after the host program had started, so that its text may not be what runs, and is not shown; "
+    "start the program again."
+)
 
 
 def preview_function(function: Function) -> list[RunPart]:
@@ -25,13 +33,22 @@ def preview_function(function: Function) -> list[RunPart]:
     plain = inspect.unwrap(function.call)
     code = getattr(getattr(plain, "__func__", plain), "__code__", None)
     places = () if code is None else (("written in", f"{code.co_filename}:{code.co_firstlineno}"),)
-    text = str(identity["source"])
+    text = "" if _is_changed(code) else str(identity["source"])
     return [
         RunPart(
             kind=PartKind.CODE,
             title=f"{identity['module']}.{identity['name']}",
             data=text.encode("utf-8", "surrogatepass") if text else None,
             facts=(("runs in", "the process of the host program, outside the sandbox"), *places),
-            note=OF_THE_HOST if text else NO_TEXT,
+            note=OF_THE_HOST if text else CHANGED if _is_changed(code) else NO_TEXT,
         )
     ]
+
+
+def _is_changed(code: CodeType | None) -> bool:
+    """Whether the file of the function was changed after it may have been loaded."""
+    try:
+        # The time of the last change of anything about it, which a program cannot set.
+        return code is not None and os.stat(code.co_filename).st_ctime > LOADED_AT  # noqa: PTH116 - no path is needed
+    except (OSError, ValueError):
+        return False

@@ -158,7 +158,9 @@ class ProcessDriver:
         command = words.encode("utf-8", "surrogatepass")
         yield RunPart(kind=PartKind.COMMAND, title=order.chain.primitive, data=command, facts=tuple(facts))
         if not isinstance(job, PythonFile):
-            yield from named_parts(job.argv, order.run.folder, order.run.script)
+            # A primitive that is called by its own name has no folder: the caller names files of the one where it runs.
+            homes = [chained(one).folder for one in order.chain.elements if not is_ours(one)] or [job.cwd]
+            yield from named_parts(job.argv, (job.cwd, *homes), homes, order.run.script)
         if job.stdin is not None:
             yield RunPart(
                 kind=PartKind.COMMAND, title="standard input", data=job.stdin.encode("utf-8", "surrogatepass")

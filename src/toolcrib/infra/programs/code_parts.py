@@ -1,32 +1,58 @@
-"""Show the code that a call would run: the bytes that were read, and the files beside a script that it imports."""
+"""Show the code that a call would run: the bytes that were read, and the files beside a script that it imports.
+
+A file that is not read, because it is large or lies elsewhere, is bound by its size, its place on the disk and the time of its last change.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import os
 import re
+import stat
+import sys
 from typing import TYPE_CHECKING
 
 from toolcrib.infra.files import read_beginning
-from toolcrib.lib.python_source import all_imports, parse_python
+from toolcrib.lib.python_source import MAX_IMPORTS, all_imports, parse_python
 from toolcrib.lib.run_part import PartKind, RunPart
 from toolcrib.model.errors import ToolError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from toolcrib.model.tool import Script
 
+# How many files are shown, how many are looked at, and how much of them is read: this happens on the event loop.
 MAX_FILES = 40
-MAX_NAME = 1_000
+MAX_LOOKED_AT = 2_000
 MAX_FILE_BYTES = 2_000_000
+MAX_READ_BYTES = 8_000_000
+MAX_NAME = 1_000
 PYTHON, JAVASCRIPT, BASH = "python", "javascript", "bash"
+CACHE = "__pycache__"
 BESIDE = "Files that it reads while it runs and that are not shown here are not part of this approval."
 READ_LATER = "It is read from its folder when the call runs."
+NOT_READ = (
+    "It is not shown: it is large, hidden, or lies outside the folder of the tool. The approval is bound to its size "
+    "and the time of its last change, and to nothing that it imports itself."
+)
+BYTECODE = "Python may run this bytecode in place of the source of the same name."
+BOUND_BY_STAMP = (
+    "The approval is bound to their sizes and the times of their last change, and to nothing that they import."
+)
+FURTHER = f"These may be imported too, and are not shown. {BOUND_BY_STAMP}"
+SHADOWS = f"Code that imports a module of Python of such a name may run the file instead. {BOUND_BY_STAMP}"
+NOT_FOLLOWED = "What this file imports cannot be read from it in full; such files are not part of this approval."
+TOO_MANY = f"More than {MAX_LOOKED_AT:,} files may be imported; the others are not part of this approval."
 
+_MODULE_ENDINGS = (".py", ".pyc", ".so", ".pyd")
 # A module that begins with a dot is a file beside the one that names it.
-_NODE_IMPORT = re.compile(rb"""(?:\bfrom|\bimport|\brequire)\s*\(?\s*["'](\.{1,2}/[^"'\n]{1,200})["']""")
-_NODE_ENDINGS = ("", ".js", ".mjs", ".cjs", ".ts", ".mts", ".json", "/index.js")
+_NODE_IMPORT = re.compile(rb"""(?:\bfrom|\bimport|\brequire)\s*\(?\s*["'`](\.{1,2}/[^"'`\n]{1,200})["'`]""")
+# Which of them Node takes depends on who asks; each may be the one.
+_NODE_ENDINGS = ("", ".js", ".json", ".node", ".mjs", ".cjs", ".ts", ".mts", ".cts")
 _SHELL_SOURCE = re.compile(rb"""^\s*(?:\.|source)\s+["']?(\.{1,2}/[^"'\s;&|]{1,200})""", re.MULTILINE)
+_BETWEEN_WORDS = re.compile(r"""[\s'"=;|&<>()]+""")
 
 
 def script_parts(script: Script, root: Path) -> Iterator[RunPart]:
@@ -38,22 +64,40 @@ def script_parts(script: Script, root: Path) -> Iterator[RunPart]:
     for name, data in sorted(script.files.items()):
         if folder / name != script.path.absolute():
             yield RunPart(kind=PartKind.CODE, title=_name_of(folder / name, root), data=data)
-    for path, data in () if script.files else _neighbours(script):
-        yield RunPart(kind=PartKind.CODE, title=_name_of(path, root), data=data, note=READ_LATER)
+    yield from () if script.files else _neighbours(script, root)
 
 
-def named_parts(words: Iterable[str], folder: Path, script: Script | None) -> Iterator[RunPart]:
-    """The files of a tool's folder that the words of its command name, such as a program for awk."""
+def named_parts(
+    words: Iterable[str], bases: Sequence[Path], homes: Sequence[Path], script: Script | None
+) -> Iterator[RunPart]:
+    """The files of a tool's folders that the words of its command name, such as a program for awk.
+
+    A name is seen from each of the `bases`. A file outside the `homes`, such as the interpreter, is the machine's.
+    """
+    homes = [home.resolve() for home in homes]
+    files = _Files(homes)
     known = set() if script is None else {script.path.resolve()}
-    for word in words:
-        # A name that is too long for any file is none; a file elsewhere, such as the interpreter, is the machine's.
-        place = folder / word
-        is_there = 0 < len(word) < MAX_NAME and "\0" not in word and place.is_file()
-        if not is_there or (real := place.resolve()) in known or not real.is_relative_to(folder.resolve()):
-            continue
-        known.add(real)
-        if (data := read_beginning(real, MAX_FILE_BYTES)) is not None:
-            yield RunPart(kind=PartKind.CODE, title=_name_of(real, folder.resolve()), data=data, note=READ_LATER)
+    tried = 0
+    for name in (name for word in words for name in _names_in(word)):
+        for place in [base / name for base in bases]:
+            tried += 1
+            if tried > MAX_LOOKED_AT:
+                yield RunPart(kind=PartKind.NOTE, title="further words", note=TOO_MANY)
+                return
+            if _stamp(place) is None or (real := place.resolve()) in known:
+                continue
+            home = next((home for home in homes if real.is_relative_to(home)), None)
+            known.add(real)
+            if home is not None and (part := files.show(real, home)) is not None:
+                yield part
+
+
+def _names_in(word: str) -> Iterator[str]:
+    """The word, and the words in it: those of a command line, and the value of an option."""
+    for name in dict.fromkeys((word, *_BETWEEN_WORDS.split(word))):
+        # A name that is too long for any file is none.
+        if 0 < len(name) < MAX_NAME and "\0" not in name:
+            yield name
 
 
 def _name_of(path: Path, root: Path) -> str:
@@ -62,40 +106,176 @@ def _name_of(path: Path, root: Path) -> str:
     return path.relative_to(root).as_posix() if path.is_relative_to(root) else path.name
 
 
-def _neighbours(script: Script) -> Iterator[tuple[Path, bytes]]:
+class _Files:
+    """Reads files of some folders up to a limit for all of them together; of any other file it takes a stamp."""
+
+    def __init__(self, homes: Sequence[Path]) -> None:
+        self._homes = homes
+        self._left = MAX_READ_BYTES
+
+    def show(self, path: Path, root: Path, note: str = "", *, read: bool = True) -> RunPart | None:
+        """The part of a file; None if there is no regular file."""
+        facts = _stamp(path)
+        if facts is None:
+            return None
+        limit = min(MAX_FILE_BYTES, self._left)
+        data = read_beginning(path, limit + 1) if read and self._is_shown(path) else None
+        if data is None or len(data) > limit:
+            said = " ".join(filter(None, (note, NOT_READ)))
+            return RunPart(kind=PartKind.CODE, title=_name_of(path, root), facts=facts, note=said)
+        self._left -= len(data)
+        return RunPart(kind=PartKind.CODE, title=_name_of(path, root), data=data, note=note or READ_LATER)
+
+    def _is_shown(self, path: Path) -> bool:
+        """Whether it lies in the folders of the tool, links followed, and is not hidden there as `.env` is."""
+        real = path.resolve()
+        inner = [real.relative_to(home).parts for home in self._homes if real.is_relative_to(home)]
+        return any(not any(name.startswith(".") for name in parts) for parts in inner)
+
+
+def _stamp(path: Path) -> tuple[tuple[str, str], ...] | None:
+    """What tells a file from another one, and from itself after a change; None if it is no regular file."""
+    found = _status(path)
+    if found is None or not stat.S_ISREG(found.st_mode):
+        return None
+    # The time of the last change of anything about it cannot be set by a program, as that of its content can.
+    changed = f"{found.st_mtime_ns} {found.st_ctime_ns}"
+    return ("size", str(found.st_size)), ("place on the disk", f"{found.st_dev}:{found.st_ino}"), ("changed", changed)
+
+
+def _neighbours(script: Script, root: Path) -> Iterator[RunPart]:
     """The files beside a script that it imports, and those that they import; bounded, for no folder ends there."""
     own = script.path.absolute()
+    files, walk = _Files([own.parent.resolve()]), _Walk()
     known, waiting = {own}, [(own, script.code)]
-    while waiting and len(known) <= MAX_FILES:
+    further: list[Path] = []
+    while waiting:
         path, code = waiting.pop(0)
-        for found in _imported_by(path, code, script.language, own.parent):
-            data = None if found in known else read_beginning(found, MAX_FILE_BYTES)
-            if data is not None:
-                known.add(found)
-                waiting.append((found, data))
-                yield found, data
+        found = _Imports(path, code, script.language, own.parent, walk)
+        for place in (place for place in found.places() if place not in known):
+            known.add(place)
+            if len(known) > MAX_FILES:
+                further.append(place)
+            elif (part := files.show(place, root, BYTECODE if place.suffix == ".pyc" else "")) is not None:
+                waiting += [] if part.data is None else [(place, part.data)]
+                yield part
+        if not found.is_complete:
+            yield RunPart(kind=PartKind.NOTE, title=_name_of(path, root), note=NOT_FOLLOWED)
+    yield from _stamped_part("further files", further, root, FURTHER)
+    if script.language == PYTHON:
+        shadowing = [place for place in walk.shadowing(own.parent) if place not in known]
+        yield from _stamped_part("files with the names of Python's own modules", shadowing, root, SHADOWS)
+    if walk.left < 0:
+        yield RunPart(kind=PartKind.NOTE, title="further files", note=TOO_MANY)
 
 
-def _imported_by(path: Path, code: bytes, language: str, folder: Path) -> Iterable[Path]:
-    if language == PYTHON:
-        return _python_files(path, code, folder)
-    pattern = {JAVASCRIPT: _NODE_IMPORT, BASH: _SHELL_SOURCE}.get(language)
-    if pattern is None:
-        return ()
-    base = path.parent if language == JAVASCRIPT else folder
-    named = (base / found[1].decode("utf-8", "replace") for found in pattern.finditer(code[:MAX_FILE_BYTES]))
-    tried = ((place.parent / f"{place.name}{ending}" for ending in _NODE_ENDINGS) for place in named)
-    first = (next((place for place in places if place.is_file()), None) for places in tried)
-    return [place.resolve() for place in first if place is not None]
-
-
-def _python_files(path: Path, code: bytes, folder: Path) -> Iterator[Path]:
-    try:
-        imports = all_imports(parse_python(code, path.name))
-    except ToolError:
+def _stamped_part(title: str, places: Sequence[Path], root: Path, note: str) -> Iterator[RunPart]:
+    """One part for files that are bound and not shown."""
+    if not places:
         return
-    for name in sorted({name.partition(".")[0] for name in imports if name}):
-        if (folder / f"{name}.py").is_file():
-            yield folder / f"{name}.py"
-        elif (folder / name).is_dir():
-            yield from sorted((folder / name).rglob("*.py"))[:MAX_FILES]
+    names = [_name_of(place, root) for place in places]
+    stamps = repr([(name, _stamp(place)) for name, place in zip(names, places, strict=True)])
+    digest = hashlib.sha256(stamps.encode("utf-8", "surrogatepass")).hexdigest()
+    facts = (("files", ", ".join(names)), ("SHA-256 of their sizes and times", digest))
+    yield RunPart(kind=PartKind.NOTE, title=title, facts=facts, note=note)
+
+
+class _Imports:
+    """The files that a file of code may import from its folder: every file that a module of that name may be."""
+
+    def __init__(self, path: Path, code: bytes, language: str, folder: Path, walk: _Walk) -> None:
+        self.is_complete = True
+        self._walk = walk
+        self._path = path
+        self._code = code
+        self._language = language
+        self._folder = folder
+
+    def places(self) -> Iterator[Path]:
+        """The files, and all those in a folder that is imported; sets `is_complete` to False where imports cannot be read."""
+        if self._language == PYTHON:
+            yield from self._python() if self._path.suffix == ".py" else ()
+        elif self._language == JAVASCRIPT:
+            yield from self._named(_NODE_IMPORT, self._path.parent, _NODE_ENDINGS)
+        elif self._language == BASH:
+            yield from self._named(_SHELL_SOURCE, self._folder, ("",))
+
+    def _python(self) -> Iterator[Path]:
+        try:
+            imports = all_imports(parse_python(self._code, self._path.name))
+        except ToolError:
+            self.is_complete = False
+            return
+        self.is_complete = len(imports) < MAX_IMPORTS
+        names = {name.partition(".")[0] for name in imports if name}
+        yield from self._walk.modules(self._folder, names)
+
+    def _named(self, pattern: re.Pattern[bytes], base: Path, endings: Iterable[str]) -> Iterator[Path]:
+        for found in pattern.finditer(self._code):
+            if not self._walk.may_go_on():
+                return
+            place = base / found[1].decode("utf-8", "replace")
+            for ending in endings:
+                if _stamp(candidate := place.parent / f"{place.name}{ending}") is not None:
+                    yield candidate.resolve()
+            yield from self._walk.below(place)
+
+
+class _Walk:
+    """Lists files of folders, a bounded number for one call; `left` is negative where there were more."""
+
+    def __init__(self) -> None:
+        self.left = MAX_LOOKED_AT
+
+    def may_go_on(self) -> bool:
+        """Count one more, and say whether that is within the bound."""
+        self.left = max(-1, self.left - 1)
+        return self.left >= 0
+
+    def modules(self, folder: Path, names: Iterable[str]) -> Iterator[Path]:
+        """What Python may take for modules of these names: a package comes before a file, and bytecode may stand for its source."""
+        wanted = set(names)
+        for place in (folder, folder / CACHE):
+            for name in _listed(place):
+                is_one = name.partition(".")[0] in wanted and name.endswith(_MODULE_ENDINGS)
+                if is_one and self.may_go_on():
+                    yield place / name
+        for name in sorted(wanted):
+            yield from self.below(folder / name)
+
+    def shadowing(self, folder: Path) -> Iterator[Path]:
+        """Files with the names of Python's own modules: the folder of a script comes first where modules are looked for."""
+        names = {name.partition(".")[0] for name in _listed(folder)}
+        # The tests of Python itself, which nothing imports; many a project has a folder of that name.
+        return self.modules(folder, (names & sys.stdlib_module_names) - {"test"})
+
+    def below(self, folder: Path) -> Iterator[Path]:
+        """The files in a folder, links followed, no folder twice; code before bytecode."""
+        waiting, entered = [folder], set[tuple[int, int]]()
+        while waiting:
+            place = waiting.pop(0)
+            found = _status(place)
+            if found is None or not stat.S_ISDIR(found.st_mode) or (found.st_dev, found.st_ino) in entered:
+                continue
+            entered.add((found.st_dev, found.st_ino))
+            for name in sorted(_listed(place), key=lambda name: (name == CACHE, not name.endswith(".py"), name)):
+                if not self.may_go_on():
+                    return
+                if _stamp(place / name) is not None:
+                    yield place / name
+                else:
+                    waiting.append(place / name)
+
+
+def _listed(folder: Path) -> list[str]:
+    try:
+        return sorted(os.listdir(folder))  # noqa: PTH208 - names are enough
+    except OSError:
+        return []
+
+
+def _status(path: Path) -> os.stat_result | None:
+    try:
+        return path.stat()
+    except (OSError, ValueError):
+        return None
