@@ -401,9 +401,9 @@ class Switches:
         return next((self._words[spelling] for spelling in spellings(tool) if spelling in self._words), None)
 
 
-def spellings(tool: Tool) -> tuple[str, ...]:
-    """Every way in which a word of the operator may mean the tool."""
-    bundle = slug_of(tool.bundle)
+def spellings(tool: Tool, bundle: str | None = None) -> tuple[str, ...]:
+    """Every way in which a word of the operator may mean the tool; `bundle` is how its bundle is written there."""
+    bundle = slug_of(tool.bundle) if bundle is None else bundle
     version = slug_of(tool.version)
     action = action_of(tool)
     names = (tool.slug,) if action is None else (tool.slug, str(action), action.whole)

@@ -7,11 +7,12 @@ other they do not exist. Every endpoint and every method of MCP is asked, from t
 import asyncio
 import json
 import re
+from dataclasses import replace
 from urllib.parse import quote
 
 import pytest
 
-from toolcrib import PromptArgument, prompt, resource, tool
+from toolcrib import PromptArgument, prompt, resource, tool, tool_of
 from toolcrib.core.sources import seen_through
 from toolcrib.features.access.view import ToolView, both, make_view, read_view
 from toolcrib.interfaces.http.app import make_app
@@ -499,7 +500,7 @@ def test_stored_limits_that_cannot_be_read_open_nothing(document):
 def test_limits_are_stored_as_they_were_given():
     view = make_view(tools=["near", "a/*"], bundles=["b_c"], tags=["T"], mode="text")
     assert view == ToolView(
-        tools=frozenset({"near", "a/*"}), bundles=frozenset({"b-c"}), tags=frozenset({"t"}), mode="text"
+        tools=frozenset({"near", "a/*"}), bundles=frozenset({"b_c"}), tags=frozenset({"t"}), mode="text"
     )
     assert read_view(view.to_json()) == view
 
@@ -539,3 +540,13 @@ async def test_a_caller_with_a_mode_is_offered_the_prompt_of_that_mode(make_worl
     headers = {"mcp-protocol-version": "2026-07-28", "mcp-method": "prompts/list"}
     listed = (await world.client.post("/mcp", body, headers=headers)).json["result"]["prompts"]
     assert [each["name"] for each in listed] == ["tools-voice"]
+
+
+def test_a_limit_to_a_bundle_shows_none_that_is_called_nearly_so():
+    tools = [replace(tool_of(near), bundle=bundle) for bundle in ("my_tools", "my-tools")]
+    for limits in ({"bundles": ["my_tools"]}, {"tools": ["my_tools/*"]}, {"tools": ["my_tools/near"]}):
+        view = read_view(make_view(**limits).to_json())
+        assert [view.shows(each) for each in tools] == [True, False], limits
+        published = [view.shows_published("near", each.bundle, (), None) for each in tools]
+        assert published == [True, False], limits
+    assert make_view(tools=["my_tools/open_file"]) == make_view(tools=["my_tools/open-file"])

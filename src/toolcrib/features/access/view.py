@@ -37,7 +37,7 @@ class ToolView:
 
     def shows(self, tool: Tool) -> bool:
         """Whether the tool may be seen and called."""
-        if self.tools is not None and self.tools.isdisjoint(spellings(tool)):
+        if self.tools is not None and self.tools.isdisjoint(spellings(tool, tool.bundle or HOST)):
             return False
         if not self._holds_for(tool.bundle, tool.tags, tool.modes):
             return False
@@ -46,7 +46,7 @@ class ToolView:
     def shows_published(self, name: str, bundle: str, tags: Iterable[str], modes: Collection[str] | None) -> bool:
         """Whether a resource or a prompt may be seen and read; the words of `tools` name it as they name a tool."""
         if self.tools is not None:
-            slug, place = slug_of(name), slug_of(bundle or HOST)
+            slug, place = slug_of(name), bundle or HOST
             if self.tools.isdisjoint((slug, f"{place}/{slug}", f"{place}/*")):
                 return False
         if not self._holds_for(bundle, tags, modes):
@@ -55,7 +55,7 @@ class ToolView:
 
     def _holds_for(self, bundle: str, tags: Iterable[str], modes: Collection[str] | None) -> bool:
         """Whether the limits other than names hold."""
-        if self.bundles is not None and slug_of(bundle or HOST) not in self.bundles:
+        if self.bundles is not None and (bundle or HOST) not in self.bundles:
             return False
         if self.tags is not None and self.tags.isdisjoint(tag.casefold() for tag in tags):
             return False
@@ -93,8 +93,8 @@ def make_view(
     if mode and mode not in MODES:
         raise ToolError(Kind.VALIDATION, f"there is no mode {mode[:80]!r}; use {' or '.join(sorted(MODES))}")
     view = ToolView(
-        tools=None if tools is None else frozenset(map(slug_of, _checked("tools", tools))),
-        bundles=None if bundles is None else frozenset(map(slug_of, _checked("bundles", bundles))),
+        tools=None if tools is None else frozenset(map(_fold_name, _checked("tools", tools))),
+        bundles=None if bundles is None else frozenset(_checked("bundles", bundles)),
         tags=None if tags is None else frozenset(tag.casefold() for tag in _checked("tags", tags)),
         mode=mode or None,
     )
@@ -130,6 +130,12 @@ def both(first: ToolView | None, second: ToolView | None) -> ToolView | None:
         mode=first.mode,
         within=both(first.within, second),
     )
+
+
+def _fold_name(word: str) -> str:
+    """The word with dashes for underscores in its name: a bundle is meant letter for letter, as another may be called nearly so."""
+    bundle, slash, name = word.rpartition("/")
+    return f"{bundle}{slash}{slug_of(name)}"
 
 
 def _checked(kind: str, words: Iterable[str]) -> list[str]:

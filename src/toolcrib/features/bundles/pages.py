@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, TypeVar
 from toolcrib.core.sources import current_view
 from toolcrib.features.bundles.stored_documents import check_bundle_id
 from toolcrib.infra.search import Hit, Tier
-from toolcrib.lib.names import slug_of
 from toolcrib.model.bundle import Found, Owner, Page
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Entry
@@ -91,7 +90,7 @@ class Listing:
         view = current_view()
         if view is None:
             return True
-        if view.bundles is not None and slug_of(self.lookup.name_of(bundle)) not in view.bundles:
+        if view.bundles is not None and self.lookup.name_of(bundle) not in view.bundles:
             return False
 
         def rows_behind(last: Row | None) -> list[Row]:
