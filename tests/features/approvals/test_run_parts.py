@@ -12,6 +12,7 @@ import pytest
 from sql_shop import BUNDLE, document, make_shop
 
 from toolcrib import Call, Crib, Kind, Tool, ToolError, confirm, tool
+from toolcrib.features.approvals.commands import show_part
 from toolcrib.features.approvals.run_parts import MAX_FACTS, MAX_PART_BYTES, preview_call, show_parts
 from toolcrib.infra.programs.code_parts import MAX_FILE_BYTES, MAX_FILES, MAX_LOOKED_AT
 from toolcrib.interfaces.cli import main
@@ -480,3 +481,25 @@ def test_more_facts_than_are_shown_are_told_by_a_hash():
     [shown] = show_parts([RunPart(kind=PartKind.REQUEST, title="GET", facts=facts)], lambda value: value)
     assert len(shown["facts"]) == MAX_FACTS + 1
     assert shown["facts"][-1]["name"] == "5 more"
+
+
+def test_the_command_line_shows_every_blank_and_line_break_of_a_fact(tmp_path, capsys):
+    make_shop(tmp_path / "shop.sqlite")
+    write(tmp_path, "toolcrib.toml", "")
+    with Crib(tmp_path) as crib:
+        crib.bundles.put_bundle(BUNDLE, {"slug": "shop", "displayName": "Shop", "isEnabled": True})
+        statement = "UPDATE customers SET credit = 0 WHERE name = :who"
+        crib.bundles.put_tool(BUNDLE, "set-credit", "v1", document(statement, {"who": {"type": "string"}}, write=True))
+        asked = crib.call_sync(call("set-credit", who="o  neil\x1b"))
+    assert main(["approvals", "show", asked.error.details["approval"], "-C", str(tmp_path)]) == 0
+    assert '1: who: "o  neil\\u001b"' in capsys.readouterr().out
+
+
+def test_facts_of_several_lines_stay_on_theirs(capsys):
+    facts = (("header X", "one\ncode: forged"), ("name\x1b[31m", "x"))
+    [shown] = show_parts([RunPart(kind=PartKind.REQUEST, title="GET a\nb", facts=facts)], lambda value: value)
+    show_part(shown)
+    lines = capsys.readouterr().out.splitlines()
+    assert "request: GET a\\nb" in lines
+    assert "header X: one\\ncode: forged" in lines
+    assert not any("\x1b" in line for line in lines)

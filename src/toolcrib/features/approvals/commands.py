@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from toolcrib.model.approval import State
-from toolcrib.toolkit.cli import ExitCode, indented, on_one_line, say, say_facts, say_json, say_table, visible
+from toolcrib.toolkit.cli import ExitCode, indented, say, say_facts, say_json, say_table, visible
 from toolcrib.toolkit.cli.group import example, json_option, pass_opener, project_option, url_option
 
 if TYPE_CHECKING:
@@ -110,15 +110,16 @@ def _show(approval: Approval, *, as_json: bool) -> int:
         if value is not None and name != "runs"
     )
     for part in approval.runs or ():
-        _show_part(part)
+        show_part(part)
     return ExitCode.DONE
 
 
-def _show_part(part: Mapping[str, Any]) -> None:
+def show_part(part: Mapping[str, Any]) -> None:
     """One part of what would run; every character that cannot be seen is written out."""
     exact = "" if part["exact"] else " (a template)"
-    say(f"\n{part['kind']}: {on_one_line(part['title'])}{exact}")
-    say_facts((fact["name"], fact["value"]) for fact in part["facts"])
+    say(f"\n{part['kind']}: {_in_full(part['title'])}{exact}")
+    for fact in part["facts"]:
+        say(f"{_in_full(fact['name'])}: {_in_full(fact['value'])}")
     if part["note"]:
         say(visible(part["note"]))
     if part["text"] is not None:
@@ -127,6 +128,11 @@ def _show_part(part: Mapping[str, Any]) -> None:
         left = part["bytes"] - part["shownBytes"]
         rest = f"; {left} of them are not shown" if left else ""
         say(f"{part['bytes']} bytes{rest}, SHA-256 {part['sha256']}")
+
+
+def _in_full(text: str) -> str:
+    """The text on one line, with every blank and line break that it has: they are part of what runs."""
+    return visible(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
 def _row(approval: Approval) -> tuple[str, ...]:
