@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -344,6 +345,13 @@ libc.prctl(22, 2, struct.pack("@HP", len(steps), ctypes.addressof(packed)), 0, 0
 def test_a_process_sees_that_its_own_privileges_have_changed(change):
     code = f"from toolcrib.infra.sandbox.probe import privileges\nbefore = privileges()\nassert before == privileges()\n{change}\nassert before != privileges()"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=30)
+
+
+@pytest.mark.parametrize("who", ["geteuid", "getegid"])
+def test_the_privileges_of_another_user_or_group_are_others(monkeypatch, who):
+    before = probe.privileges()
+    monkeypatch.setattr(os, who, lambda: 54_321)
+    assert probe.privileges() != before
 
 
 def test_the_shared_folder_is_private_and_out_of_reach_of_tools(tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import re
 import threading
 
 import pytest
@@ -14,6 +15,7 @@ from toolcrib.features.requests.delivery import written_package
 from toolcrib.features.requests.document.writer import with_id, write_request
 from toolcrib.features.requests.queues.sqlite import EmbeddedQueue
 from toolcrib.features.requests.tracker import MAX_TEXT_BYTES
+from toolcrib.interfaces.http.routes import registered_tables
 from toolcrib.interfaces.http.server import serve
 from toolcrib.toolkit.http import event_stream
 from toolcrib.toolkit.http.concurrency import Threads
@@ -21,6 +23,8 @@ from toolcrib.toolkit.http.concurrency import Threads
 ID = "req_20240115_001"
 SECONDS = 60
 YAML = {"content-type": "application/yaml"}
+STREAM = "text/event-stream"
+PLACE = re.compile(r"\{(\w+)\}")
 CODE = "def word_counter(text: str) -> dict:\n    return {'words': len(text.split())}\n"
 LIES = "def word_counter(text: str) -> dict:\n    return {'letters': 1}\n"
 HANGS = "import time\ntime.sleep(1000)\n" + CODE
@@ -656,6 +660,37 @@ async def test_a_search_that_finds_nothing_files_no_request(make_world, path, wo
     found = (await world.client.get(f"{path}?{word}=translate+poems")).json
     assert found == {"tools": [], "nextPageToken": None}
     assert (await world.client.get("/requests")).json == {"requests": []}
+
+
+async def test_no_get_files_a_request_whatever_it_asks_for(make_world):
+    world = make_world(requests={"missing": True})
+    await world.with_bundle()
+    places = {"bundleID": world.bundle, "version": "v1", "requestID": ID}
+    tables = registered_tables(world.crib.plugins)
+    asked = set()
+    for endpoint in (each for table in tables for each in table.endpoints if each.method == "GET"):
+        is_stream = any(reply.media_type == STREAM for reply in endpoint.replies.values())
+        for path in endpoint.names:
+            place = PLACE.sub(lambda found: places.get(found[1], "translate-poems"), path)
+            values = ("translate_poems", "translate+poems")
+            for query in ("", *(f"{parameter.name}={value}" for parameter in endpoint.query for value in values)):
+                await world.client.get(place, query=query, receive=leave_at_once() if is_stream else None)
+            asked.add(path)
+    assert {"/tools/search", "/crib/tools", "/ui/tools", "/ui/obstacles", "/requests/{requestID}"} <= asked
+    # The one request that is filed shows that the setting is on; requests are filed one after the other.
+    assert (await world.client.post("/call/draw_maps", {})).status == 404
+    listed = (await world.client.get("/requests")).json["requests"]
+    assert [one["name"] for one in listed] == ["draw_maps"]
+
+
+def leave_at_once():
+    """What the server hears from a client that asks and then goes away, so that a stream of events ends."""
+    messages = iter([{"type": "http.request", "body": b"", "more_body": False}])
+
+    async def receive():
+        return next(messages, {"type": "http.disconnect"})
+
+    return receive
 
 
 async def test_a_call_of_an_unknown_tool_names_the_request_that_it_became(make_world):
