@@ -284,6 +284,7 @@ async def test_a_call_may_be_a_task_and_may_be_cancelled(crib):
     assert (await asyncio.create_task(crib.call("add", first=1))).value == 2
     ENDED.clear()
     task = asyncio.create_task(crib.call("endless"))
+    assert "pending" in repr(task)
     done, _ = await asyncio.wait({task}, timeout=0.3)
     assert not done
     task.cancel()

@@ -124,7 +124,10 @@ class PendingCall(Coroutine[object, object, "Result"]):
         def __getattr__(self, name: str) -> NoReturn:
             raise AttributeError(f"a call that was not awaited has no {name}; {CURE}", name=name, obj=self)
 
-    def __bool__(self) -> NoReturn:
+    def __bool__(self) -> bool:
+        # From Python 3.12 on, asyncio asks whether a task has a coroutine when it describes the task.
+        if sys._getframe(1).f_globals.get("__name__") == "asyncio.base_tasks":  # noqa: SLF001 - it says who asks
+            return True
         raise TypeError(f"a call that was not awaited is neither true nor false; {CURE}")
 
     def __iter__(self) -> NoReturn:
