@@ -174,7 +174,7 @@ async def test_what_is_used_of_the_quota_of_a_token_is_listed_with_it(make_world
     token, text = world.crib.tokens.create("intern", ["invoke"], quota=Quota(calls=4, per="hour"))
     await world.client.post("/call/shout", {"text": "a"}, headers={"authorization": f"Bearer {text}"})
     usages = (await world.client.get("/ui/access")).json["usages"]
-    assert {"subject": token.id, "unit": "calls", "per": "hour", "limit": 4.0, "used": 1.0} in usages
+    assert {"subject": token.id, "unit": "calls", "per": "hour", "limit": 4.0, "used": 1.0, "name": "intern"} in usages
 
 
 async def test_who_approves_reads_whose_token_it_is_and_who_may_only_read_does_not(world):
