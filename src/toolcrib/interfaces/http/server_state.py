@@ -55,7 +55,7 @@ HELP = {
     "process_start_time_seconds": "Start time of the server.",
 }
 # A search for problems that takes less is made for each request; a longer one takes at most 1/20 of the time.
-QUICK_FINDING_SECONDS = 0.05
+QUICK_FINDING_SECONDS = 0.001
 FINDING_SHARE = 20
 # How long a client waits for the first search.
 FIRST_FINDING_SECONDS = 0.3
