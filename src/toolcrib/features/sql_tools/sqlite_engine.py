@@ -398,7 +398,8 @@ class Connection:
 
     def execute(self, text: str, values: Sequence[object]) -> sqlite3.Cursor:
         """Run the statement of a tool to its first row."""
-        return self._sqlite.execute(text, values)
+        # By number, as the places are written: Python 3.14 refuses a sequence for numbered places.
+        return self._sqlite.execute(text, {str(number): value for number, value in enumerate(values, 1)})
 
     def interrupt(self) -> None:
         """End the statement that runs in another thread."""
