@@ -11,6 +11,9 @@ if TYPE_CHECKING:
 
     from toolcrib.model.call import Call
 
+# Names of the platform whose values are others when the call runs than when it was judged.
+KNOWN_LATER = frozenset({"request_id", "now"})
+
 
 class PartKind(StrEnum):
     """What a part of a call is."""

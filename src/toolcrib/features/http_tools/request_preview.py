@@ -1,6 +1,6 @@
 """Show the requests of a call before it runs: filled with its arguments, and with a name in place of each secret.
 
-Whatever is only known later stands in braces: `{secret:NAME}`, `{env:NAME}`, `{now}`, `{order.id}` for the answer of an earlier request.
+What is only known later stands in braces: `{secret:NAME}`, `{env:NAME}`, `{now}`, `{order.id}` for the answer of an earlier request.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from toolcrib.features.http_tools.slot_values import PLATFORM
 from toolcrib.features.http_tools.slots import Source
 from toolcrib.lib.http_auth import REFERENCE
 from toolcrib.lib.redaction import HIDDEN, hide_secrets, is_secret
-from toolcrib.lib.run_part import PartKind, RunPart
+from toolcrib.lib.run_part import KNOWN_LATER, PartKind, RunPart
 from toolcrib.lib.templates import ABSENT
 from toolcrib.model.errors import ToolError
 
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from toolcrib.features.http_tools.slots import Slot
     from toolcrib.model.tool import HttpCall
 
-# Names of the platform whose value is another one when the call runs.
-LATER = frozenset({"request_id", "now"})
 # A shorter text stands in a request for other reasons too.
 SHORTEST_LITERAL = 4
 WITH_ANSWERS = "A template: what stands in braces comes from the answers of earlier requests."
@@ -90,7 +88,7 @@ class StandIns:
         if source is not Source.PLATFORM and (source is Source.ARGUMENT or name in self._names.declared):
             return ""
         if name in PLATFORM:
-            return name if name in LATER else ""
+            return name if name in KNOWN_LATER else ""
         is_operators = source is Source.ANY and self._names.secrets.get(name) is not None
         return f"secret:{name}" if is_operators else ""
 

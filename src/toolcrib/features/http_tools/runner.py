@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from toolcrib.features.http_tools import HttpToolsSettings
 from toolcrib.features.http_tools.request_check import check_http
-from toolcrib.features.http_tools.request_preview import LATER, StandIns, preview_requests
+from toolcrib.features.http_tools.request_preview import StandIns, preview_requests
 from toolcrib.features.http_tools.request_step import Step, Way
 from toolcrib.features.http_tools.response_cache import ResponseCache
 from toolcrib.features.http_tools.slot_values import UNKNOWN, Names, Values
@@ -19,6 +19,7 @@ from toolcrib.infra.oauth.access_tokens import AccessTokens
 from toolcrib.infra.secrets.grants import Grants, granted_value
 from toolcrib.infra.secrets.secret import Masking, VariableMasking
 from toolcrib.lib.http_syntax import parse_hosts
+from toolcrib.lib.run_part import KNOWN_LATER
 from toolcrib.model.errors import Kind, SettingsError, ToolError
 from toolcrib.model.result import Outcome
 from toolcrib.model.tool import Http, Spelling
@@ -146,7 +147,7 @@ class BoundHttp:
         self._contested = names.declared.intersection(
             slot.name for step in self._steps for slot in step.template.slots if slot.source is Source.ANY
         )
-        self._is_the_same_later = LATER.isdisjoint(slot.name for slot in self._steps[0].template.slots)
+        self._is_the_same_later = KNOWN_LATER.isdisjoint(slot.name for slot in self._steps[0].template.slots)
 
     def check(self, arguments: dict[str, object], call: Call) -> Prepared | None:
         """Refuse what can be checked without sending; values of later responses are only checked to be used.

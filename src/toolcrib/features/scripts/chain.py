@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 from toolcrib.core.plugins import later
 from toolcrib.infra.secrets.grants import granted_value
 from toolcrib.lib.redaction import hide_secrets
-from toolcrib.lib.run_part import PartKind, RunPart
+from toolcrib.lib.run_part import KNOWN_LATER, PartKind, RunPart
 from toolcrib.lib.system_tools import (
     BUNDLE,
     DOCKER,
@@ -45,8 +45,6 @@ STARTS_ITSELF = "shell.execute"
 ENVIRONMENT = "env"
 LIBRARY = "library"
 SINK = "sink"
-# Values of the platform that are others when the call runs.
-LATER = ("request_id", "now")
 
 
 class FindExecutor(Protocol):
@@ -127,7 +125,7 @@ def with_names(order: Order) -> Order:
     def named(name: str) -> str | None:
         return None if order.variable(name) is None else f"{{env:{name}}}"
 
-    values = {**order.values, **{name: f"{{{name}}}" for name in LATER}}
+    values = {**order.values, **{name: f"{{{name}}}" for name in KNOWN_LATER}}
     return replace(order, values=values, variable=named)
 
 
