@@ -195,7 +195,7 @@ class RedisQueue(CommandQueue):
         if channel != self._names.changed:
             self._intake.hear(data)
         elif data.isdigit() and len(data) <= LONGEST_COUNT:
-            self._watch.ring(int(data))
+            self._watch.notify(int(data))
 
     def _join(self, again: bool) -> None:  # noqa: FBT001 - a callback of the listener
         self._watch.rejoin(self._commands.read("changes").changes)
@@ -280,7 +280,7 @@ class Listener:
                 if pause == FIRST_PAUSE:  # logged once, not for every retry
                     logger.warning("redis: cannot subscribe at %s: %s", self._link.place, _spell(problem))
             finally:
-                self._hang_up()
+                self._disconnect()
             self._closing.wait(pause)
             pause = min(2 * pause, LAST_PAUSE)
 
@@ -303,21 +303,21 @@ class Listener:
             silence += 1
             if silence == 1:
                 connection.send_command("PING")
-                self._carefully(self._quiet)
+                self._log_errors(self._quiet)
             if silence > QUIET_TIMES:
                 raise Lost("it does not answer a ping", sent=False)
 
     def _tell(self, said: object) -> None:
         if isinstance(said, list) and said[0] == b"message":
-            self._carefully(lambda: self._heard(said[1].decode(), said[2]))
+            self._log_errors(lambda: self._heard(said[1].decode(), said[2]))
 
-    def _carefully(self, act: Callable[[], None]) -> None:
+    def _log_errors(self, act: Callable[[], None]) -> None:
         try:
             act()
         except ToolError as problem:
             logger.warning("redis: a message could not be processed: %s", problem.message)
 
-    def _hang_up(self) -> None:
+    def _disconnect(self) -> None:
         with self._lock:
             connection, self._connection = self._connection, None
         if connection is not None:
@@ -348,8 +348,8 @@ class Watch:
             self._latest = count
             self._condition.notify_all()
 
-    def ring(self, count: int) -> None:
-        """Something has changed."""
+    def notify(self, count: int) -> None:
+        """Record the count after a change, and wake the waiters."""
         with self._condition:
             if self._latest is None or count > self._latest:
                 self._latest = count

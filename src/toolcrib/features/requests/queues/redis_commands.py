@@ -17,7 +17,7 @@ import orjson
 from toolcrib.features.requests.document import LAST_NUMBER, request_day
 from toolcrib.features.requests.queues import HISTORY_EVENTS, spell_time, to_filed
 from toolcrib.lib.documents import MAX_DEFINITION_BYTES
-from toolcrib.model.errors import SettingsError
+from toolcrib.model.errors import Kind, SettingsError, ToolError
 from toolcrib.model.toolrequest import Claim, Event, Experiment, Priority
 
 if TYPE_CHECKING:
@@ -44,8 +44,10 @@ LONGEST_KEY = 1_000
 NEWLINES = 64  # more at the end of a text than a shell adds or strips
 # How long the server remembers the answer of a command: longer than a command is retried.
 MEMORY_SECONDS = 120
+# How often the server may lose its data within one command before the command gives up.
+MAX_LOSSES = 20
 ANOTHER_TEXT = "another text came under this id and was refused; give it an id of its own"
-SILENT = "the lease of its Builder expired"
+LEASE_EXPIRED = "the lease of its Builder expired"
 
 _PARTS: Final = ("common.lua", "submissions.lua", "builds.lua", "decisions.lua")
 
@@ -116,6 +118,14 @@ class Answer:
     epoch: str
 
 
+class _LostAgainError(Exception):
+    """The server lost its data while open requests were restored."""
+
+    def __init__(self, answer: Answer) -> None:
+        super().__init__("the server lost its data again")
+        self.answer = answer
+
+
 class Commands:
     """Sends the commands of `scripts/`; one whose answer is lost is sent again and takes effect once.
 
@@ -136,7 +146,9 @@ class Commands:
         self._now = now
         self._seen = seen
         self._restore = restore
+        # Reentrant: to restore is to send commands.
         self._restoring = threading.RLock()
+        self._is_restoring = False
         self._epoch = ""
         self._given = {
             "base": names.base,
@@ -149,7 +161,7 @@ class Commands:
             "newlines": NEWLINES,
             "memory": MEMORY_SECONDS,
             "another_text": ANOTHER_TEXT,
-            "silent": SILENT,
+            "silent": LEASE_EXPIRED,
         }
 
     def read(self, command: str, **given: object) -> Answer:
@@ -182,7 +194,7 @@ class Commands:
         return {"stamp": spell_time(moment), "today": request_day(moment)}
 
     def _run(self, given: Mapping[str, object]) -> Answer:
-        while True:
+        for _ in range(MAX_LOSSES):
             # While another thread restores, the server answers as if what is missing had never been there.
             with self._restoring:
                 epoch = self._epoch
@@ -191,18 +203,36 @@ class Commands:
                 self._epoch = self._epoch or answer.epoch
                 return answer
             self._begin_epoch(epoch, answer)
+        raise self._keeps_losing()
 
     def _begin_epoch(self, before: str, answer: Answer) -> None:
         """Restore open requests on a server that lost its data; of several threads one does."""
         with self._restoring:
             if self._epoch != before:
                 return
-            self._epoch = answer.epoch
+            if self._is_restoring:  # this very thread, so that it begins again instead of restoring within
+                raise _LostAgainError(answer)
+            self._is_restoring = True
             try:
-                self._restore(answer.changes)
+                self._restore_all(answer)
             except BaseException:
                 self._epoch = before
                 raise
+            finally:
+                self._is_restoring = False
+
+    def _restore_all(self, answer: Answer) -> None:
+        for _ in range(MAX_LOSSES):
+            self._epoch = answer.epoch
+            try:
+                return self._restore(answer.changes)
+            except _LostAgainError as lost:
+                answer = lost.answer
+        raise self._keeps_losing()
+
+    def _keeps_losing(self) -> ToolError:
+        message = f"redis: {self.link.place} loses its data again and again; see who empties it, and call again later"
+        return ToolError(Kind.TRANSIENT, message, retryable=True)
 
     def _send(self, given: Mapping[str, object]) -> Answer:
         from redis.exceptions import NoScriptError

@@ -9,6 +9,7 @@ import os
 import threading
 import time
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
 
@@ -54,7 +55,10 @@ class Connection(Protocol):
     """The part of the library's connection that we use; the library has no types."""
 
     def connect(self) -> None:
-        """Connect and authenticate."""
+        """Connect, and call the function that the connection was made with."""
+
+    def on_connect(self) -> None:
+        """Authenticate and choose the database."""
 
     def disconnect(self) -> None:
         """Close it, from any thread."""
@@ -108,10 +112,9 @@ class Link:
         from redis.exceptions import AuthenticationError, RedisError
 
         self._leave_to_parent()
-        connection = self._make()
+        connection = self._make(redis_connect_func=self._greet)
         with self._lock:
-            if self._closed:
-                raise ToolError(Kind.PERMANENT, f"the queue at {self.place} was closed; open it again")
+            self._refuse_if_closed()
             self._open.add(connection)
         try:
             connection.connect()
@@ -154,6 +157,19 @@ class Link:
         """A forked child opens connections of its own: two processes on one would read each other's answers."""
         if self._process != os.getpid():
             self._begin()
+
+    def _greet(self, connection: Connection) -> None:
+        """Authenticate on a new socket, unless the link was closed.
+
+        The library connects anew to send on a connection that `close` has just disconnected, and `close` cannot disconnect one that
+        has no socket yet. Either would wait for its answer as if nothing had been closed.
+        """
+        self._refuse_if_closed()
+        connection.on_connect()
+
+    def _refuse_if_closed(self) -> None:
+        if self._closed:
+            raise ToolError(Kind.PERMANENT, f"the queue at {self.place} was closed; open it again")
 
     def _ask_once(self, words: tuple[str | bytes | int, ...]) -> object:
         from redis.exceptions import ConnectionError as Disconnected
@@ -253,7 +269,7 @@ def _read(link: Link, section: str) -> dict[str, str]:
 class _Address:
     """How to make a connection, and the name of the server in messages."""
 
-    make: Callable[[], Connection]
+    make: Callable[..., Connection]
     place: str
 
 
@@ -282,7 +298,7 @@ def _read_address(url: str, password: str) -> _Address:
             "in a password / ? # @ are written as %2F %3F %23 %40"
         ) from None
     place = str(facts["path"]) if "path" in facts else f"{facts.get('host', 'localhost')}:{facts.get('port', 6379)}"
-    return _Address(make=lambda: kind(**facts), place=place)
+    return _Address(make=partial(kind, **facts), place=place)
 
 
 def _check_path(url: str) -> None:

@@ -1,6 +1,7 @@
 """Hashes of ours that another client removed, damaged or wrote over, and what a forked child inherits."""
 
 import os
+from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
@@ -137,6 +138,27 @@ class TestAHashThatWasTakenAway:
         assert (claim.id, queue.finish(claim, MADE)) == (SECOND, True)
 
 
+@pytest.fixture
+def losing_before(queue, client, monkeypatch):
+    """Have the server lose its data before the commands of these numbers, counted from now."""
+    ask = queue._link.ask
+
+    @contextmanager
+    def lose(*moments):
+        numbers = iter(range(1_000_000))
+
+        def ask_after(*words):
+            if next(numbers) in moments:
+                client.flushall()
+            return ask(*words)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(queue._link, "ask", ask_after)
+            yield
+
+    return lose
+
+
 class TestAServerThatLosesItsData:
     """After FLUSHALL every process that has seen an open request files it again, before it does anything else."""
 
@@ -181,6 +203,38 @@ class TestAServerThatLosesItsData:
         second = queue.file(replace(read_request(spelled(name="tool_2")), id=""))
         assert first.id != second.id
         assert [filed.text for filed in queue.requests()] == [first.text, second.text]
+
+    def test_it_is_restored_at_whichever_moment_the_data_is_lost(self, queue, client, file, losing_before):
+        for number, request_id in enumerate((FIRST, SECOND, THIRD)):
+            file(request_id, name=f"tool_{number}")
+        acts = {
+            "a question": lambda: queue.get(SECOND),
+            "a list": queue.requests,
+            "a claim": lambda: queue.give_back(queue.claim("o", 60), ""),
+            "the same request again": lambda: file(SECOND, name="tool_1"),
+            "a search for what was missed": queue.reconcile,
+        }
+        for name, act in acts.items():
+            for first in range(6):
+                for second in range(first, first + 4):
+                    with losing_before(first, second):
+                        act()
+                    found = [(filed.id, filed.status) for filed in queue.requests()]
+                    assert sorted(found) == [(each, Status.PENDING) for each in (FIRST, SECOND, THIRD)], (
+                        name,
+                        first,
+                        second,
+                    )
+
+    def test_data_that_is_lost_again_and_again_is_an_error_and_no_request_is_forgotten(
+        self, queue, file, losing_before
+    ):
+        for number, request_id in enumerate((FIRST, SECOND)):
+            file(request_id, name=f"tool_{number}")
+        with losing_before(*range(10_000)), pytest.raises(ToolError, match="loses its data again and again") as caught:
+            queue.get(FIRST)
+        assert (caught.value.kind, caught.value.retryable) == (Kind.TRANSIENT, True)
+        assert [filed.id for filed in queue.requests()] == [FIRST, SECOND]
 
     def test_several_that_restore_it_make_one_request(self, queue, queue_at, server, client, file):
         other = queue_at(server.url)

@@ -7,6 +7,7 @@ import threading
 import time
 
 import pytest
+from redis import connection as library
 
 from toolcrib import Kind, ToolError
 from toolcrib.features.requests.document import read_request
@@ -138,6 +139,24 @@ class TestAServerThatIsDown:
         server.thaw()
         with pytest.raises(ToolError, match="was closed; open it again"):
             queue.file(request_of(1))
+
+    @pytest.mark.parametrize("state", ["idle", "new"])
+    def test_a_connection_that_is_closed_before_it_is_used_sends_nothing(
+        self, start_server, request_of, monkeypatch, state
+    ):
+        queue = queue_module.RedisQueue(start_server().url)
+        if state == "idle":
+            queue.requests()
+            monkeypatch.setattr(link, "_is_quiet", lambda _: queue._link.close() or True)
+        else:
+            reach = library.Connection._connect
+            monkeypatch.setattr(library.Connection, "_connect", lambda self: queue._link.close() or reach(self))
+        greeted = []
+        monkeypatch.setattr(library.Connection, "on_connect_check_health", lambda *_, **__: greeted.append(1))
+        with pytest.raises(ToolError, match="was closed; open it again"):
+            queue.file(request_of(1))
+        assert greeted == []
+        queue.close()
 
 
 class TestAnswersThatAreLost:

@@ -27,7 +27,7 @@ WORKER = """
 import random, sys, tempfile, time
 from pathlib import Path
 
-from toolcrib.model.errors import Kind, ToolError
+from toolcrib import Kind, ToolError
 from toolcrib.model.toolrequest import Made
 from toolcrib.features.requests.queues.redis import RedisQueue
 
