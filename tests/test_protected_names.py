@@ -183,7 +183,7 @@ def snapshot(root):
     """What lies there, but for what stands in for something while a job runs and a moment longer."""
     found = {}
     for folder, folders, files in os.walk(root):
-        # Before they are entered: one that is removed at this moment is no failure.
+        # Before they are entered: one that is removed at this moment is not a failure.
         folders[:] = [name for name in folders if name not in STAND_INS]
         for path in (Path(folder, name) for name in (*folders, *files) if name not in STAND_INS):
             found[str(path.relative_to(root))] = path.lstat().st_mode, path.read_bytes() if path.is_file() else b""
@@ -267,6 +267,53 @@ async def test_what_git_is_told_to_obey_is_not_written(crib, root, way):
         assert (await WAYS[way](crib, way, "sub/project/other.txt", "write")).ok
 
 
+GLOBAL = "[core]\n\thooksPath = .team-hooks\n\teditor = {0}/bin/editor --wait\n"
+BY_GLOBAL = (".team-hooks/pre-commit", "sub/project/.team-hooks/x", "not/yet/.team-hooks/pre-push", "bin/editor")
+
+
+@pytest.fixture
+def global_settings(root, tmp_path_factory, monkeypatch):
+    """Settings of the user that lead into the workspace."""
+    home = tmp_path_factory.mktemp("home")
+    (home / ".gitconfig").write_text(GLOBAL.format(root))
+    monkeypatch.setenv("HOME", str(home))
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_what_the_settings_of_the_user_make_git_run_is_not_written(global_settings, crib, root, way):
+    async with asyncio.timeout(PATIENCE):
+        for path in BY_GLOBAL:
+            assert not (await WAYS[way](crib, way, path, "write")).ok, path
+            assert not (root / path).exists()
+        for path in ("team-hooks/pre-commit", "bin/other", "sub/project/other.txt"):
+            assert (await WAYS[way](crib, way, path, "write")).ok, path
+
+
+async def test_no_sink_writes_what_the_settings_of_the_user_make_git_run(global_settings, crib, root):
+    folder = root / ".ai" / "tools" / "sinks"
+    folder.mkdir()
+    (folder / "planting_sink.py").write_text(SINK)
+    shutil.copy(FILE_SINK, folder)
+    async with asyncio.timeout(PATIENCE):
+        for path in BY_GLOBAL:
+            with pytest.raises(ToolError, match="protected"):
+                async with crib.sink("file_sink", path=path) as sink:
+                    await sink.write("planted")
+            with pytest.raises(ToolError, match="PermissionError"):
+                async with crib.sink("planting_sink") as sink:
+                    await sink.write(path)
+            assert not (root / path).exists()
+
+
+@pytest.mark.parametrize("way", ["filesystem", "built in", "from-python"])
+async def test_hooks_beside_a_nested_repository_are_not_written(crib, root, way):
+    (root / "sub" / "project" / ".git" / "config").write_text("[core]\n\thooksPath = ../../hooks\n")
+    async with asyncio.timeout(PATIENCE):
+        assert not (await WAYS[way](crib, way, "hooks/pre-commit", "write")).ok
+        assert not (root / "hooks" / "pre-commit").exists()
+        assert (await WAYS[way](crib, way, "other/pre-commit", "write")).ok
+
+
 async def test_a_script_is_told_why_and_what_opens_it(crib):
     error = (await by_tool(crib, "from-python", ".git/hooks/pre-commit", "write")).error
     assert "workspace.open" in error.message
@@ -315,6 +362,18 @@ async def test_a_shell_command_writes_and_reads_nothing_that_is_protected(run_in
     assert made <= {"script", "fresh", "site", "bare", "way", "made", "made/hooks", "made/hooks/x"}, made
 
 
+async def test_a_shell_command_writes_nothing_that_the_settings_of_the_user_make_git_run(
+    global_settings, run_in_shell, root
+):
+    text = "\n".join(f"mkdir -p $(dirname {path}); echo planted > {path}" for path in (*BY_GLOBAL, "bin/other"))
+    links = "ln -s ../docs sub/.team-hooks; mkdir made; echo planted > made/pre-commit; mv made docs/.team-hooks"
+    result = await run_in_shell(f"{text}\n{links}\nexit 0")
+    assert result.ok, result.error
+    assert (root / "bin" / "other").exists()
+    for path in (*BY_GLOBAL, "sub/.team-hooks", "docs/.team-hooks"):
+        assert not os.path.lexists(root / path), path
+
+
 @pytest.mark.skipif(shutil.which("git") is None, reason="there is no git here")
 async def test_git_status_works_in_the_shell(root):
     shutil.rmtree(root / ".git")
@@ -355,7 +414,7 @@ async def test_the_built_in_tool_asks_before_it_writes_what_the_host_runs_by_its
         assert (await crib.call("read_file", path=".envrc")).value == "x"
 
 
-async def test_doctor_shows_what_is_closed_and_what_was_opened(root, capsys):
+async def test_doctor_shows_what_is_closed_and_what_was_opened(global_settings, root, capsys):
     from toolcrib.interfaces.cli.project_commands import report_health
 
     (root / "toolcrib.toml").write_text('workspace.open = [".env.test"]\n')
@@ -366,6 +425,7 @@ async def test_doctor_shows_what_is_closed_and_what_was_opened(root, capsys):
     assert ".git/**/hooks" in told["never written"]
     assert "conftest.py" in told["written if confirmed, never by files of code"]
     assert told["opened by workspace.open"] == [".env.test"]
+    assert told["named by settings of git, never written"] == ["**/.team-hooks", "bin/editor"]
 
 
 def test_a_way_out_of_the_workspace_cannot_be_opened(root):

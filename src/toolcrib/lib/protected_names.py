@@ -1,11 +1,11 @@
-"""Which names in a workspace are closed to tools: one table for the rules, the jail, the sandbox and `crib doctor`.
+"""The protected names in a workspace: one table for the rules, the path checks, the sandbox and `crib doctor`.
 
-closed   secrets: neither read nor written
-fixed    what makes git start a program: read, never written
-asked    what the host runs without being asked: read; a person may confirm that it is written
+closed   secrets: tools neither read nor write them
+fixed    files by which git starts programs: readable, never writable
+asked    files that the host runs automatically: readable; a person may confirm a write
 
-A name counts at every depth, whether it exists or not, in every spelling that some file system takes for the same.
-The sandbox imports this in every launcher, so it stands on nothing and compiles no pattern.
+A name is protected at every depth, whether it exists or not, in every spelling that some file system treats as equal.
+Every launcher of the sandbox imports this module, so it imports nothing and compiles no regular expression.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
 OPEN, CLOSED, FIXED, ASKED = "", "closed", "fixed", "asked"
+# First part of a protected path that applies at every depth.
+EVERYWHERE = "**"
 
 # Secrets, as files or as folders with everything below them.
 SECRET_FOLDERS = frozenset({".ssh", ".gnupg", ".toolcrib"})
@@ -22,10 +24,10 @@ SECRET_NAMES = frozenset({".netrc", "_netrc", ".pgpass", ".npmrc", ".pypirc", ".
 SECRET_BEGINNINGS = ("id_rsa", "id_dsa", "id_ecdsa", "id_ed25519")
 SECRET_PAIRS = frozenset({(".aws", "config"), (".kube", "config"), (".docker", "config.json")})
 VARIABLES = ".env"
-# Only files are meant by these: a package may be called `secrets`.
+# These apply to files only: a package may be called `secrets`.
 SECRET_ENDINGS = (".pem", ".key", ".p12", ".pfx", ".ppk", ".jks", ".keystore", ".kdbx")
 SECRET_WORDS = ("credentials", "secret")
-# What tells how to do it and not what the secret is: programs, pages about them, and forms to be filled in.
+# Endings of source code and documentation, and of templates, which do not contain the secret itself.
 SOURCES = frozenset(
     (
         *("py", "pyi", "js", "mjs", "cjs", "jsx", "ts", "tsx", "vue", "svelte", "go", "rs", "java", "kt", "kts"),
@@ -35,9 +37,9 @@ SOURCES = frozenset(
 )
 TEMPLATES = frozenset({"example", "sample", "template", "tmpl", "tpl", "dist"})
 
-# A repository under its name, and under the short one that old file systems give it.
+# The folder of a repository, and its 8.3 short name.
 REPOSITORIES = frozenset({".git", "git~1"})
-# By one of these a repository starts programs or is led to a place that does: at every depth, because submodules and
+# Files that make git start programs or redirect it to another folder that does; at every depth, because submodules and
 # linked worktrees have their own.
 REPOSITORY_CODE = frozenset(
     (
@@ -45,9 +47,9 @@ REPOSITORY_CODE = frozenset(
         *("commondir", "gitdir", "git-rebase-todo"),
     )
 )
-# Below these a branch may be called `config` or `secret`.
+# In these folders a branch may be called `config` or `secret`.
 REPOSITORY_DATA = frozenset({"refs", "logs", "objects"})
-# Without this file a folder is no repository.
+# Without this file, git does not treat a folder as a repository.
 REPOSITORY_MARK = "head"
 
 HOST_CODE_FOLDERS = frozenset({".husky", ".githooks", ".vscode", ".idea"})
@@ -75,7 +77,7 @@ TABLE = {
 }
 
 _SPECIAL_PIECES = frozenset("*?[")
-# What file systems that fold case leave out when they compare two names.
+# Code points that case-insensitive file systems ignore in names.
 _IGNORED = (
     *((0xAD, 0xAD), (0x34F, 0x34F), (0x61C, 0x61C), (0x115F, 0x1160), (0x17B4, 0x17B5), (0x180B, 0x180F)),
     *((0x200B, 0x200F), (0x202A, 0x202E), (0x2060, 0x206F), (0x3164, 0x3164), (0xFE00, 0xFE0F), (0xFEFF, 0xFEFF)),
@@ -89,17 +91,19 @@ def judge(
     opened: Iterable[str] = (),
     hooks: Iterable[str] = (),
     is_folder: bool = False,
+    is_new_folder: bool = False,
     is_repository: Callable[[str], bool] = lambda _: False,
 ) -> str:
-    """How far a path below the workspace is closed to tools: closed, fixed, asked, or not at all.
+    """The protection of a path below the workspace: closed, fixed, asked, or open (empty).
 
-    `opened` are the operator's exceptions, `hooks` further paths that Git runs or obeys. `is_repository`
-    tells whether a folder below the workspace has a HEAD.
+    `opened` are the operator's exceptions, `hooks` further paths of programs and configuration of git. A parent folder of a
+    hook may not be moved or replaced by a link; with `is_new_folder` the path is an empty folder, which may be created.
+    `is_repository` says whether a folder below the workspace has a HEAD.
     """
     names = [name for name in path.split("/") if name not in {"", "."}]
     parts = [fold(name) for name in names]
     access = _judge(names, parts, is_folder, is_repository) if parts else OPEN
-    if access in {OPEN, ASKED} and any(_begins(parts, folder) for folder in hooks):
+    if access in {OPEN, ASKED} and any(_leads(parts, path, is_new_folder) for path in hooks):
         access = FIXED
     return OPEN if access and is_opened(parts, opened) else access
 
@@ -113,9 +117,10 @@ def is_in_repository(path: str, is_repository: Callable[[str], bool]) -> bool:
 
 
 def is_opened(parts: Sequence[str], opened: Iterable[str]) -> bool:
-    """Whether the operator opened this path or a folder around it.
+    """Whether the operator opened this path or a parent folder of it.
 
-    A name counts at every depth, a path from the workspace; `*` and `?` stand for parts of one name.
+    A pattern without a slash matches a name at every depth, one with a slash a path from the workspace; `*` and `?` match
+    parts of one name.
     """
     for pattern in opened:
         wanted = [fold(name) for name in pattern.split("/") if name and name != "."]
@@ -128,10 +133,10 @@ def is_opened(parts: Sequence[str], opened: Iterable[str]) -> bool:
 
 
 def is_secret(part: str) -> bool:
-    """Whether a folded name is a secret's beyond doubt, of a file or of a folder."""
+    """Whether a folded name, of a file or of a folder, is certainly that of a secret."""
     if (
         part.startswith(VARIABLES) and not part[len(VARIABLES) :][:1].isalpha()
-    ):  # `.envrc` and `.environment` are others
+    ):  # `.envrc` and `.environment` are different files
         return not _ends_in(part, TEMPLATES)
     return (
         part in SECRET_FOLDERS
@@ -142,24 +147,24 @@ def is_secret(part: str) -> bool:
 
 
 def has_secret_pair(parts: Sequence[str]) -> bool:
-    """Whether two of the folded names of a path, one behind the other, are a secret's."""
+    """Whether two consecutive folded names of a path are those of a secret, such as `.aws/config`."""
     return any((folder, name) in SECRET_PAIRS for folder, name in zip(parts, parts[1:], strict=False))  # noqa: RUF007 - see above
 
 
 def is_secret_file(part: str) -> bool:
-    """Whether a folded name is most likely that of a secret's file, and never that of a program or a form."""
+    """Whether a folded name is probably that of a file with a secret, and not of source code or a template."""
     if not (part.endswith(SECRET_ENDINGS) or any(word in part for word in SECRET_WORDS)):
         return False
     return part not in SECRET_ENDINGS and not _ends_in(part, SOURCES) and not _ends_in(part, TEMPLATES)
 
 
 def is_source(part: str) -> bool:
-    """Whether it is the name of a program or of a page about one."""
+    """Whether it is the name of a source or documentation file."""
     return _ends_in(part.lower(), SOURCES)
 
 
 def fold(name: str) -> str:
-    """A name, alike for all spellings that some file system takes for the same."""
+    """Normalise a name, so that all spellings that some file system treats as equal are the same."""
     if name.isascii():
         return name.lower().rstrip(" .")
     import unicodedata
@@ -172,7 +177,7 @@ def fold(name: str) -> str:
 def _judge(
     names: Sequence[str],
     parts: Sequence[str],
-    is_folder: bool,  # noqa: FBT001 - it is what is judged
+    is_folder: bool,  # noqa: FBT001 - private, and a property of the path
     is_repository: Callable[[str], bool],
 ) -> str:
     last = parts[-1]
@@ -207,10 +212,18 @@ def _is_repository_data(parts: Sequence[str]) -> bool:
     return len(parts) > first + 1 and parts[first + 1] in REPOSITORY_DATA
 
 
-def _begins(parts: Sequence[str], folder: str) -> bool:
-    """Whether this is the folder, or lies in it, or is one around it."""
-    wanted = [fold(name) for name in folder.split("/") if name]
-    return all(part == name for part, name in zip(parts, wanted, strict=False))
+def _leads(parts: Sequence[str], path: str, is_new_folder: bool) -> bool:  # noqa: FBT001 - see above
+    """Whether the names are those of the protected path, of a path below it, or of an existing parent folder of it."""
+    wanted = [fold(name) for name in path.split("/") if name]
+    starts = range(1)
+    if wanted[:1] == [EVERYWHERE]:
+        wanted, starts = wanted[1:], range(len(parts))
+    for start in starts:
+        rest = parts[start:]
+        is_around = len(rest) < len(wanted)
+        if not (is_around and is_new_folder) and all(part == name for part, name in zip(rest, wanted, strict=False)):
+            return True
+    return False
 
 
 def _ends_in(part: str, endings: frozenset[str]) -> bool:

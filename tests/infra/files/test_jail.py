@@ -778,7 +778,7 @@ def test_both_ways_agree_and_neither_leads_out(root, outside, parts):
 
 def test_a_fixed_name_is_judged_by_its_whole_path(root):
     (root / "deep").mkdir()
-    with Jail(root, is_sensitive=lambda _: False, is_fixed=lambda path: path == "deep/.git") as jail:
+    with Jail(root, is_sensitive=lambda _: False, is_fixed=lambda path, **_: path == "deep/.git") as jail:
         for act in (lambda: jail.make_folder("deep/.git"), lambda: jail.write("deep/.git", b"gitdir: elsewhere")):
             with pytest.raises(ToolError) as refused:
                 act()
@@ -797,7 +797,7 @@ def test_a_write_that_is_refused_for_its_name_leaves_no_folder(root):
     with Jail(
         root,
         is_sensitive=lambda path: path.endswith("/.env"),
-        is_fixed=lambda path: path in {"new/HEAD", "real/a/HEAD", "b/HEAD"},
+        is_fixed=lambda path, **_: path in {"new/HEAD", "real/a/HEAD", "b/HEAD"},
         protected_endings=("toolcrib.toml",),
     ) as jail:
         for path in ("new/HEAD", "link/a/HEAD", "a/../b/HEAD", "new/deeper/.env", "new/deeper/toolcrib.toml"):

@@ -170,7 +170,7 @@ class TestProcesses:
 import os, sys
 from pathlib import Path
 from toolcrib.infra.files.locks import Locks
-from toolcrib.model.errors import ToolError
+from toolcrib import ToolError
 locks, down, up = Locks(Path(sys.argv[1])), os.pipe(), os.pipe()
 with locks.hold("store", 5):
     child = os.fork()

@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 class BuiltinsSettings(Table, name="builtins"):
     """The tools for files, shell and web that come with Toolcrib."""
 
-    enabled: bool = setting(default=True, read=read_switch, opens=False, summary="whether these tools are there")
+    enabled: bool = setting(default=True, read=read_switch, opens=False, summary="whether these tools are available")
     shell_timeout_ms: int = setting(
         default=30_000, read=read_positive, opens=False, summary="how long a shell command may take"
     )
 
 
 def register(plugins: Plugins) -> None:
-    """Add the built-in tools; they are made when a lookup first comes to them."""
+    """Add the built-in tools; they are created by the first lookup that reaches them."""
     plugins.add_resource("builtins", "toolcrib.features.builtins.tools:builtin_tools")
     plugins.add_source("builtins", _sources)
     plugins.add_settings("builtins", BuiltinsSettings)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from toolcrib.features.builtins import BuiltinsSettings
 from toolcrib.infra.egress import Request, describe_binary, text_of
 from toolcrib.infra.files.jail import encode_text, list_items, read_text
-from toolcrib.infra.programs import explain_start, run_in_place
+from toolcrib.infra.programs import explain_start, run_in_slot
 from toolcrib.infra.sandbox.host import kill_time
 from toolcrib.infra.sandbox.jobs import CLEAN_ENVIRONMENT, PROGRAMS, READ, WRITE, Program, build_policy
 from toolcrib.lib.http_syntax import parse_url
@@ -103,7 +103,8 @@ def file_tools(jail: Jail) -> list[Tool]:
                 path="The file, relative to the workspace.", content="The whole new content of the file."
             ),
             output_schema={"type": "string", "description": "What was written, with the number of bytes."},
-            run=Function(call=tools.write_file, is_async=False),
+            # In a thread, because it calls fsync and searches the workspace for repositories.
+            run=Function(call=tools.write_file, is_async=False, thread=True),
             bundle=BUNDLE,
             behaviour=Behaviour.ACTION,
             side_effects=SideEffects.WRITES,
@@ -131,7 +132,7 @@ def _reader(
 
 
 def _closed(**descriptions: str) -> dict[str, object]:
-    """A schema of texts that are all required, and nothing else."""
+    """A closed schema of required strings."""
     return {
         "type": "object",
         "properties": {name: {"type": "string", "description": text} for name, text in descriptions.items()},
@@ -145,7 +146,7 @@ CAPABILITIES = frozenset({PROGRAMS, READ, WRITE})  # a command works on the file
 SHELL_SECONDS = 30.0
 MAX_OUTPUT_BYTES = 256 * 1024
 STDERR_TAIL = 1_000
-SIGNAL_BASE = 128  # what shells add to a signal's number to tell it as an exit code
+SIGNAL_BASE = 128  # shells report a signal as the exit code 128 + its number
 
 # The limit of the call is a little longer than that of the command, so that this one applies first and the output is kept.
 REPORT_SECONDS = 1.0
@@ -185,7 +186,7 @@ def shell_tool(
     environment: Mapping[str, str] | None = None,
     max_output: int = MAX_OUTPUT_BYTES,
 ) -> Tool:
-    """The tool; `environment` is added to the few variables that a command sees."""
+    """The shell tool; `environment` is added to the few variables that a command gets."""
     if not timeout_seconds > 0:
         raise SettingsError(f"the time limit of shell must be greater than 0, not {timeout_seconds:g} s")
     root = workspace_policy.workspace.resolve()
@@ -202,7 +203,7 @@ def shell_tool(
             policy=build_policy(_capabilities(workspace_policy), workspace_policy),
         )
         seconds = context.deadline - time.monotonic() if struck_by_call else timeout_seconds
-        ended = await run_in_place(sandbox, job, deadline=deadline, max_stdout=max_output, max_stderr=max_output)
+        ended = await run_in_slot(sandbox, job, deadline=deadline, max_stdout=max_output, max_stderr=max_output)
         meta = {"sandbox": sandbox.report_on(job)}
         value = _value(ended)
         limit = f"the {round(seconds, 1):g} s left to the call" if struck_by_call else f"{timeout_seconds:g} s"
@@ -224,12 +225,12 @@ def shell_tool(
 
 
 def _capabilities(workspace_policy: WorkspacePolicy) -> frozenset[str]:
-    """Where nothing may write to the workspace, commands can still read it."""
+    """The capabilities of commands: without write if the workspace is read-only."""
     return CAPABILITIES - {WRITE} if workspace_policy.unwritable else CAPABILITIES
 
 
 def _folder(root: Path, cwd: str) -> Path:
-    """The folder to run in; refuses one that is outside the workspace, links followed."""
+    """The folder to run in, with links resolved; raises ToolError if it is outside the workspace."""
     try:
         folder = (root / cwd).resolve()
         is_folder = folder.is_dir()
@@ -288,7 +289,7 @@ FETCH_PARAMETERS: dict[str, object] = {
 
 
 def fetch_tool(egress: Egress, *, max_bytes: int = MAX_FETCHED_BYTES, timeout_seconds: float = FETCH_SECONDS) -> Tool:
-    """The tool, reading through the given egress."""
+    """The fetch tool, which sends its requests through the given egress."""
 
     async def fetch(url: str) -> str:
         request = Request(url=parse_url(url))

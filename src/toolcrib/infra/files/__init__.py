@@ -171,7 +171,7 @@ def read_small(path: Path, limit: int) -> bytes | None:
     return None if data is None or len(data) > limit else data
 
 
-def read_beginning(path: Path, limit: int) -> bytes | None:
+def read_beginning(path: Path | str, limit: int) -> bytes | None:
     """The first bytes of a regular file, following links; None if there is none or it is unreadable."""
     try:
         # Checked before it is opened: opening a device may have an effect.
@@ -394,7 +394,7 @@ class _Walk:
             problems.append(refused(path, problem))
         self._names += len(names) + len(folders)
         if self._names > MAX_NAMES:
-            raise _left_out(path, f"there are more than {MAX_NAMES:,} files; move away what is no tool")
+            raise _left_out(path, f"there are more than {MAX_NAMES:,} files; move away what is not a tool")
         return names, folders
 
     def _may_hold_tools(self, parent: str, name: str) -> bool:

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
 
 from toolcrib.infra.files import read_at_most
 from toolcrib.infra.files.durable import UnsyncedError, explained, fault, replace_in, show
@@ -49,6 +49,17 @@ _LOCKED_FILES: Counter[tuple[int, int]] = Counter()
 _COUNTING = threading.Lock()
 
 
+class IsFixed(Protocol):
+    """Tells whether no tool may write a path below the root."""
+
+    def __call__(self, path: str, *, is_new_folder: bool = False) -> bool:
+        """Whether it may not; `is_new_folder` if an empty folder is to be made there."""
+
+
+def _is_open(path: str, *, is_new_folder: bool = False) -> bool:  # noqa: ARG001 - as the protocol says
+    return False
+
+
 class Jail:
     """Read, list, write and delete beneath a root; `is_sensitive` receives the real, absolute path of an opened file.
 
@@ -66,7 +77,7 @@ class Jail:
         is_sensitive: Callable[[str], bool],
         protected: Iterable[Path] = (),
         protected_endings: tuple[str, ...] = (),
-        is_fixed: Callable[[str], bool] = lambda _: False,
+        is_fixed: IsFixed = _is_open,
         open_beneath: OpenBeneath | None = None,
     ) -> None:
         try:
@@ -247,7 +258,7 @@ class Jail:
     def _make_in(self, path: str, parent: Sequence[str], name: str) -> None:
         with _closing(self._open_beneath(self._descriptor, parent, _FOLDER)) as folder:
             self._refuse_sensitive(path, posixpath.join(folder.real, name))
-            if self._is_fixed(posixpath.join(folder.real, name)) or self._protection.bars_folder(
+            if self._is_fixed(posixpath.join(folder.real, name), is_new_folder=True) or self._protection.bars_folder(
                 folder.descriptor, self._locate(folder, name)
             ):
                 raise _protected(path)

@@ -1,37 +1,58 @@
-"""Find the protected files of a workspace: secrets, before each job that can read it, and what Git runs or obeys.
+"""Find the protected files of a workspace: secrets, before each job that can read it, and what git runs or obeys.
 
 Names that do not exist yet need no search, because no job can create them. The entries of a folder are cached while its ctime
-stays the same, which no process can set.
+stays the same, which no process can set. The sandbox and the jails of a Crib share what was found.
+
+What git runs or obeys are folders of hooks, included settings, and programs that a setting names. Settings are those of every
+repository that is known in the workspace, of those around it, and of the user and the machine. A relative path in the latter means a
+place in every repository, also in one that does not exist yet, so it is closed at every depth.
 """
 
-# ruff: noqa: PTH110, PTH111, PTH112, PTH116 - pathlib would take several times as long, and every job waits for it
+# ruff: noqa: PTH110, PTH111, PTH112, PTH113, PTH114, PTH116, PTH119, PTH120 - pathlib would take several times as long, and every job and write waits for it
 from __future__ import annotations
 
 import errno
+import functools
 import os
+import posixpath
 import re
 import threading
 import time
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolcrib.lib.protected_names import CLOSED, REPOSITORIES, fold, is_secret, is_secret_file, judge
+from toolcrib.infra.files import ABSENT, is_as_it_was, read_beginning, settled_stamp
+from toolcrib.lib.protected_names import (
+    CLOSED,
+    EVERYWHERE,
+    REPOSITORIES,
+    REPOSITORY_MARK,
+    fold,
+    is_secret,
+    is_secret_file,
+    judge,
+)
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.values.records import record
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from toolcrib.infra.files import Stamp
 
 MAX_SECRETS = 500
 MAX_ENTRIES = 1_000_000
 # Installed packages are public and count as runtime; a repository's own files are readable.
-GIT = ".git"
 SKIPPED = frozenset({"node_modules", ".venv", "venv", "__pycache__", *REPOSITORIES})
 # Gone, or too deep for any path: a job cannot move a folder with a secret that far down.
 _NOTHING_TO_FIND = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG})
 # File system timestamps are coarse: a folder that changed just now may change again with the same ctime.
 _SETTLED_NANOSECONDS = 100_000_000
+# What a bare repository has in its folder besides the file HEAD.
+_BARE = frozenset({"objects", "refs"})
+# Before a file is written, all folders are compared for at most this part of the time.
+_TIME_SHARE = 1 / 20
 
 
 @record(kw_only=False)
@@ -46,28 +67,62 @@ class _Folder:
     entries: int
 
 
-class SecretFiles:
-    """The secret files below one folder; `opened` are names that the operator opened."""
+class ProtectedFiles:
+    """The secret files below one folder, and what Git runs or obeys there; `opened` are names that the operator opened."""
 
-    def __init__(self, root: Path, opened: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, root: Path, opened: tuple[str, ...] = (), *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._root = os.path.realpath(root)
         self._opened = opened
+        self._clock = clock
         self._known: dict[str, _Folder] = {}
-        self._found: tuple[Path, ...] = ()
+        self._secrets: tuple[Path, ...] = ()
+        self._repositories: tuple[str, ...] = ()
+        self._is_too_large = False
+        self._compare_after = 0.0
+        self._git_paths = GitPaths(self._root)
         self._lock = threading.Lock()
 
-    def find(self) -> tuple[Path, ...]:
-        """The secrets that exist now; raises LIMIT_EXCEEDED if there are too many entries to check."""
+    def find_secrets(self) -> tuple[Path, ...]:
+        """The secrets that exist now; raises LIMIT_EXCEEDED if there are too many, or too many entries to check."""
         with self._lock:
-            if not self._known or not self._is_unchanged():
-                self._found = tuple(map(Path, sorted(set(self._walk()))))
-            return self._found
+            self._look()
+            if len(self._secrets) > MAX_SECRETS:
+                raise self._too_many("secrets")
+            return self._secrets
 
-    def find_repositories(self) -> tuple[Path, ...]:
-        """The `.git` of every repository there; raises as `find` does."""
-        self.find()
+    def find_git_paths(self) -> tuple[str, ...]:
+        """What Git runs or obeys there now; raises LIMIT_EXCEEDED if there are too many entries to check."""
         with self._lock:
-            return tuple(Path(place) for folder in self._known.values() for place in folder.repositories)
+            self._look()
+            return self._git_paths.find(self._repositories)
+
+    def find_git_paths_for(self, path: str) -> tuple[str, ...]:
+        """As `find_git_paths`, for a path that is about to be written, without comparing all folders each time.
+
+        The settings of every known repository, and the repositories on the way of the path, are looked at now. No tool can make
+        a repository, so only one that the user made elsewhere may be missed, for some twenty times as long as comparing takes.
+        """
+        with self._lock:
+            if self._clock() >= self._compare_after:
+                began = self._clock()
+                try:
+                    self._look()
+                finally:
+                    self._compare_after = self._clock() + (self._clock() - began) / _TIME_SHARE
+            if self._is_too_large:
+                raise self._too_many("files")
+            return self._git_paths.find((*self._repositories, *repositories_around(self._root, path)))
+
+    def _look(self) -> None:
+        """Search all folders that changed since the last time."""
+        if self._known and self._is_unchanged():
+            return
+        self._is_too_large = True
+        self._secrets = tuple(map(Path, sorted(set(self._walk()))))
+        self._repositories = tuple(place for folder in self._known.values() for place in folder.repositories)
+        self._is_too_large = False
 
     def _is_unchanged(self) -> bool:
         for place, known in self._known.items():
@@ -82,7 +137,7 @@ class SecretFiles:
     def _walk(self) -> Iterator[str]:
         known, self._known = self._known, {}
         seen: dict[str, _Folder] = {}
-        waiting, entries, found = [self._root], 0, 0
+        waiting, entries = [self._root], 0
         while waiting:
             place = waiting.pop()
             folder = self._look_at(place, known.get(place))
@@ -90,9 +145,8 @@ class SecretFiles:
                 continue
             seen[place] = folder
             entries += folder.entries
-            found += len(folder.secrets)
-            if entries > MAX_ENTRIES or found > MAX_SECRETS:
-                raise self._too_many("files" if entries > MAX_ENTRIES else "secrets")
+            if entries > MAX_ENTRIES:
+                raise self._too_many("files")
             waiting += folder.folders
             yield from folder.secrets
         self._known = seen
@@ -116,6 +170,7 @@ class SecretFiles:
 
     def _read(self, place: str, changed: int, inode: int) -> _Folder:
         folders, secrets, repositories, entries = [], [], [], 0
+        has_mark, found = False, set[str]()
         with os.scandir(place) as scan:
             for entry in scan:
                 entries += 1
@@ -124,8 +179,12 @@ class SecretFiles:
                     secrets += self._resolve(entry)
                 if part in REPOSITORIES:
                     repositories.append(entry.path)
+                has_mark = has_mark or part == REPOSITORY_MARK
+                found.update({part} & _BARE)
                 if entry.is_dir(follow_symlinks=False) and part not in SKIPPED and not is_secret(part):
                     folders.append(entry.path)
+        if has_mark and found == _BARE:
+            repositories.append(place)
         return _Folder(changed, inode, tuple(folders), tuple(secrets), tuple(repositories), entries)
 
     def _resolve(self, entry: os.DirEntry[str]) -> list[str]:
@@ -146,86 +205,306 @@ class SecretFiles:
         return ToolError(Kind.LIMIT_EXCEEDED, message)
 
 
-# What Git runs or obeys outside of the repository's own folder.
+class ProtectedFolders:
+    """The protected files of each folder, found once for all that ask."""
 
-MAX_BYTES = 1_000_000
-HOOKS = "hookspath"
-# Names end in `path` where a file is meant that Git reads as configuration or runs: `include.path`, `difftool.x.path`.
-FILES = ("path", "fsmonitor")
-BOOLEANS = frozenset({"true", "false", "yes", "no", "on", "off", "0", "1"})
+    def __init__(self) -> None:
+        self._known: dict[tuple[Path, tuple[str, ...]], ProtectedFiles] = {}
+
+    def below(self, root: Path, opened: tuple[str, ...]) -> ProtectedFiles:
+        """Those below this folder, but for what the operator opened."""
+        key = root, opened
+        return self._known.setdefault(key, self._known.get(key) or ProtectedFiles(*key))
+
+
+GIT = ".git"
+MAX_CONFIG_BYTES = 1_000_000
 MAX_CONFIGS = 50
+# Git looks below the prefix that it was built for.
+SYSTEM_CONFIGS = ("/etc/gitconfig", "/usr/local/etc/gitconfig")
+MAX_KNOWN_CONFIGS = 10_000
 
 
-def find_git_paths(workspace: Path, repositories: Iterable[Path] = ()) -> tuple[str, ...]:
-    """Paths below the workspace that Git runs or obeys: folders of hooks, included settings, programs by their path.
+@record(kw_only=False)
+class _Config:
+    """What a file of settings names, and the stamp it had; None if it may have changed since."""
 
-    They are those of the repository in the workspace, of every one around it, and of the `repositories`, each named by its `.git`.
+    stamp: Stamp | None
+    named: tuple[NamedPath, ...]
+
+
+class GitPaths:
+    """What Git runs or obeys below one folder; what a file of settings says is cached while its stamp stays the same."""
+
+    def __init__(self, root: str) -> None:
+        self._root = os.path.realpath(root)
+        self._known: dict[str, _Config] = {}
+
+    def find(self, repositories: Iterable[str] = ()) -> tuple[str, ...]:
+        """Paths below the folder, each closed with all that is in it; those that begin with `**` are closed at every depth.
+
+        The repositories are the one in the folder, those around it, and the given ones, each named by its `.git`.
+        """
+        around = list(_folders_around(self._root))
+        places = dict.fromkeys([*(posixpath.join(folder, GIT) for folder in around), *repositories])
+        trees = dict.fromkeys([*around, *map(_tree_of, places)])
+        found, everywhere = set[str](), set[str]()
+        for config, named in self._read_all(shared_configs(os.environ)):
+            found.add(os.path.realpath(config))
+            for each in named:
+                found.update(_resolve_shared(each, trees))
+                everywhere.update(_everywhere(each))
+        for place in places:
+            found.update(self._find_in(place))
+        below = {path[len(self._root) :].strip("/") for path in found if f"{path}/".startswith(f"{self._root}/")}
+        endings = tuple(pattern.removeprefix(EVERYWHERE) for pattern in everywhere)
+        return tuple(sorted({*everywhere, *(path for path in below if not f"/{path}".endswith(endings))}))
+
+    def _find_in(self, place: str) -> Iterator[str]:
+        """What the settings of one repository name, and where its hooks lie if that is elsewhere."""
+        repository = _find_repository(place)
+        if repository is None:
+            return
+        common = _lead_from(repository, posixpath.join(repository, "commondir")) or repository
+        hooks = posixpath.join(common, "hooks")
+        if os.path.islink(hooks):
+            yield os.path.realpath(hooks)
+        own = dict.fromkeys(
+            posixpath.join(folder, name) for folder in (common, repository) for name in ("config", "config.worktree")
+        )
+        for config, named in self._read_all(own):
+            if config not in own:  # its own are closed by their names
+                yield os.path.realpath(config)
+            for each in named:
+                # A hook runs in the working tree, or in the folder of the repository.
+                for folder in (_tree_of(place), os.path.dirname(config)):
+                    yield from _resolve(each, folder)
+
+    def _read_all(self, configs: Iterable[str]) -> Iterator[tuple[str, tuple[NamedPath, ...]]]:
+        """Each file of settings with what it names, then those that it includes, under whichever condition."""
+        waiting = list(dict.fromkeys(configs))
+        for config in waiting:
+            named = self._read(config)
+            yield config, named
+            for each in named:
+                if each.kind is Named.INCLUDED and len(waiting) < MAX_CONFIGS:
+                    included = posixpath.join(os.path.dirname(config), _expand(each.path))
+                    waiting += [] if included in waiting else [included]
+
+    def _read(self, config: str) -> tuple[NamedPath, ...]:
+        known = self._known.get(config)
+        if known is None or not is_as_it_was(config, known.stamp):
+            if len(self._known) >= MAX_KNOWN_CONFIGS:
+                self._known.clear()
+            known = self._known[config] = _read_config(config)
+        return known.named
+
+
+def shared_configs(environment: Mapping[str, str]) -> list[str]:
+    """Where the settings of the user and the machine lie, or would.
+
+    All that may be meant: the environment of a server is not always that of the shell in which its user commits.
     """
-    root = workspace.resolve()
-    around = (folder / GIT for folder in (root, *root.parents))
-    places = {place for repository in {*around, *repositories} for place in _find_paths(repository)}
-    found = {place.relative_to(root) for place in places if place.is_relative_to(root)}
-    return tuple(sorted("" if place == Path() else str(place) for place in found))
+    home = environment.get("HOME") or os.path.expanduser("~")
+    named = (environment.get("GIT_CONFIG_GLOBAL"), environment.get("GIT_CONFIG_SYSTEM"))
+    folder = environment.get("XDG_CONFIG_HOME") or posixpath.join(home, ".config")
+    own = (posixpath.join(home, ".gitconfig"), posixpath.join(folder, "git", "config"))
+    return [path for path in (*own, *named, *SYSTEM_CONFIGS) if path and path.startswith("/")]
 
 
-def find_repositories_around(workspace: Path, path: str) -> list[Path]:
-    """Where the repositories lie that a path below the workspace may belong to."""
+def repositories_around(root: str, path: str) -> list[str]:
+    """Where the repositories lie that a path below the root may belong to."""
     folders = path.strip("/").split("/")[:-1]
-    return [workspace.joinpath(*folders[:depth], GIT) for depth in range(1, len(folders) + 1)]
+    return [posixpath.join(root, *folders[:depth], GIT) for depth in range(1, len(folders) + 1)]
 
 
-def _find_paths(place: Path) -> Iterator[Path]:
-    repository = _find_repository(place)
-    if repository is None:
-        return
-    common = _follow(repository, _read(repository / "commondir")) or repository
-    hooks = Path(os.path.realpath(common / "hooks"))
-    if hooks != Path(os.path.realpath(common)) / "hooks":
-        yield hooks
-    configs = [common / "config", common / "config.worktree", repository / "config.worktree"]
-    for config in configs:
-        for name, found in _read_paths(config, place.parent):
-            is_folder = os.path.isdir(found)
-            if name.endswith(HOOKS) or not is_folder:
-                yield found
-            # It may be included, and so be read for more.
-            if not is_folder and found not in configs and len(configs) < MAX_CONFIGS:
-                configs.append(found)
+def _folders_around(root: str) -> Iterator[str]:
+    yield root
+    while root != (root := os.path.dirname(root)):
+        yield root
 
 
-def _find_repository(place: Path) -> Path | None:
+def _tree_of(place: str) -> str:
+    """The working tree of a repository; of a bare one, its folder."""
+    return os.path.dirname(place) if fold(os.path.basename(place)) in REPOSITORIES else place
+
+
+def _find_repository(place: str) -> str | None:
     """The repository folder, possibly named by a .git file; None if there is none."""
-    if place.is_dir():
+    if os.path.isdir(place):
         return place
-    word, _, target = _read(place).partition(":")
-    return _follow(place.parent, target) if word == "gitdir" else None
+    word, _, target = _read_text(place).partition(":")
+    return posixpath.join(os.path.dirname(place), target.strip()) if word == "gitdir" and target.strip() else None
 
 
-def _follow(folder: Path, text: str) -> Path | None:
-    return folder / text.strip() if text.strip() else None
+def _lead_from(folder: str, file: str) -> str | None:
+    target = _read_text(file).strip()
+    return posixpath.join(folder, target) if target else None
 
 
-def _read_paths(config: Path, tree: Path) -> Iterator[tuple[str, Path]]:
-    """What the settings in a file name: all values, whichever Git would use, from the working tree and from the file itself."""
-    for name, value in _read_settings(_read(config)):
-        for folder in (tree, config.parent):
-            yield name, Path(os.path.realpath(folder / os.path.expanduser(value)))
-
-
-def _read(file: Path) -> str:
+def _read_config(config: str) -> _Config:
     try:
-        with file.open("rb") as opened:
-            return opened.read(MAX_BYTES).decode("utf-8", "replace").replace("\0", "")
+        stamp = settled_stamp(os.stat(config))
     except OSError:
-        return ""
+        return _Config(ABSENT, ())
+    return _Config(stamp, tuple(dict.fromkeys(find_named_paths(_read_text(config)))))
 
 
-def _read_settings(text: str) -> Iterator[tuple[str, str]]:
-    """The settings that name a file or a folder, in small letters, each value as it stands, without a comment and without further words."""
-    for line in text.splitlines():
-        name, _, value = line.partition("=")
-        name, value = name.strip().lower(), value.strip()
-        if name.endswith(FILES) and value.lower() not in BOOLEANS:
-            words = value.replace('"', " ").split()
-            forms = {value.strip('"'), re.split("[#;]", value)[0].strip(' "'), *words[:1]}
-            yield from ((name, form) for form in sorted(forms) if form)
+def _read_text(file: str) -> str:
+    return os.fsdecode(read_beginning(file, MAX_CONFIG_BYTES) or b"").replace("\0", "")
+
+
+def _expand(path: str) -> str:
+    return os.path.expandvars(os.path.expanduser(path))
+
+
+def _resolve(each: NamedPath, folder: str) -> Iterator[str]:
+    """The real place of what a setting names, from the folder in which Git obeys it."""
+    path = posixpath.join(folder, _expand(each.path))
+    if each.kind is Named.FOLDER:
+        yield os.path.realpath(path)
+    elif each.kind is Named.PLAIN_WORD:
+        yield from [os.path.realpath(path)] if os.path.isfile(path) else []
+    elif each.kind is not Named.INCLUDED and not os.path.isdir(path):
+        yield os.path.realpath(path)
+
+
+def _resolve_shared(each: NamedPath, trees: Iterable[str]) -> Iterator[str]:
+    """As `_resolve`, from every working tree; what does not exist is closed at every depth already."""
+    if _expand(each.path).startswith("/"):
+        yield from _resolve(each, "/")
+        return
+    for tree in trees:
+        if each.kind is Named.FOLDER or os.path.isfile(posixpath.join(tree, each.path)):
+            yield from _resolve(each, tree)
+
+
+def _everywhere(each: NamedPath) -> Iterator[str]:
+    """The pattern of a relative path that means a place in every repository; of one outside of it, in every folder."""
+    path = _expand(each.path)
+    if path.startswith("/") or each.kind in {Named.INCLUDED, Named.PLAIN_WORD}:
+        return
+    names = [name for name in posixpath.normpath(path).split("/") if name not in {".", ".."}]
+    if names:
+        yield "/".join((EVERYWHERE, *names))
+    elif each.kind is Named.FOLDER:
+        yield ""
+
+
+class Named(StrEnum):
+    """The kind of path in the value of a setting."""
+
+    INCLUDED = "included"  # a file with more settings, relative to the including file
+    FOLDER = "folder"  # a folder with hooks
+    FILE = "file"  # a program by its path
+    WORD = "word"  # a word of a command with a slash
+    PLAIN_WORD = "plain word"  # a word of a command that may be a file in its working directory
+
+
+@record(kw_only=False)
+class NamedPath:
+    """A path in a configuration, unresolved."""
+
+    kind: Named
+    path: str
+
+
+INCLUDING_SECTIONS = frozenset({"include", "includeif"})
+FOLDER_SETTINGS = frozenset({"hookspath", "templatedir"})
+FILE_SETTING = "path"
+# Endings of settings whose value is a shell command, and the sections in which every value is one.
+COMMAND_SETTINGS = (
+    *("editor", "pager", "command", "cmd", "program", "helper", "askpass", "gitproxy", "textconv", "external"),
+    *("driver", "clean", "smudge", "process", "difffilter", "hook", "uploadpack", "receivepack", "fsmonitor"),
+    *("tunnel", "smtpserver", "httpd"),
+)
+COMMAND_SECTIONS = frozenset({"pager"})
+# A value with one of these prefixes is a command in any setting: an alias, a helper or a remote URL.
+COMMAND_BEGINNINGS = ("!", "ext::")
+MAX_COMMAND_WORDS = 200
+
+_HEADER = r'\[\s*([A-Za-z0-9.-]+)\s*(?:"(?:[^"\\\n]|\\.)*")?\s*\]'
+_NAME = r"([A-Za-z][A-Za-z0-9-]*)[ \t]*(=?)"
+_PIECE = r'\\\r?\n|\\.|"|[#;]|\n|[^\\"#;\n]+|\\'
+_ESCAPES = {"\\n": "\n", "\\t": "\t", "\\b": "\b"}
+_OPTIONAL = ":(optional)"
+# The top of the working tree in an alias, which is its working directory anyway.
+_TOP = r"\$\(\s*git\s+rev-parse\s+--show-toplevel\s*\)|`\s*git\s+rev-parse\s+--show-toplevel\s*`"
+_BETWEEN_WORDS = r"[\s;&|()<>`=!]+"
+
+
+def find_named_paths(text: str) -> Iterator[NamedPath]:
+    """The paths of all settings in order, including those under any condition and those that later settings override."""
+    for section, name, value in read_settings(text):
+        if not value:
+            continue
+        path = value.removeprefix(_OPTIONAL)
+        if value.startswith(COMMAND_BEGINNINGS) or name.endswith(COMMAND_SETTINGS) or section in COMMAND_SECTIONS:
+            yield from _read_command(value)
+        elif name in FOLDER_SETTINGS:
+            yield NamedPath(Named.FOLDER, path)
+        elif section in INCLUDING_SECTIONS and name == FILE_SETTING:
+            yield NamedPath(Named.INCLUDED, path)
+        elif name.endswith(FILE_SETTING):
+            yield NamedPath(Named.FILE, path)
+
+
+def read_settings(text: str) -> Iterator[tuple[str, str, str]]:
+    """Every setting as section, name and value; section (without its subsection) and name in lower case.
+
+    A line that git would reject is skipped. A setting without a value is `true`.
+    """
+    section, place = "", 1 if text.startswith("\ufeff") else 0
+    header_pattern, name_pattern = _compile(_HEADER), _compile(_NAME)
+    while place < len(text):
+        if text[place].isspace():
+            place += 1
+        elif header := header_pattern.match(text, place):
+            section, place = header[1].partition(".")[0].lower(), header.end()
+        elif name := name_pattern.match(text, place):
+            value, place = _read_value(text, name.end()) if name[2] else ("true", name.end())
+            yield section, name[1].lower(), value
+        else:
+            place = _end_of_line(text, place)
+
+
+@functools.cache
+def _compile(pattern: str) -> re.Pattern[str]:
+    """Compile a pattern on first use: most tool calls read no settings."""
+    return re.compile(pattern)
+
+
+def _read_value(text: str, place: int) -> tuple[str, int]:
+    """The value at this position, without quotes and comment, and where it ends; a trailing backslash continues the line."""
+    pieces: list[str] = []
+    is_quoted = False
+    pattern = _compile(_PIECE)
+    while piece := pattern.match(text, place):
+        found, place = piece[0], piece.end()
+        if found == "\n":
+            break
+        if found in {"#", ";"} and not is_quoted:
+            place = _end_of_line(text, place)
+            break
+        if found == '"':
+            is_quoted = not is_quoted
+        elif found.startswith("\\"):
+            pieces.append("" if found.endswith("\n") else _ESCAPES.get(found, found[1:]))
+        else:
+            pieces.append(found)
+    return "".join(pieces).strip(), place
+
+
+def _end_of_line(text: str, place: int) -> int:
+    end = text.find("\n", place)
+    return len(text) if end < 0 else end + 1
+
+
+def _read_command(text: str) -> Iterator[NamedPath]:
+    """The words of a command that are paths: those with a slash, and those that look like the name of a file."""
+    plain = re.sub(_TOP, ".", text.removeprefix("ext::")).replace('"', "").replace("'", "")
+    for word in re.split(_BETWEEN_WORDS, plain, maxsplit=MAX_COMMAND_WORDS)[:MAX_COMMAND_WORDS]:
+        if "/" in word:
+            yield NamedPath(Named.WORD, word)
+        elif "." in word.strip("."):
+            yield NamedPath(Named.PLAIN_WORD, word)

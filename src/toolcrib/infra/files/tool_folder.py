@@ -62,7 +62,7 @@ def survey_folder(root: Path, folder: str) -> Survey:
     except ToolError as problem:
         return Survey(problems=(problem,))
     if "/" in folder or folder[:1] in {"", "."}:
-        message = f"{spell_root(root)}: {folder[:SHOWN]!r} is no folder of tools; name one that lies directly in it"
+        message = f"{spell_root(root)}: {folder[:SHOWN]!r} is not a folder of tools; name one that lies directly in it"
         return Survey(problems=(ToolError(Kind.VALIDATION, message),))
     return _collect(root, [folder])
 
@@ -90,9 +90,9 @@ def _folders(root: Path) -> list[str]:
     except FileNotFoundError:
         return []
     except OSError as error:
-        raise ToolError(Kind.PERMANENT, f"{root}: {error.strerror}; mend it or move it away") from None
+        raise ToolError(Kind.PERMANENT, f"{root}: {error.strerror}; correct it or move it away") from None
     if len(found) > MAX_NAMES:
-        raise _beyond(str(root), f"holds more than {MAX_NAMES:,} files; move away what is no tool")
+        raise _beyond(str(root), f"holds more than {MAX_NAMES:,} files; move away what is not a tool")
     return sorted(name for name, is_folder in found if is_folder and not is_foreign(name))
 
 
@@ -271,7 +271,7 @@ def _explained(place: str) -> Iterator[None]:
         if error.errno in LINK_ERRORS:
             message = f"{place}: is a link that is not followed; put a copy of what it means there"
             raise ToolError(Kind.BLOCKED, message) from None
-        raise ToolError(Kind.PERMANENT, f"{place}: {error.strerror}; mend it or move it away") from None
+        raise ToolError(Kind.PERMANENT, f"{place}: {error.strerror}; correct it or move it away") from None
 
 
 def _irregular(place: str) -> ToolError:

@@ -378,12 +378,19 @@ class Broker:
         """Whether the path, which contains no links, is writable for the job."""
         return system.is_in(path, self._roots) and not system.is_in(path, self._own)
 
-    def _refuse(self, real: str, *, is_folder: bool, moves: bool = False) -> None:
+    def _refuse(self, real: str, *, is_folder: bool, is_new: bool = False, moves: bool = False) -> None:
         """Raise OSError if the name is protected; a folder that `moves` must not enter or leave a repository."""
         root = max((root for root in self._roots if system.is_in(real, (root,))), key=len)
         path, is_repository = real[len(root) :], RepositoryMarker(root)
         hooks: list[str] = self._policy["hooks"]
-        if judge(path, opened=self._opened, hooks=hooks, is_folder=is_folder, is_repository=is_repository):
+        if judge(
+            path,
+            opened=self._opened,
+            hooks=hooks,
+            is_folder=is_folder,
+            is_new_folder=is_folder and is_new,
+            is_repository=is_repository,
+        ):
             raise OSError(_PROTECTED, "protected")
         if moves and is_in_repository(path, is_repository):
             raise OSError(_PROTECTED, "in a repository")
@@ -392,7 +399,7 @@ class Broker:
         """Raise OSError if the path exists or is protected."""
         if place.exists():
             raise OSError(errno.EEXIST, "exists")
-        self._refuse(place.real, is_folder=is_folder)
+        self._refuse(place.real, is_folder=is_folder, is_new=True)
 
 
 _PERFORMED: dict[str, Callable[[Broker, _Call], int]] = {
