@@ -123,7 +123,7 @@ class Moody:
 
 
 def _allow():
-    from toolcrib.model.result import ALLOW
+    from toolcrib import ALLOW
 
     return ALLOW
 
@@ -293,7 +293,8 @@ def test_tools_of_numbers_alone_really_take_the_short_way():
 
 def test_explain_answers_as_the_call_does(tmp_path):
     """Tools that cannot be made ready, odd confirmations, a key that cannot be read."""
-    from toolcrib.model.tool import Function, Tool
+    from toolcrib import Tool
+    from toolcrib.model.tool import Function
 
     @tool(confirm=True)
     def pay(n: int) -> int:
@@ -335,8 +336,8 @@ def test_explain_answers_as_the_call_does(tmp_path):
 
 
 def test_a_tool_made_by_hand_is_checked_when_it_is_handed_in():
-    from toolcrib.model.errors import ToolError
-    from toolcrib.model.tool import Function, Tool
+    from toolcrib import Tool, ToolError
+    from toolcrib.model.tool import Function
 
     for parameters in (
         {"type": "objekt"},

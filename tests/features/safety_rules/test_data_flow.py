@@ -2,7 +2,7 @@
 
 import pytest
 
-from toolcrib import Call, Kind, tool
+from toolcrib import Call, Context, Kind, tool
 
 GRANTS = {"grants": {"*": ["*"]}}
 
@@ -25,6 +25,24 @@ def customers() -> str:
     return "customers"
 
 
+@tool(requires=["net.postgresql"])
+def query() -> str:
+    """Ask a database."""
+    return "rows"
+
+
+@tool(requires=["fs.read", "net.http"])
+async def upload(context: Context) -> str:
+    """Read and send at once."""
+    return "sent"
+
+
+@tool(requires=["fs.read"])
+async def relay(context: Context) -> str:
+    """Read, and have another tool send it."""
+    return (await context.call("send", text="notes")).error.message
+
+
 @tool
 def add(a: int) -> int:
     """Add one."""
@@ -33,14 +51,14 @@ def add(a: int) -> int:
 
 @pytest.fixture
 def crib(crib_of):
-    return crib_of(read_notes, send, customers, add, safety_rules={"data_flow": True}, **GRANTS)
+    return crib_of(read_notes, send, customers, query, upload, relay, add, safety_rules={"data_flow": True}, **GRANTS)
 
 
 async def call(crib, name, session, **arguments):
     return await crib.call(Call(name=name, arguments=arguments, session=session))
 
 
-@pytest.mark.parametrize("reader", ["read_notes", "customers"])
+@pytest.mark.parametrize("reader", ["read_notes", "customers", "query"])
 async def test_what_was_read_is_not_sent_out_in_the_same_session(crib, reader):
     session = crib.session()
     assert (await call(crib, "send", session, text="hello")).ok
@@ -79,3 +97,37 @@ async def test_without_the_setting_nothing_is_forbidden(crib_of):
     session = crib.session()
     await call(crib, "read_notes", session)
     assert (await call(crib, "send", session, text="hello")).ok
+
+
+async def test_one_tool_that_may_read_and_send_is_refused_in_every_session(crib):
+    session = crib.session()
+    refused = await call(crib, "upload", session)
+    assert refused.error.kind is Kind.BLOCKED
+    assert "upload may read private data and send data out in the same call" in refused.error.message
+    assert not crib.explain(Call(name="upload", session=session)).allowed
+    assert (await call(crib, "send", session, text="hello")).ok
+
+
+async def test_a_tool_that_reads_has_no_other_tool_send_it(crib):
+    told = await call(crib, "relay", crib.session())
+    assert "send may send data out, and host/relay@1.0.0 may have read private data" in told.value
+
+
+async def test_what_came_from_a_database_may_go_to_one(crib):
+    session = crib.session()
+    assert (await call(crib, "query", session)).ok
+    assert (await call(crib, "query", session)).ok
+    await call(crib, "read_notes", session)
+    assert (await call(crib, "query", session)).error.details["readBy"] == [crib.find("read_notes").tool.address]
+
+
+async def test_a_call_that_failed_may_have_read(crib_of):
+    @tool(requires=["fs.read"])
+    def stumble() -> str:
+        """Read, and fail with what was read."""
+        raise RuntimeError("notes")
+
+    crib = crib_of(stumble, send, safety_rules={"data_flow": True}, **GRANTS)
+    session = crib.session()
+    assert not (await call(crib, "stumble", session)).ok
+    assert not (await call(crib, "send", session, text="notes")).ok

@@ -16,7 +16,7 @@ DEFAULT_RULES = ("dangerous_commands", "sensitive_files")
 
 
 def register(plugins: Plugins) -> None:
-    """Add the rules; each is created when it first judges a text, because the tables and patterns take time to load."""
+    """Add the rules; each is created on first use, because its tables and patterns take time to load."""
     plugins.add_resource(
         "dangerous_commands",
         "toolcrib.features.safety_rules.dangerous_commands:DangerousCommands",
@@ -50,6 +50,6 @@ def _make_rules(resources: Resources) -> list[Rule]:
 
 
 def _setting(resources: Resources, name: str) -> Any:
-    """A key of the table, which is only loaded where the operator wrote it; else nothing."""
+    """A key of the settings table, which is only loaded if the operator wrote it; else None."""
     settings = resources.settings
     return getattr(settings["safety_rules"], name) if f"safety_rules.{name}" in settings.places else ()

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Role(StrEnum):
-    """What a string is taken for."""
+    """The role of a string in a call."""
 
     COMMAND = "command"
     PATH = "path"
@@ -37,9 +37,9 @@ class Role(StrEnum):
 class Reading(StrEnum):
     """Why a string is read as a command."""
 
-    SHELL = "shell"  # the tool hands it to a shell
+    SHELL = "shell"  # the tool passes it to a shell
     AUTHOR = "author"  # the author of the tool wrote it, and the call only fills it in
-    GUESS = "guess"  # its name says so, or the tool might
+    GUESS = "guess"  # its name suggests it, or the tool may run it
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -61,7 +61,7 @@ COMMAND_NAMES = frozenset({"command", "cmd"})
 LISTS_OF_COMMANDS = frozenset({"commands", "cmds"})
 SHELL_NAMES = COMMAND_NAMES | {"script", "line"}
 ARGUMENT_VECTORS = frozenset({"args", "arguments", "argv", "params", "parameters", "options", "flags"})
-# The first letters of all of them: an object of many keys is looked through quickly.
+# The prefixes of these names, for a fast check of an object with many keys.
 BEGINS_VECTOR = re.compile("(?i)arg|par|opt|flag")
 PATH_NAMES = frozenset(
     (
@@ -92,11 +92,11 @@ SHELL_LETTERS = re.compile(r"[\s;&|<>$`(){}*?\[\]'\"!#]")
 
 
 def read_arguments(tool: Tool | None, call: Call) -> list[Argument]:
-    """Every string of the call, at any depth, each container once under each name; a list of words for a command is one command.
+    """Every string of the call, at any depth, each container once under each name; a list of words of a command is one command.
 
     A tool that runs shells may run any argument: all but free text is read as a command as well. An executor passes values as
     separate words, also in a command line, unless something in that line reads them as code. Equal strings under one name are
-    listed once. Raises TooMuchToReadError if judging would take too long. Rules that are asked together share one reading.
+    listed once. Raises TooMuchToReadError if judging would take too long. The rules of one call share the result.
     """
     shared = SHARED.get()
     if shared is None:
@@ -143,7 +143,7 @@ class _Found:
 
     def __init__(self, arguments: Iterable[Argument], named: Reading) -> None:
         self.arguments: list[Argument] = []
-        self._named = named  # how what is called a command is read
+        self._named = named  # the reading of strings that are named like a command
         self._seen: set[tuple[object, ...]] = set()
         self._effort = 0
         self._letters = 0
@@ -167,16 +167,16 @@ class _Found:
             if self._effort > MAX_EFFORT or self._letters > MAX_LETTERS:
                 raise TooMuchToReadError
 
-    def _note(self, said: tuple[object, ...]) -> bool:
+    def _note(self, fact: tuple[object, ...]) -> bool:
         count = len(self._seen)
-        self._seen.add(said)
+        self._seen.add(fact)
         return len(self._seen) > count
 
 
 def _effort(argument: Argument) -> int:
     if argument.role is not Role.COMMAND:
         return EFFORT[argument.role]
-    # A longer one is not read at all.
+    # A longer command is not parsed at all.
     return EFFORT[Role.COMMAND] + min(len(argument.text), MAX_LENGTH) // LETTERS_PER_EFFORT
 
 
@@ -186,7 +186,7 @@ def _holds_numbers_alone(value: object) -> bool:
 
 
 def name_words(name: str) -> list[str]:
-    """The words of a name, the most telling (last) one first: `outputFile`, `output_file2` and `file-name` name a file."""
+    """The words of a name, last word first, since it tells most: `outputFile`, `output_file2` and `file-name` name a file."""
     return [word.lower() for word in reversed(WORDS.findall(name))]
 
 
@@ -245,7 +245,7 @@ def _readings(place: str, name: str, text: str, *, runs_shell: bool) -> Iterator
         return
     is_item, is_operand = place.endswith("]"), role is Role.PATH or _is_vector(name)
     if (is_item and _is_vector(name)) or ((is_item or is_operand) and SHELL_LETTERS.search(text) is None):
-        return  # a word among others, or alone; its list or its program is read with it
+        return  # an item of an argument vector is read with its list or its program
     yield Argument(place=place, name=name, text=text, role=Role.COMMAND, sure=not is_operand)
 
 
@@ -274,7 +274,7 @@ def _argument_vector(place: str, name: str, value: object, *, runs_shell: bool) 
 
 
 def _program_beside_arguments(place: str, value: Mapping[object, object], *, runs_shell: bool) -> Iterator[Argument]:
-    vectors = [(str(key), _spoken(rest)) for key, rest in value.items() if _is_vector(str(key))]
+    vectors = [(str(key), _as_shell_words(rest)) for key, rest in value.items() if _is_vector(str(key))]
     if not vectors:
         return
     for key, program in value.items():
@@ -290,7 +290,7 @@ def _program_beside_arguments(place: str, value: Mapping[object, object], *, run
                 yield Argument(place=where, name=str(key), text=f"{program} {rest}", role=Role.COMMAND, sure=sure)
 
 
-def _spoken(rest: object) -> str:
+def _as_shell_words(rest: object) -> str:
     """Arguments as shell words."""
     return shlex.join(_words(rest)) if isinstance(rest, list | tuple) else _as_text(rest) or ""
 

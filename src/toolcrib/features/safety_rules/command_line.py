@@ -1,7 +1,7 @@
-"""Write the command line of a tool with the values of a call as quoted words, and tell whether one may be read as code.
+"""Fill the command line of a tool with the values of a call as quoted words, and find values that may be run as code.
 
-A value becomes one parameter of the shell, which the shell never reads as code. Programs may: `eval`, `sh -c`, `xargs` and the
-like, and the shell itself in arithmetic and in names of variables.
+A value becomes one parameter of the shell, which the shell does not parse as code. Programs may: `eval`, `sh -c`, `xargs` and
+the like, and the shell itself in arithmetic and in names of variables.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     Write = Callable[[object], str]
 
 OPAQUE = '"$1"'
-# A shell accepts these characters; the reader of lines refuses them.
+# A shell accepts these characters; our parser of command lines refuses them.
 UNWRITABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
-# Where bash calculates, or takes a text for the name of a variable: `((…))`, `[[…]]`, `${…}`, `$[…]`, `name[…]`.
-CALCULATES = re.compile(r"\(\(|\[\[|\$\{|\$\[|\w\[")
-# What takes code, the name of a program or that of a variable as one of its words; a shell's own program comes first.
+# Where bash evaluates arithmetic, or takes a text as the name of a variable: `((…))`, `[[…]]`, `${…}`, `$[…]`, `name[…]`.
+ARITHMETIC = re.compile(r"\(\(|\[\[|\$\{|\$\[|\w\[")
+# Programs, other than shells, that take code, the name of a program or that of a variable as one of their words.
 TAKES_CODE = (
     (WRAPPERS - SHELLS)
     | RUNS_PROGRAMS
@@ -55,7 +55,7 @@ def write_line(run: Chained, arguments: Mapping[str, object]) -> str:
 
 def reads_code(run: Chained, arguments: Mapping[str, object]) -> bool:
     """Whether anything in the line may read a value as code; assumed for a line that is unknown or unreadable."""
-    if "command" not in run.config or CALCULATES.search(_written(run)):
+    if "command" not in run.config or ARITHMETIC.search(_written(run)):
         return True
     try:
         line = read_line(_fill(run, arguments, lambda _: OPAQUE))
@@ -66,12 +66,12 @@ def reads_code(run: Chained, arguments: Mapping[str, object]) -> bool:
 
 
 def _written(run: Chained) -> str:
-    """The text of the author, without the slots."""
+    """The text that the author wrote, without the slots."""
     return " ".join(piece for piece in _pieces(_line(run)) if isinstance(piece, str))
 
 
 def _fill(run: Chained, arguments: Mapping[str, object], write: Write) -> str:
-    """The line, and behind it the words of `args` and those of the arguments that no slot takes."""
+    """The line, followed by the words of `args` and by the arguments that no slot takes."""
 
     def put(text: str, literal: Callable[[str], str]) -> str:
         return "".join(
@@ -121,13 +121,13 @@ def _takes_code(command: Command) -> bool:
         return True
     if not any(word.computed for word in command.arguments):
         sets = any(found.value.computed for found in command.assignments)
-        # Variables steer programs: PAGER, GIT_SSH_COMMAND, `declare -i`.
+        # Variables control programs: PAGER, GIT_SSH_COMMAND, `declare -i`.
         return command.name == "xargs" or (bool(command.words) and sets)
     name = VERSION.sub("", command.name).lower()
     texts = {word.text for word in command.arguments}
     if name in TAKES_CODE or (name in NAMES_A_VARIABLE and "-v" in texts):
         return True
-    return (name in SHELLS | INTERPRETERS and _is_program(command.arguments)) or _is_behind_shell(command.arguments)
+    return (name in SHELLS | INTERPRETERS and _is_program(command.arguments)) or _follows_shell(command.arguments)
 
 
 def _reads_input(command: Command) -> bool:
@@ -137,7 +137,7 @@ def _reads_input(command: Command) -> bool:
 
 
 def _is_program(words: tuple[Word, ...]) -> bool:
-    """Whether a value is the program of an interpreter, or an option of it; what follows the program is data."""
+    """Whether a value is the program that an interpreter runs, or an option of it; what follows the program is data."""
     before = ""
     for word in words:
         if word.computed:
@@ -148,8 +148,8 @@ def _is_program(words: tuple[Word, ...]) -> bool:
     return False
 
 
-def _is_behind_shell(words: tuple[Word, ...]) -> bool:
-    """Whether a value stands behind the name of a shell, as in `docker run image sh -c {code}`."""
+def _follows_shell(words: tuple[Word, ...]) -> bool:
+    """Whether a value follows the name of a shell, as in `docker run image sh -c {code}`."""
     names = [VERSION.sub("", posixpath.basename(word.text)) for word in words]
     shells = [position for position, name in enumerate(names) if name in SHELLS | INTERPRETERS]
     return bool(shells) and any(word.computed for word in words[shells[0] :])

@@ -1,8 +1,8 @@
-"""Judge shell commands: deny what destroys, allow what only reads, ask about everything else.
+"""Judge shell commands: deny destructive ones, allow read-only ones, ask for confirmation of all others.
 
-What is denied (`NEVER` and below) is denied in every spelling that can be read, also as a word of a command that runs its
-words. What is allowed stands in the tables of `lib/shell/programs.py`, or is named by the operator. A line that the small
-grammar of `lib/shell/reader.py` does not read for certain is never allowed. None of this is the boundary: the sandbox is.
+Destructive commands (`NEVER` and below) are denied in every spelling that can be parsed, also as arguments of a command that
+runs its arguments. Allowed commands are listed in `lib/shell/programs.py` or by the operator. A line that the small grammar of
+`lib/shell/reader.py` cannot parse unambiguously is never allowed. None of this is a security boundary: the sandbox is.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ ROOTS = SYSTEM_ROOTS | {".", ".."}
 HARMLESS_DEVICES = re.compile(
     r"/dev/(?:null|zero|full|stdin|stdout|stderr|tty|ptmx|random|urandom|fd/\d+|pts/\d+|shm/[^\0]+)"
 )
-# A function that starts itself beside itself: `f() { f | f & }`.
+# A function that starts itself twice: `f() { f | f & }`.
 FORK_BOMB = re.compile(
     r"(?<![^\s;&|(){}'\"])(?:function\s+([^\s;&|(){}]+)|([^\s;&|(){}]+)\s*\(\s*\))\s*(?:\(\s*\))?\s*[{(]"
     r"[^}]{0,200}?(?<![^\s;&|(){}])(?:\1|\2)\s*\)?\s*[|&](?![|&])"
@@ -86,9 +86,9 @@ VERSION = re.compile(r"[\d.]+$")
 
 
 class DangerousCommands:
-    """Denies a command that is known to destroy, and asks about one that is not known to only read.
+    """Denies a command that is known to be destructive, and needs confirmation for one that is not known to only read.
 
-    `allowed` are commands of the operator's choice, each as its first words: `make`, `npm test`.
+    `allowed` are commands that the operator allows, each by its first words: `make`, `npm test`.
     """
 
     name = "dangerous_commands"
@@ -98,7 +98,7 @@ class DangerousCommands:
         self.allowed = [command.split() for command in allowed]
 
     def concerns(self, tool: Tool) -> bool:
-        """Whether a call of the tool can hold a command at all."""
+        """Whether a call of the tool can contain a command."""
         return holds_text(tool.parameters) or runs_command_line(tool)
 
     def __call__(self, tool: Tool | None, call: Call) -> Verdict:
@@ -124,7 +124,7 @@ class DangerousCommands:
             yield self._asked(argument, f"uses {', '.join(line.unclear)}", CURE_OF_DOUBT)
 
     def _questions(self, argument: Argument, command: Command) -> Iterator[Verdict]:
-        """What to ask about one command; of a line that the author of a tool wrote, only what a call decides."""
+        """What needs confirmation in one command; in a line that the author of a tool wrote, only what the call decides."""
         doubt = _doubt(command)
         if doubt:
             yield self._asked(argument, doubt, CURE_OF_DOUBT)
@@ -150,7 +150,7 @@ class DangerousCommands:
         return confirm(f"rule {self.name!r}: {argument.place} {doubt}", rule=self.name, where=self.where, cure=cure)
 
 
-# What is denied
+# Denied commands
 
 
 def _dangers(line: Line) -> Iterator[str]:
@@ -160,7 +160,7 @@ def _dangers(line: Line) -> Iterator[str]:
 
 
 def _danger(command: Command) -> str:
-    """What the command would do, or nothing."""
+    """The danger of the command; empty if there is none."""
     name = command.name
     target = next(filter(None, map(_dangerous_target, command.redirections)), "")
     if target:
@@ -189,7 +189,7 @@ def _danger_by_name(name: str, command: Command) -> str:
 
 
 def _runs_unseen_code(command: Command) -> bool:
-    """Whether it runs code that is only made when it runs: from a pipe, or from an expansion."""
+    """Whether it runs code that is only known at run time: from a pipe, or from an expansion."""
     name = VERSION.sub("", command.name)
     if name in {"xargs", "parallel"}:
         return command.piped and any(posixpath.basename(word.text) in CODE_TAKERS for word in command.arguments)
@@ -221,7 +221,7 @@ def _is_root(word: Word, roots: frozenset[str]) -> bool:
 
 
 def _changed(name: str, options: Sequence[str], operands: list[Word], texts: set[str]) -> list[Word]:
-    """What the command changes with all that is in it; the last operand of mv is where it puts the others."""
+    """The operands that the command changes recursively; the last operand of mv is the destination of the others."""
     if name == "mv":
         return operands if _has(options, "t", "--target-directory") else operands[:-1]
     changes = (name in OWNERS and _has(options, "R", "--recursive")) or (name == "find" and "-delete" in texts)
@@ -234,20 +234,20 @@ def _split(command: Command) -> tuple[list[str], list[Word]]:
 
 
 def _has(options: Sequence[str], letters: str, long: str) -> bool:
-    """Whether an option is given: by letter, alone or with others, or by name, in full or cut short."""
+    """Whether an option is given: as a letter, alone or combined, or as a long name, in full or abbreviated."""
     return any(
-        (len(option) > 2 and long.startswith(option.partition("=")[0]))  # noqa: PLR2004  `--` alone is no option
+        (len(option) > 2 and long.startswith(option.partition("=")[0]))  # noqa: PLR2004  `--` alone is not an option
         if option.startswith("--")
         else option.startswith("-") and any(letter in option for letter in letters)
         for option in options
     )
 
 
-# What is asked about
+# Commands that need confirmation
 
 
 def _doubt(command: Command) -> str:
-    """What of the command only the shell knows, where that decides what it is."""
+    """The part of the command that is only known at run time and decides what it does; empty if there is none."""
     for found in command.redirections:
         shape = found.target.outlines[0]
         if found.operator in WRITES and UNKNOWN in shape and shape.startswith("/dev/"):
@@ -269,7 +269,7 @@ def _doubtful_name(command: Command) -> str:
 
 
 def _changes_surroundings(command: Command) -> str:
-    """What of the command reaches beyond it: a variable that steers programs, or a file outside the workspace."""
+    """The effect of the command beyond itself: a variable that controls programs, or a file outside the workspace."""
     for name in _set_variables(command):
         if name == UNKNOWN:
             return "computes the name of a variable"
@@ -280,7 +280,7 @@ def _changes_surroundings(command: Command) -> str:
 
 
 def _does_more(command: Command) -> str:
-    """What of a known program's words does more than read."""
+    """The words of a known program that make it do more than read; empty if there are none."""
     name = command.name
     if is_listed(command):
         more = does_more(command)
@@ -302,7 +302,7 @@ def _set_variables(command: Command) -> Iterator[str]:
 
 
 def _writes_elsewhere(redirection: Redirection) -> bool:
-    """Whether it writes to another place than a plain file of the workspace, as `write_file` writes one, or a harmless device."""
+    """Whether it writes to anything but a harmless device or a plain file of the workspace, as `write_file` may write."""
     if redirection.operator not in WRITES:
         return False
     return any(map(_is_elsewhere, redirection.target.outlines))

@@ -1,4 +1,4 @@
-"""Deny what sends data out in a session that has read private data."""
+"""Deny tools that may send data out in a session that may have read private data."""
 
 from __future__ import annotations
 
@@ -8,20 +8,27 @@ from toolcrib.model.result import ALLOW, deny
 from toolcrib.model.tool import Http
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from toolcrib.model.call import Call
     from toolcrib.model.result import Verdict
     from toolcrib.model.tool import Tool
 
-# Capabilities that let a tool read private data, and those that let it send data out; a name with a dot at its end means all below it.
-PRIVATE = ("fs.read", "shell.execute", "data.")
+# Capabilities to read private data, and to send data out; a name that ends with a dot includes all names below it.
+DATABASE = "net.postgresql"
+PRIVATE = ("fs.read", "shell.execute", "data.", DATABASE)
 EGRESS = ("net.", "shell.execute")
+# Those that open private data or the network for certain: a program that a tool starts has neither without them.
+CERTAINLY_PRIVATE = ("fs.read", "data.")
+NETWORK = ("net.",)
 
 
 class DataFlow:
     """Denies a tool that may send data out once a tool that may read private data was called in the same session.
 
-    It goes by what tools declare and were granted, which the sandbox enforces for files of code. A function of the host
-    program is judged by what it declares with `requires`. Without a session there is nothing to remember.
+    A tool that may do both would need only one call, so it is denied in every session. What came from a database may go to one.
+    It relies on declared and granted capabilities, which the sandbox enforces for file tools. A function of the host
+    program is judged by what it declares with `requires`. A call without a session has no history and is allowed.
     """
 
     name = "data_flow"
@@ -31,23 +38,32 @@ class DataFlow:
 
     def concerns(self, tool: Tool) -> bool:
         """Whether the tool may send data out."""
-        return isinstance(tool.run, Http) or any(_is_among(each, EGRESS) for each in tool.requires)
+        return isinstance(tool.run, Http) or bool(_among(tool.requires, EGRESS))
 
     def __call__(self, tool: Tool | None, call: Call) -> Verdict:
         """Judge by what the session has called before."""
         if tool is None or call.session is None:
             return ALLOW
-        readers = {by for capability, by in call.session.capabilities.items() if _is_among(capability, PRIVATE)}
-        if not readers:
+        if _among(tool.requires, CERTAINLY_PRIVATE) and _among(tool.requires, NETWORK):
+            reason = f"{tool.name} may read private data and send data out in the same call"
+            return self._denied(reason, "have a person do it, outside of the session", tool.address)
+        read = _among(call.session.capabilities, PRIVATE)
+        if _among(tool.requires, EGRESS) == {DATABASE}:
+            read -= {DATABASE}
+        if not read:
             return ALLOW
-        return deny(
-            f"{tool.name} may send data out, and {min(readers)} may have read private data in this session",
-            rule=self.name,
-            where=self.where,
-            cure="open a new session for it, or have a person do it",
-            details={"readBy": sorted(readers)},
-        )
+        readers = {call.session.capabilities[capability] for capability in read}
+        reason = f"{tool.name} may send data out, and {min(readers)} may have read private data in this session"
+        return self._denied(reason, "open a new session for it, or have a person do it", *readers)
+
+    def _denied(self, reason: str, cure: str, *readers: str) -> Verdict:
+        return deny(reason, rule=self.name, where=self.where, cure=cure, details={"readBy": sorted(readers)})
 
 
-def _is_among(capability: str, names: tuple[str, ...]) -> bool:
-    return any(capability == name or (name.endswith(".") and capability.startswith(name)) for name in names)
+def _among(capabilities: Iterable[str], names: tuple[str, ...]) -> set[str]:
+    """The capabilities that have one of the names, or begin with one that ends in a dot."""
+    return {
+        capability
+        for capability in capabilities
+        if any(capability == name or (name.endswith(".") and capability.startswith(name)) for name in names)
+    }

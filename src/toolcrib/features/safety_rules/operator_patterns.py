@@ -37,11 +37,11 @@ def rules_of_settings(resources: Resources) -> list[SafetyRule]:
 
 
 class SafetyRule:
-    """Denies a call whose tool name, commands, paths or other values hold a forbidden pattern.
+    """Denies a call whose tool name, commands, paths or other values contain a forbidden pattern.
 
     Patterns are plain text, compared without case. One that begins or ends with a letter, digit or `_` matches only
     where a word begins or ends: `nc` is not in `sync`. In a command it also matches by name and options, so `rm -rf`
-    is found in `/bin/rm -f -r x`. Free text, such as the content of a file, is only looked at with `include_text`.
+    is found in `/bin/rm -f -r x`. Free text, such as the content of a file, is only searched with `include_text`.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class SafetyRule:
         self.where = where
 
     def concerns(self, tool: Tool) -> bool:
-        """Whether the tool's name is forbidden or a call of it can hold text."""
+        """Whether the tool's name is forbidden or a call of it can contain text."""
         return holds_text(tool.parameters) or any(pattern.is_in_name(tool.name) for pattern in self.patterns)
 
     def __call__(self, tool: Tool | None, call: Call) -> Verdict:
@@ -122,11 +122,11 @@ class _Pattern:
         self.features = _features(rest)
 
     def is_in(self, text: str) -> bool:
-        """Whether the text holds the pattern."""
+        """Whether the text contains the pattern."""
         return _holds(text.casefold(), self.folded)
 
     def is_in_name(self, name: str) -> bool:
-        """Whether a tool's name holds it; dashes and underscores are the same letter."""
+        """Whether a tool's name contains it; dashes and underscores are equal."""
         return _holds(name.casefold().replace("-", "_"), self.folded.replace("-", "_"))
 
     def is_command(self, command: Command) -> bool:

@@ -78,7 +78,7 @@ class SensitiveFiles:
         self.opened = tuple(opened)
 
     def concerns(self, tool: Tool) -> bool:
-        """Whether a call of the tool can hold a path at all."""
+        """Whether a call of the tool can contain a path."""
         return holds_text(tool.parameters) or runs_command_line(tool)
 
     def __call__(self, tool: Tool | None, call: Call) -> Verdict:
@@ -96,7 +96,7 @@ class SensitiveFiles:
                 yield from self._judge_path(argument, bases)
 
     def _confirmations(self, tool: Tool | None, arguments: Sequence[Argument]) -> Iterator[Verdict]:
-        """Ask before a host function writes a file that the host runs automatically; the sandbox keeps files of code from it."""
+        """Confirmations before a host function writes a file that the host runs automatically; file tools cannot, by the sandbox."""
         if tool is None or WRITES not in tool.requires or not isinstance(tool.run, Function):
             return
         for argument in arguments:
@@ -139,7 +139,7 @@ class SensitiveFiles:
             return True
         for piece in _pieces(text):
             found = [spelling for spelling in _spellings(piece, bases) if self._is_sensitive(spelling)]
-            # `secrets.token_hex()` and `.key` are ordinary code: what only looks like a file must be one.
+            # `secrets.token_hex()` and `.key` are ordinary code, so such a name counts only if it is unmistakable or exists.
             if any(is_unmistakable(spelling, root=self.workspace) or os.path.lexists(spelling) for spelling in found):
                 return True
             if found and "/" in piece:
@@ -150,7 +150,7 @@ class SensitiveFiles:
         return is_sensitive(path, root=self.workspace, opened=self.opened)
 
     def _bases(self, folders: Iterable[str]) -> list[str]:
-        """Where a relative path may start: each folder from the workspace, and each from the one before it."""
+        """The folders that a relative path may start at: each relative to the workspace, and each relative to the one before."""
         bases = [self.workspace]
         for folder in folders:
             opened = expand_home(folder)
@@ -203,7 +203,7 @@ def _spellings(text: str, bases: Sequence[str]) -> list[str]:
 
 
 def _wholes(text: str) -> Iterator[str]:
-    """The texts in a word that are file names if anything is: the word itself, or the value of `--option=`, `name=` or `@`."""
+    """The most likely file names in a word: the word itself, or the value of `--option=`, `name=` or `@`."""
     value = OPTION.sub("", text, count=1) if text.startswith(("-", "+")) else text
     for whole in (value, value.partition("=")[2], value.lstrip("@")):
         if ("." in whole or "/" in whole) and DELIMITERS.search(whole) is None:

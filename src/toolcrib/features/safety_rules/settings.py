@@ -19,7 +19,7 @@ def _read_default_rules(name: str, value: object) -> frozenset[str]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CustomRule:
-    """A rule of the operator's own: texts that no call may contain."""
+    """A rule of the operator: texts that no call may contain."""
 
     name: str
     forbidden_patterns: tuple[str, ...]
@@ -58,7 +58,7 @@ class SafetyRulesSettings(Table, name="safety_rules"):
         default=False,
         read=read_switch,
         opens=False,
-        summary="whether a session that has read private data (fs.read, shell.execute, data.*) may no longer send any out",
+        summary="whether a session that has read private data (fs.read, shell.execute, data.*, net.postgresql) may no longer send any out",
     )
     commands: tuple[str, ...] = setting(
         default=(),
