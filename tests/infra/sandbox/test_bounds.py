@@ -271,8 +271,7 @@ def test_a_launcher_that_no_host_waits_for_leaves_its_control_group_and_removes_
         launcher._process.wait(30)
         assert not Path(launcher._cgroup).exists()
     finally:
-        launcher.kill()
-        launcher._process.wait(30)
+        launcher.close()
 
 
 @pytest.mark.usefixtures("cold_launchers")

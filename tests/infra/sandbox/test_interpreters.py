@@ -402,6 +402,7 @@ def test_files_that_make_names_up_do_not_fill_the_launcher():
     assert most <= tried < most + 64
 
 
+@pytest.mark.usefixtures("cold_launchers")
 async def test_modules_that_one_file_imports_are_there_for_the_next(run):
     code = "import sys\nthere = 'decimal' in sys.modules\ndef main(): return there"
     fresh = Sandbox()

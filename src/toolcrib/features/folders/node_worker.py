@@ -62,7 +62,7 @@ BEGINNING_SECONDS = 1.0
 LOOK_SECONDS = 0.01
 OUT_OF_MEMORY = b"JavaScript heap out of memory"
 # Uncaught errors after a call: how many per process are logged, and how many recent calls are kept to name the cause.
-MAX_STRAYS = 10
+MAX_LATE_ERRORS = 10
 CALLS_REMEMBERED = 100
 # Reasons why a handler cannot be loaded; the process chooses among them by number.
 UNFIT = {
@@ -148,7 +148,7 @@ class Worker:
         self._over = self.loop.create_future()
         # In a context of its own: it outlives the call that starts it.
         self._running = self.loop.create_task(live(self._listen), context=contextvars.Context())
-        self._running.add_done_callback(_take_note)
+        self._running.add_done_callback(_consume_result)
 
     @property
     def is_usable(self) -> bool:
@@ -166,7 +166,7 @@ class Worker:
         if self._lines.done():
             self._lines.result().end_job()
         with suppress(RuntimeError):  # of a loop that was closed
-            self.loop.call_soon_threadsafe(self._let_go)
+            self.loop.call_soon_threadsafe(self._end_soon)
 
     @property
     def _is_there(self) -> bool:
@@ -178,12 +178,12 @@ class Worker:
         # A running event loop notices the end itself, after closing the channel; for a blocked loop only the channel can tell.
         return self.loop.is_running() or not self._lines.result().is_cut
 
-    def _let_go(self) -> None:
+    def _end_soon(self) -> None:
         """Close the channel from the worker's own event loop, so that the process ends soon."""
         if not self._lines.done():
             self._running.cancel()
         elif not self._is_heard:  # the reader must see the end of the channel, not a closed one
-            self._hang_up()
+            self._close_channel()
 
     async def see_ended(self) -> None:
         """Wait for the end of the process, from any event loop, for a few seconds at most."""
@@ -204,7 +204,7 @@ class Worker:
 
     async def begin(self, deadline: float, seconds: float) -> None:
         """Wait until the handler is loaded; raises ToolError if it cannot be."""
-        timer = self.loop.call_later(max(0.0, deadline - time.monotonic()), self._lose_patience, seconds)
+        timer = self.loop.call_later(max(0.0, deadline - time.monotonic()), self._time_out, seconds)
         self._is_heard = True
         try:
             either: list[asyncio.Future[Any]] = [self._lines, self._running]
@@ -235,11 +235,11 @@ class Worker:
         self._is_heard = True
         try:
             await self._ask(lines, arguments, service)
-            while (said := await self._hear(lines)) is not None:
+            while (said := await self._read_line(lines)) is not None:
                 # Any message about the call means that it has begun; only a call that has not begun goes to another process.
                 self._has_begun = True
                 if "begun" in said:
-                    self._stop_patience()
+                    self._stop_timer()
                     continue
                 if "do" in said:
                     await self._serve(said, lines, service, sending)
@@ -252,7 +252,7 @@ class Worker:
         finally:
             if self._timer is not None:
                 self._timer.cancel()
-            self._stop_patience()
+            self._stop_timer()
             self._is_heard = False
             for task in sending:
                 task.cancel()
@@ -265,14 +265,14 @@ class Worker:
             await self._over
         finally:
             if not self._is_heard and not lines.is_silent:
-                await self._hear_out(lines)
+                await self._log_late_lines(lines)
 
-    async def _hear_out(self, lines: Lines) -> None:
+    async def _log_late_lines(self, lines: Lines) -> None:
         """Log what a process sends after its last call."""
         with suppress(TimeoutError):
             async with asyncio.timeout(ENDING_SECONDS):
                 while (said := await lines.read()) is not None:
-                    self._note_stray(said)
+                    self._log_late_error(said)
 
     async def _ask(self, lines: Lines, arguments: Mapping[str, object], service: HandlerService) -> None:
         try:
@@ -281,24 +281,24 @@ class Worker:
             message = f"{self.tool.name}: the arguments and the session's state are too long for one call"
             raise ToolError(Kind.LIMIT_EXCEEDED, message) from problem
 
-    async def _hear(self, lines: Lines) -> dict[str, object] | None:
+    async def _read_line(self, lines: Lines) -> dict[str, object] | None:
         """The next line of the current call; None at the end of the channel."""
         said = await lines.read()
-        while said is not None and self._note_stray(said):
+        while said is not None and self._log_late_error(said):
             said = await lines.read()
         if said is None or said.pop("call", None) == self._number:
             return said
         lines.problem = "the line belongs to no call that runs"
         return None
 
-    def _note_stray(self, said: Mapping[str, object]) -> bool:
+    def _log_late_error(self, said: Mapping[str, object]) -> bool:
         """Log an uncaught error of a call that was over; whether the line is one."""
         described, number = said.get("stray"), said.get("of")
         if not isinstance(described, dict):
             return False
         self.is_spent = True
         self._strays += 1
-        if self._strays <= MAX_STRAYS:
+        if self._strays <= MAX_LATE_ERRORS:
             text = "%s: uncaught error after call %s was over\n%s"
             logger.error(text, self.tool.name, self._id_of(number), tell_all(described), extra=log_fields(described))
         return True
@@ -337,7 +337,7 @@ class Worker:
         if clock.left > 0:
             self._set_timer(clock, seconds)
         else:
-            self._lose_patience(seconds)
+            self._time_out(seconds)
 
     def _give_up(self) -> None:
         """End a process that did not answer in time; its answer may still be unread if this event loop was blocked."""
@@ -348,12 +348,12 @@ class Worker:
         else:
             self._patience = self.loop.call_later(LOOK_SECONDS, self._give_up)
 
-    def _stop_patience(self) -> None:
+    def _stop_timer(self) -> None:
         if self._patience is not None:
             self._patience.cancel()
             self._patience = None
 
-    def _lose_patience(self, seconds: float) -> None:
+    def _time_out(self, seconds: float) -> None:
         what = "ran" if self.is_ready else "took to load"
         message = f"{self.tool.name} {what} longer than {show_seconds(seconds)}; its process was killed"
         self.end(ToolError(Kind.TIMEOUT, message, partial_side_effects=self.is_ready))
@@ -362,10 +362,10 @@ class Worker:
         """Why there is no answer; the process has ended by then."""
         problem = self._lines.result().problem if self._lines.done() else ""
         if not problem:
-            self._hang_up()
+            self._close_channel()
             await asyncio.wait([self._running], timeout=ENDING_SECONDS)
         self.end()
-        self._hang_up()
+        self._close_channel()
         await self.see_ended()
         if self._reason is not None:
             return self._reason
@@ -376,7 +376,7 @@ class Worker:
             return ToolError(Kind.INTERNAL, message, partial_side_effects=True)
         return self._explain_end(seconds)
 
-    def _hang_up(self) -> None:
+    def _close_channel(self) -> None:
         if not self._over.done():
             self._over.set_result(None)
 
@@ -432,7 +432,7 @@ def _find(tool: Tool, commands: Commands) -> Found:
     return found
 
 
-def _take_note(running: asyncio.Task[CompletedJob]) -> None:
+def _consume_result(running: asyncio.Task[CompletedJob]) -> None:
     """Consume the result of a process that no caller waits for."""
     if not running.cancelled():
         running.exception()

@@ -30,7 +30,7 @@ from toolcrib.infra.programs import (
 )
 from toolcrib.infra.programs.child_channel import ChildClock, is_chunk, is_told
 from toolcrib.infra.programs.executables import basic_variables
-from toolcrib.infra.programs.observed_effects import EffectRecorder, lead_out
+from toolcrib.infra.programs.observed_effects import EffectRecorder, make_proxy
 from toolcrib.infra.sandbox.host import kill_time
 from toolcrib.infra.sandbox.jobs import READ, WRITE, PythonFile, build_policy, python_runtime
 from toolcrib.infra.secrets.secret import VariableMasking
@@ -56,7 +56,6 @@ if TYPE_CHECKING:
 
     Granted = Callable[[], tuple[dict[str, str], VariableMasking]]
 
-# Handlers in Python, each call in a fresh child process that talks with the host while it runs.
 ENTRY = "execute"
 # How many messages of one handler are served at once; further ones wait.
 MAX_UNDER_WAY = 32
@@ -83,10 +82,9 @@ def handler_parts(run: Handler) -> Iterator[RunPart]:
 class HandlerRunner:
     """Runs the handlers of tool folders.
 
-    `commands` finds Node, `egress` leads out those that may use the network; both are only made when they are needed.
-    `environments` is where those of Python handlers are kept.
-    `workers` processes of Node are kept at the most, for all tools together; with `fresh` each call has one of its own,
-    and so it has with `observe`, which takes note of what each call does.
+    `commands` finds Node, `egress` connects those that may use the network; both are only made when they are needed.
+    `environments` is where the environments of Python handlers are kept. At most `workers` processes of Node are kept, for all
+    tools together; with `fresh` each call has its own process, and so it has with `observe`, which records what each call does.
     """
 
     kind = Handler.kind
@@ -153,7 +151,7 @@ class PythonHandler:
     """A handler of a tool folder and the sandbox that it runs in.
 
     `interpreter` finds the Python of an environment that it has to itself; None means the one that runs Toolcrib. `granted`
-    gives the variables of the host that it may see. `observe` takes note of what it does and tries.
+    gives the variables of the host that it may see. `observe` records what it does and tries.
     """
 
     is_async = True
@@ -209,10 +207,10 @@ class PythonHandler:
         job = replace(
             self._job({"args": arguments, "context": service.facts()}, granted), streams=context.send_chunk is not None
         )
-        await self._look_at_files(job)
+        await self._check_files(job)
         # The sandbox probe before the first job does not count against the timeout.
         deadline = kill_time(context.deadline, context.room) + time.monotonic() - asked
-        ended, begun = await self._until_its_end(job, service, context, deadline)
+        ended, begun = await self._run_job(job, service, context, deadline)
         meta: dict[str, object] = {"sandbox": self._sandbox.report_on(job)}
         said = to_outcome(ended, meta, lambda: _read(tool, job, ended, context.seconds, masking))
         outcome = replace(said.value, meta=said.meta) if isinstance(said.value, Outcome) else said
@@ -235,12 +233,12 @@ class PythonHandler:
             joins_text=joins_text(self._tool.output_schema),
         )
 
-    async def _look_at_files(self, job: PythonFile) -> None:
+    async def _check_files(self, job: PythonFile) -> None:
         """Refuse what changed on disk, as far as that would run."""
         await self._sandbox.learn()
         refuse_changed(self._tool, self._run, self._sandbox.report_on(job)["layers"])
 
-    async def _until_its_end(
+    async def _run_job(
         self, job: PythonFile, service: HandlerService, context: Context, deadline: float
     ) -> tuple[CompletedJob, float]:
         """Run the job; returns how it ended and when it began."""
@@ -259,7 +257,7 @@ class PythonHandler:
             job,
             talk,
             max_result=MAX_RESULT_BYTES,
-            proxy=lead_out(self._egress, self._run.hosts, latest, recorder) if job.policy.network else None,
+            proxy=make_proxy(self._egress, self._run.hosts, latest, recorder) if job.policy.network else None,
         )
         return ended if recorder is None else recorder.add_to(ended), begun
 
@@ -289,7 +287,7 @@ async def serve(service: HandlerService, lines: Lines) -> None:
                     continue
                 await service.slow_down()
                 if is_told(message):
-                    # In the order in which the handler told it, so not in a task of its own.
+                    # Not in a task of its own, so that the order of the handler is kept.
                     await service.answer(message)
                     continue
                 await slots.acquire()
@@ -316,7 +314,7 @@ def _read(tool: Tool, job: PythonFile, ended: CompletedJob, seconds: float, mask
 
 
 def _failure(tool: Tool, job: PythonFile, described: Mapping[str, object]) -> ToolError:
-    """What the handler raised, in words of ours; a refusal of the sandbox's comes with the capability that opens it."""
+    """The error for what the handler raised; a refusal of the sandbox names the capability that would allow it."""
     facts = described.get("tool_error")
     if isinstance(facts, dict):
         own = {
@@ -330,7 +328,7 @@ def _failure(tool: Tool, job: PythonFile, described: Mapping[str, object]) -> To
         return thrown(tool, described)
     if "in_result" in described:
         return invalid_response(tool, f"it has no JSON form: {described.get('message')}")
-    # What a handler says, it says in a response; the text of what it raises is logged.
+    # The caller sees only what is in a response; the text of an exception is logged.
     return to_error(tool, job, {name: value for name, value in described.items() if name != "said"})
 
 
@@ -441,8 +439,8 @@ class _NodeHandler:
             max_stdout=MAX_PRINTED_BYTES,
             max_stderr=MAX_PRINTED_BYTES,
             talk=talk,
-            proxy=lead_out(self._egress, self._run.hosts, deadline) if job.policy.network else None,
-            nested=True,  # beside the places for jobs: it stays when its call is over
+            proxy=make_proxy(self._egress, self._run.hosts, deadline) if job.policy.network else None,
+            nested=True,  # outside the job slots: it outlives its call
         )
 
     def _read(self, said: Mapping[str, object], worker: Worker, masking: VariableMasking) -> Outcome:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from toolcrib.model.tool import Tool
 
 IDLE_SECONDS = 300.0
-# What handlers leave behind in their processes, and what proxies let through for one of them in all, ends with it.
+# A process is ended after so long: handlers leave state behind, and the limits of its proxy count for its whole life.
 OLDEST_SECONDS = 3600.0
 RETRY_SECONDS = 1
 
@@ -46,7 +46,8 @@ class Workers:
         self._limit = limit
         self._fresh = fresh
         self._queue = queue
-        self._lock = threading.Lock()
+        # Reentrant: a call whose event loop was closed gives its worker back when it is garbage-collected, which may be at any line.
+        self._lock = threading.RLock()
         self._open()
 
     def has_ready(self, tool: Tool) -> bool:
@@ -78,7 +79,7 @@ class Workers:
                 worker.end()
             elif turn is not None:
                 self._waiting.pop(turn)
-                self._tell(turn, worker)
+                self._wake(turn, worker)
             else:
                 self._idle.append(worker)
                 if worker.timer is None:
@@ -99,7 +100,7 @@ class Workers:
             self._waiting.clear()
             for turn in turns:
                 turn.is_turned_away = True
-                self._tell(turn, None)
+                self._wake(turn, None)
         reason = ToolError(Kind.CANCELLED, "the crib was closed while the tool ran", partial_side_effects=True)
         for worker in workers:
             worker.end(reason)
@@ -160,14 +161,14 @@ class Workers:
             self.give_back(turn.worker)
         elif not turn.is_turned_away:
             with self._lock:
-                self._let_in()
+                self._admit_next()
 
     def _make(self, make: Callable[[], Worker]) -> Worker:
         try:
             worker = make()
         except BaseException:
             with self._lock:
-                self._let_in()
+                self._admit_next()
             raise
         with self._lock:
             self._all.add(worker)
@@ -179,36 +180,36 @@ class Workers:
         with self._lock:
             if worker.timer is not None:
                 worker.timer.cancel()
-            self._strike_off(worker)
+            self._remove(worker)
 
-    def _strike_off(self, worker: Worker) -> None:
+    def _remove(self, worker: Worker) -> None:
         if worker not in self._all:
             return
         self._all.discard(worker)
         if worker in self._idle:
             self._idle.remove(worker)
-        self._let_in()
+        self._admit_next()
 
     def _dismiss(self, worker: Worker) -> None:
         worker.end()
         if not worker.loop.is_running():  # its end will not be reported
-            self._strike_off(worker)
+            self._remove(worker)
 
     def _clear_stranded(self) -> None:
         """Drop workers whose event loop was closed."""
         for worker in [worker for worker in self._all if worker.loop.is_closed()]:
             self._dismiss(worker)
 
-    def _let_in(self) -> None:
+    def _admit_next(self) -> None:
         """Free a place for the caller that waits longest."""
         while self._waiting:
             turn = next(iter(self._waiting))
             self._waiting.pop(turn)
-            if self._tell(turn, None):
+            if self._wake(turn, None):
                 return
         self._free += 1
 
-    def _tell(self, turn: _Turn, worker: Worker | None) -> bool:
+    def _wake(self, turn: _Turn, worker: Worker | None) -> bool:
         """Wake the caller; False if its event loop was closed."""
         turn.worker = worker
         try:

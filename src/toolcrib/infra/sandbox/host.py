@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolcrib.infra.channel import FAREWELL, ORDER_BYTES, to_order
-from toolcrib.infra.files.protected_files import SecretFiles, find_git_paths
+from toolcrib.infra.files.protected_files import ProtectedFolders
 from toolcrib.infra.sandbox import GUARANTEES, JOBS, QUEUE, REQUIRE, Slots, WaitingJobs, system
 from toolcrib.infra.sandbox.attempt import Attempt
 from toolcrib.infra.sandbox.jobs import Program, PythonFile, encode
@@ -62,7 +62,7 @@ class Sandbox:
     `require` names the guarantees without which no job runs. The machine is probed before the first job; the findings
     are cached in the file `cache` and, unless `runtime` is None, shared with all processes of this user below that
     folder (or a private one in /tmp if it is empty). `jobs` run at once and `queue` more may wait. An interpreter
-    inside the `workspace` is never started. One Sandbox serves any number of event loops and threads; `close` kills
+    inside the `workspace` is never started. What is found in it is `protected` from jobs, and others may share it. One Sandbox serves any number of event loops and threads; `close` kills
     what is running, and a later job starts the launcher again.
     """
 
@@ -75,6 +75,7 @@ class Sandbox:
         cache: Path | None = None,
         runtime: str | None = None,
         workspace: Path | None = None,
+        protected: ProtectedFolders | None = None,
     ) -> None:
         self._require = tuple(require)
         self._slots = Slots(jobs, queue)
@@ -82,7 +83,7 @@ class Sandbox:
         self._launchers = Launchers()
         self._findings = findings_at(cache, None if runtime is None else shared_folder(runtime, workspace))
         self._workspace = workspace
-        self._secrets: dict[tuple[Path, tuple[str, ...]], SecretFiles] = {}
+        self._protected = protected or ProtectedFolders()
 
     def report(self, profile: str = "plain") -> dict[str, list[str]]:
         """The guarantees, layers and missing guarantees of a profile; empty before the machine was probed."""
@@ -190,25 +191,19 @@ class Sandbox:
         return replace(job, policy=await asyncio.to_thread(self._complete, job.policy)) if job.policy.guarded else job
 
     def _complete(self, policy: SandboxPolicy) -> SandboxPolicy:
-        hooks = [path for root in policy.guarded for path in self._find_git_paths(root, policy)] if policy.write else []
+        guarded = [self._protected.below(root, policy.opened) for root in policy.guarded]
+        hooks = [path for files in guarded for path in files.find_git_paths()] if policy.write else []
         masked = [path for root in policy.guarded for path in self._find_secrets(root, policy)]
         return replace(policy, masked=tuple(masked), hooks=tuple(hooks)) if masked or hooks else policy
 
     def _find_secrets(self, root: Path, policy: SandboxPolicy) -> list[Path]:
         """The secret files to mask; a tool may read its own folder and runtime, and a closed path needs no mask."""
-        found = self._secrets_of(root, policy).find()
+        found = self._protected.below(root, policy.opened).find_secrets()
         if not found:
             return []
         real = root.resolve()
         apart = {real / place.relative_to(root) for place in (*policy.read, *policy.closed) if root in place.parents}
         return [path for path in found if apart.isdisjoint((path, *path.parents))]
-
-    def _find_git_paths(self, root: Path, policy: SandboxPolicy) -> tuple[str, ...]:
-        return find_git_paths(root, self._secrets_of(root, policy).find_repositories())
-
-    def _secrets_of(self, root: Path, policy: SandboxPolicy) -> SecretFiles:
-        key = root, policy.opened
-        return self._secrets.setdefault(key, self._secrets.get(key) or SecretFiles(*key))
 
     def start(self) -> None:
         """Start the launcher of Toolcrib's own interpreter early, so that the first job does not wait for it."""

@@ -158,8 +158,8 @@ def test_the_template_has_every_section_and_names_no_error_type(fixture_text, re
     reading = read(doc=fixture_text("doc_template.md"))
     assert reading.problems == ()
     assert [line.split(": ", 1)[1].split(";")[0] for line in reading.warnings] == [
-        "'Error Type 1' is no error type",
-        "'Error Type 2' is no error type",
+        "'Error Type 1' is not an error type",
+        "'Error Type 2' is not an error type",
         "Example 1: {Scenario Name}: the schema refuses its arguments (word is missing (string)",
     ]
 
@@ -265,12 +265,12 @@ def test_code_beside_an_error_shows_the_error_and_no_data():
 @pytest.mark.parametrize(
     ("code", "problem"),
     [
-        ("{\n  'a': 1}", "line 4 is no JSON: expecting property name enclosed in double quotes; correct the JSON there"),
-        ("[1]", 'the arguments are no JSON object; write {"name": value}'),
-        ('{"a": 1,\n"a": 2}', "line 2 is no JSON: the key 'a' stands twice in one object; remove one"),
-        ("[" * 100 + "]" * 100, f"line 2 is no JSON: {'[0]' * 8}…: nested deeper than 64 levels; make it flatter"),
-        ('{"a": NaN}', "line 2 is no JSON: NaN is not a JSON value; write a finite number or null"),
-        ('{"a": 18446744073709551616}', "line 2 is no JSON: a: an integer beyond 64 bit does not arrive unchanged; write it as text"),
+        ("{\n  'a': 1}", "line 4 is not JSON: expecting property name enclosed in double quotes; correct the JSON there"),
+        ("[1]", 'the arguments are not a JSON object; write {"name": value}'),
+        ('{"a": 1,\n"a": 2}', "line 2 is not JSON: the key 'a' stands twice in one object; remove one"),
+        ("[" * 100 + "]" * 100, f"line 2 is not JSON: {'[0]' * 8}…: nested deeper than 64 levels; make it flatter"),
+        ('{"a": NaN}', "line 2 is not JSON: NaN is not a JSON value; write a finite number or null"),
+        ('{"a": 18446744073709551616}', "line 2 is not JSON: a: an integer beyond 64 bit does not arrive unchanged; write it as text"),
     ],
 )  # fmt: skip
 def test_arguments_that_cannot_be_read_say_why(code, problem):
@@ -283,7 +283,7 @@ def test_a_result_that_cannot_be_read_says_why():
     assert found.arguments == {}
     assert found.expected is Absent
     assert found.problem == (
-        "line 7 is no JSON: expecting property name enclosed in double quotes; correct the JSON there"
+        "line 7 is not JSON: expecting property name enclosed in double quotes; correct the JSON there"
     )
 
 
@@ -296,7 +296,7 @@ def test_examples_that_the_schema_refuses_are_told_with_their_line(warnings_of, 
     told = warnings_of(doc=doc(Examples=shown))
     assert [line.split(": ")[:2] for line in told] == [["doc.md:24", "Bad"], ["doc.md:28", "Broken"]]
     assert told[0].endswith(": the schema refuses its arguments (word: 1 is not of type string); correct them")
-    assert ": line 29 is no JSON: expecting property name" in told[1]
+    assert ": line 29 is not JSON: expecting property name" in told[1]
     assert read(doc=doc(Examples=shown)).tool.examples == ({"word": "a"},)
 
 
@@ -338,7 +338,7 @@ def test_failure_modes_are_the_items_that_begin_in_bold():
 
 def test_a_failure_mode_that_is_no_error_type_is_warned_of(warnings_of, doc):
     assert warnings_of(doc=doc(**{"Failure Modes": "- **VALIDATION**: a\n- **Network down**: b"})) == [
-        "doc.md:17: 'Network down' is no error type; write an error type such as VALIDATION, TRANSIENT or CONFLICT"
+        "doc.md:17: 'Network down' is not an error type; write an error type such as VALIDATION, TRANSIENT or CONFLICT"
     ]
 
 

@@ -140,7 +140,7 @@ def test_the_three_side_effects_are_taken(effects, read, fields):
 @pytest.mark.parametrize("value", ["true", 1, 0, None, []])
 def test_a_switch_is_a_boolean(name, line, value, faults, fields):
     assert faults(schema={**fields, name: value}) == [
-        f"schema.json:{line}: {name}: {json.dumps(value)} is no boolean; write true or false"
+        f"schema.json:{line}: {name}: {json.dumps(value)} is not a boolean; write true or false"
     ]
 
 
@@ -195,19 +195,19 @@ def test_the_template_of_the_document_is_no_tool(faults, fixture_text, fields):
 @pytest.mark.parametrize(
     ("name", "value", "words"),
     [
-        ("requires", "net.http", "is no list"),
+        ("requires", "net.http", "is not a list"),
         ("requires", ["network"], '"network" is not in dotted notation; write it like fs.write'),
-        ("requires", [5], "5 is no text"),
+        ("requires", [5], "5 is not text"),
         ("hosts", ["http://example.com/x"], "host pattern 'http://example.com/x' is refused"),
-        ("hosts", {}, "is no list"),
+        ("hosts", {}, "is not a list"),
         ("outputSchema", {"type": "float"}, "Invalid JSON Schema: outputSchema.type: type 'float' is unknown"),
-        ("outputSchema", [], "Invalid JSON Schema: outputSchema: [] is no schema"),
+        ("outputSchema", [], "Invalid JSON Schema: outputSchema: [] is not a schema"),
         ("timeoutMs", 0, "0 must be a whole number of milliseconds from 1"),
         ("timeoutMs", True, "true must be a whole number"),
         ("timeoutMs", 1.5, "1.5 must be a whole number"),
-        ("tags", ["a", ""], '"" is no text'),
-        ("displayName", " ", '" " is no name'),
-        ("displayName", 5, "5 is no name"),
+        ("tags", ["a", ""], '"" is not text'),
+        ("displayName", " ", '" " is not a name'),
+        ("displayName", 5, "5 is not a name"),
     ],
 )
 def test_an_optional_field_that_is_wrong_is_refused_at_its_line(name, value, words, faults, fields):

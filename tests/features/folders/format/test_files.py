@@ -73,7 +73,7 @@ def test_a_root_that_is_not_there_holds_no_tools(root):
 
 def test_a_root_that_is_no_folder_is_told(root):
     problem = refusal(tool_folders, write(root / "file"))
-    assert problem.message == f"{root}/file: Not a directory; mend it or move it away"
+    assert problem.message == f"{root}/file: Not a directory; correct it or move it away"
 
 
 def test_names_are_sorted(root):
@@ -120,7 +120,8 @@ def test_what_tools_share_lies_in_the_folders_with_an_underscore(root):
 
 def test_a_folder_that_is_gone_is_told(root):
     assert (
-        refusal(collect_files, root, "gone").message == "tools/gone: No such file or directory; mend it or move it away"
+        refusal(collect_files, root, "gone").message
+        == "tools/gone: No such file or directory; correct it or move it away"
     )
 
 
@@ -128,7 +129,7 @@ def test_a_folder_that_is_gone_is_told(root):
 def test_only_a_folder_directly_in_the_root_is_collected(folder, root):
     write(root / "a/b/schema.json")
     problem = refusal(collect_files, root, folder)
-    assert problem.message == f"tools: {folder!r} is no folder of tools; name one that lies directly in it"
+    assert problem.message == f"tools: {folder!r} is not a folder of tools; name one that lies directly in it"
 
 
 def test_a_link_in_place_of_a_folder_is_listed_and_not_followed(root, tmp_path, opener):
@@ -243,7 +244,7 @@ def test_a_folder_has_a_largest_depth(root):
 def test_a_file_that_may_not_be_read_is_told(root):
     write(root / "tool/schema.json").chmod(0)
     problem = refusal(collect_files, root, "tool")
-    assert problem.message == "tools/tool/schema.json: Permission denied; mend it or move it away"
+    assert problem.message == "tools/tool/schema.json: Permission denied; correct it or move it away"
 
 
 @pytest.mark.parametrize("name", [b"a\nb.js", b"a\xffb.js", "a\u202eb.js".encode()])

@@ -118,7 +118,7 @@ def test_a_handler_without_that_export_is_refused_with_the_line_to_write(code, f
 def test_a_syntax_error_is_told_with_its_line(code, line, faults):
     (told,) = faults(js=code)
     place, _, text = told.partition(": ")
-    assert text == "is no JavaScript from here on; correct the syntax"
+    assert text == "is not JavaScript from here on; correct the syntax"
     assert abs(int(place.removeprefix("handler.js:")) - line) <= 2
     assert line != 2 or place == "handler.js:2"
 
@@ -194,7 +194,7 @@ def test_reading_runs_nothing(read, tmp_path):
 
 
 LEFT_OUT = (
-    "which is no part of the tool, as its path has a name that begins with a dot, or node_modules or __pycache__; "
+    "which is not part of the tool, as its path has a name that begins with a dot, or node_modules or __pycache__; "
     "it is not there when the handler runs; move it to another name"
 )
 
@@ -255,7 +255,7 @@ def test_a_python_handler_that_imports_what_is_no_part_of_the_tool_is_warned_of(
 )
 def test_an_import_of_a_file_that_is_not_there_is_refused(code, path, faults):
     cure = "put it into my-tool/, or into a folder beside it that begins with '_', or remove the import"
-    expected = f'handler.js:1: imports "{path}", which is no file of the tool; {cure}'
+    expected = f'handler.js:1: imports "{path}", which is not a file of the tool; {cure}'
     assert faults(js=f"{code}\nexport const execute = 1;") == [expected]
 
 

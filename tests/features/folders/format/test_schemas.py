@@ -44,7 +44,7 @@ def test_arguments_are_an_object(kind, faults, with_parameters):
 @pytest.mark.parametrize("value", [None, [], "object", 5, True])
 def test_parameters_that_are_no_schema_are_refused(value, faults, fields):
     assert faults(schema={**fields, "parameters": value}) == [
-        f'schema.json:14: Invalid JSON Schema: parameters: {json.dumps(value)} is no schema; write {{"type": "object"}}'
+        f'schema.json:14: Invalid JSON Schema: parameters: {json.dumps(value)} is not a schema; write {{"type": "object"}}'
     ]
 
 
@@ -55,7 +55,7 @@ def test_parameters_that_are_no_schema_are_refused(value, faults, fields):
         (with_property({"type": "float"}), "properties.word.type", "type 'float' is unknown; write one of array, "),
         (with_property({"minLength": -1}), "properties.word.minLength", "-1 is less than the minimum of 0; correct it"),
         (with_property({"enum": []}), "properties.word.enum", "must be a list of at least one value; write"),
-        (with_property({"pattern": "(a"}), "properties.word.pattern", "'(a' is no regular expression: "),
+        (with_property({"pattern": "(a"}), "properties.word.pattern", "'(a' is not a regular expression: "),
         (with_property({"$ref": "#/$defs/no"}), "properties.word.$ref", "'#/$defs/no' leads to no schema; add"),
         (with_property({"$ref": "https://a.b/c"}), "properties.word.$ref", "'https://a.b/c' is not local; copy"),
         ({"required": "word"}, "required", '"word" is not of type "array"; correct it'),

@@ -135,7 +135,7 @@ async def test_without_a_session_or_a_connection_a_message_is_refused(service):
     assert nobody == {
         "ask": 3,
         "ok": False,
-        "error": "there is no session, so no client hears a message; nothing was sent",
+        "error": "there is no session, so no client gets the message; nothing was sent",
     }
     unconnected = await answer(service(Session(id="s")), ask("x", 4))
     assert (unconnected["ask"], unconnected["ok"]) == (4, False)
@@ -228,8 +228,8 @@ async def test_an_audit_entry_is_written_and_gets_no_answer(service):
         ({"event": ""}, "the event of an audit entry is a text of 1 to 200 letters"),
         ({"event": "x" * 201}, "the event of an audit entry is a text of 1 to 200 letters"),
         ({}, "the event of an audit entry is a text of 1 to 200 letters"),
-        ({"event": "e", "data": [1]}, "the data of the audit entry 'e' is no object"),
-        ({"event": "e", "data": None}, "the data of the audit entry 'e' is no object"),
+        ({"event": "e", "data": [1]}, "the data of the audit entry 'e' is not an object"),
+        ({"event": "e", "data": None}, "the data of the audit entry 'e' is not an object"),
         ({"event": "e", "data": {"x": "y" * MAX_AUDIT_BYTES}}, "is longer than 100000 bytes"),
     ],
 )

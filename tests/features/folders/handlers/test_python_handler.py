@@ -320,7 +320,7 @@ async def test_a_message_that_is_not_awaited_and_not_received_is_no_success(benc
     error = (await bench.run(code)).error
     assert (error.kind, error.message) == (
         Kind.SESSION_INACTIVE,
-        "sample: there is no session, so no client hears a message; nothing was sent; call it in a session: crib.session(send=…)",
+        "sample: there is no session, so no client gets the message; nothing was sent; call it in a session: crib.session(send=…)",
     )
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from toolcrib import Kind, Tool, handler
 from toolcrib.features.folders.handler_messages import MAX_INTENTS, read_response, thrown
-from toolcrib.infra.programs import WORDS_OF_THE_PLATFORM
+from toolcrib.infra.programs import PLATFORM_KINDS
 from toolcrib.model.result import Outcome
 from toolcrib.model.tool import Handler
 
@@ -117,14 +117,14 @@ def test_what_a_failure_need_not_say_is_assumed():
 def test_a_handler_may_say_every_word_but_those_of_the_platform(kind):
     said = read_response(TOOL, failing(type=str(kind))).error.kind
     threw = thrown(TOOL, {"toolError": {"type": str(kind), "message": "m"}}).kind
-    assert said is threw is (Kind.PERMANENT if kind in WORDS_OF_THE_PLATFORM else kind)
+    assert said is threw is (Kind.PERMANENT if kind in PLATFORM_KINDS else kind)
 
 
 def test_an_endless_message_is_cut():
     assert len(read_response(TOOL, failing(message="x" * 1_000_000)).error.message) == 2_000
 
 
-# --- what is no response ------------------------------------------------------------------------------------------------
+# --- what is not a response ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.spec("S2-43")
