@@ -1,21 +1,26 @@
 """What the walls are worth: found by trying, also where the kernel offers less, and kept no longer than it holds."""
 
+import errno
 import json
 import os
 import re
+import resource
 import shutil
 import subprocess
 import sys
 import sysconfig
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from socket_paths import socket_folder
 from toolcrib import Kind, ToolError
 from toolcrib.infra.sandbox import probe
 from toolcrib.infra.sandbox.child import escape_attempts
 from toolcrib.infra.sandbox.probe import PROFILES, Report
+from warm_python import WarmPython
 
 EVERYTHING = {"fs", "net", "proc", "priv", "mem", "pids", "disk", "time", "reap", "env"}
 USERS = {"root": 0, "somebody": 65534}
@@ -266,6 +271,65 @@ def test_where_proc_says_nothing_less_is_reported(monkeypatch):
         assert facts["mounts"] == facts["network"] == ""
 
 
+@pytest.fixture
+def folders(monkeypatch):
+    """Where probes make their folders."""
+    with socket_folder() as place:
+        monkeypatch.setattr(probe, "_SHORT_PATH", str(place))
+        yield place
+
+
+def test_a_host_without_room_for_descriptors_keeps_no_folder_of_the_probe(folders, open_descriptors):
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    taken = open_descriptors()
+    free = [number for number in range(max(taken) + 20) if number not in taken]
+    failed = []
+    try:
+        for room in range(12):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (free[room], limits[1]))
+            try:
+                with probe._outside():
+                    pass
+            except OSError as problem:
+                failed.append(problem.errno)
+            resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+            assert list(folders.iterdir()) == []
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    assert set(failed) == {errno.EMFILE}
+    assert len(failed) < 12
+
+
+PROBING = """
+import sys
+from toolcrib.infra.sandbox import probe
+probe._SHORT_PATH = sys.argv[1]
+with probe._outside():
+    print("begun", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_the_folder_of_a_killed_probe_is_removed_by_the_next_one_and_no_other_folder_is(folders):
+    kept = {folders / "toolcrib-probe-notes", folders / "other"}
+    for folder in kept:
+        folder.mkdir()
+    (folders / "other" / "own").mkdir()
+    (folders / "toolcrib-probe-link").symlink_to("other")
+    kept.add(folders / "toolcrib-probe-link")
+    with WarmPython(["-c", PROBING, folders], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "begun\n"
+        [used] = {*folders.iterdir()} - kept
+        with probe._outside():
+            assert {*used.iterdir()} == {used / "own", used / "outside"}
+        process.kill()
+    assert used.is_dir()
+    with probe._outside() as (own, _):
+        assert {*folders.iterdir()} == kept | {own.parent}
+    assert {*folders.iterdir()} == kept
+    assert (folders / "other" / "own").is_dir()
+
+
 def test_a_status_of_other_words_counts_as_got_through(monkeypatch, tmp_path):
     (tmp_path / "status").write_text("Name:\tpython\nCapEff:\t0\n")
     monkeypatch.setattr(escape_attempts, "open", lambda path: (tmp_path / "status").open(), raising=False)
@@ -333,3 +397,20 @@ def test_a_file_that_another_user_could_have_written_is_not_believed(tmp_path, r
     (tmp_path / "link").symlink_to(path)
     assert probe.load(tmp_path / "link") is None
     assert probe.load(path) == reports
+
+
+async def test_a_job_of_the_probe_that_ends_without_an_answer_is_tried_once_more(sandbox):
+    silent = []
+
+    async def run_job(job, *, deadline, proxy=None):
+        ended = await sandbox._try(job, deadline=deadline, proxy=proxy)
+        name = job.path.name
+        if name not in {"attempts.py", "names.py"} or name in silent:
+            return ended
+        silent.append(name)
+        return replace(ended, result=None, timed_out=True)
+
+    guarantees, layers = (await probe.try_everything(run_job, ["plain"]))["plain"]
+    assert silent == ["attempts.py", "names.py"]
+    assert "fs" in guarantees
+    assert layers

@@ -370,8 +370,15 @@ def _read_fact(path: str) -> str:
 
 # Its source is run as a job.
 _ATTEMPTS = Path(__file__).with_name("child") / "escape_attempts.py"
+# Not below TMPDIR: the path of a socket has at most 107 bytes.
+_SHORT_PATH = "/tmp"  # noqa: S108 - a private folder is created in it
+_FOLDER_PREFIX = "toolcrib-probe-"
+_AS_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _SECONDS = 20.0
 _SHORT_SECONDS = 0.3
+# A busy machine may end a job once before it answers, and the findings last until the next boot.
+_TRIES = 2
+_NO_ANSWER = (ValueError, KeyError, TypeError)
 _BOUNDS = frozenset({"mem", "pids", "disk", "time", "reap"})
 _SMALL_MEMORY, _SMALL_DISK, _FEW_PROCESSES = 64 * MEGABYTE, 8 * MEGABYTE, 8
 _GIVEN = {*CLEAN_ENVIRONMENT, "TMPDIR", "HOME"}
@@ -458,46 +465,86 @@ def _join(kept: frozenset[str], bounded: frozenset[str]) -> frozenset[str]:
 @contextlib.contextmanager
 def _outside() -> Iterator[tuple[Path, dict[str, object]]]:
     """A folder and listeners that no job may reach, beside the folder that the jobs run from."""
-    import tempfile  # it loads three libraries for archives, and most calls need no probe
-
     with contextlib.ExitStack() as opened:
-        # Not below TMPDIR: the path of a socket has at most 107 bytes.
-        short = "/tmp" if os.access("/tmp", os.W_OK) else None  # noqa: S108 - a private folder is created in it
-        base = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="toolcrib-probe-", dir=short))).resolve()
-        outside, own = base / "outside", base / "own"
-        outside.mkdir()
-        own.mkdir()
-        for name in ("secret", "spare"):
-            (outside / name).write_text("not for jobs", encoding="utf-8")
+        # Before the folder, and closed before it is removed: removing it takes descriptors, and there may be no others.
         tcp = opened.enter_context(socket.create_server(("127.0.0.1", 0)))
         udp = opened.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
         udp.bind(("127.0.0.1", 0))
         named = {kind: opened.enter_context(socket.socket(socket.AF_UNIX)) for kind in ("stream", "abstract")}
         datagrams = opened.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
-        abstract = f"toolcrib-probe-{os.urandom(8).hex()}"
-        for listener, address in (
-            (named["stream"], str(own / "stream")),
-            (named["abstract"], f"\0{abstract}"),
-            (datagrams, str(own / "datagrams")),
-        ):
-            listener.bind(address)
-        for listener in named.values():
-            listener.listen()
-        yield (
-            own,
-            {
-                "secret": str(outside / "secret"),
-                "folder": str(outside),
-                "tcp": tcp.getsockname()[1],
-                "udp": udp.getsockname()[1],
-                "stream": str(own / "stream"),
-                "abstract": abstract,
-                "datagrams": str(own / "datagrams"),
-                "host": os.getpid(),
-                "mounts": _namespace("mnt"),
-                "network": _namespace("net"),
-            },
-        )
+        with _own_folder() as base, opened.pop_all():
+            own, outside = base / "own", base / "outside"
+            own.mkdir()
+            outside.mkdir()
+            for name in ("secret", "spare"):
+                (outside / name).write_text("not for jobs", encoding="utf-8")
+            abstract = f"{_FOLDER_PREFIX}{os.urandom(8).hex()}"
+            for listener, address in (
+                (named["stream"], str(own / "stream")),
+                (named["abstract"], f"\0{abstract}"),
+                (datagrams, str(own / "datagrams")),
+            ):
+                listener.bind(address)
+            for listener in named.values():
+                listener.listen()
+            yield (
+                own,
+                {
+                    "secret": str(outside / "secret"),
+                    "folder": str(outside),
+                    "tcp": tcp.getsockname()[1],
+                    "udp": udp.getsockname()[1],
+                    "stream": str(own / "stream"),
+                    "abstract": abstract,
+                    "datagrams": str(own / "datagrams"),
+                    "host": os.getpid(),
+                    "mounts": _namespace("mnt"),
+                    "network": _namespace("net"),
+                },
+            )
+
+
+@contextlib.contextmanager
+def _own_folder() -> Iterator[Path]:
+    """A new folder with a short path: it is locked while it is used, and one that a killed process left is removed."""
+    import shutil
+    import tempfile  # these load three libraries for archives, and most calls need no probe
+
+    parent = _SHORT_PATH if os.access(_SHORT_PATH, os.W_OK) else tempfile.gettempdir()
+    _remove_abandoned(Path(parent))
+    folder = Path(tempfile.mkdtemp(prefix=_FOLDER_PREFIX, dir=parent))
+    try:
+        lock = os.open(folder, _AS_FOLDER)
+    except OSError:
+        folder.rmdir()  # without a descriptor, unlike all other ways
+        raise
+    try:
+        with contextlib.suppress(OSError):  # a file system without locks: then nothing is taken for abandoned either
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        yield folder.resolve()
+    finally:
+        os.close(lock)
+        shutil.rmtree(folder, ignore_errors=True)  # the next probe tries again
+
+
+def _remove_abandoned(parent: Path) -> None:
+    """Remove the folders of probes of this user that were killed."""
+    import shutil
+
+    for folder in parent.glob(f"{_FOLDER_PREFIX}*"):
+        try:
+            descriptor = os.open(folder, _AS_FOLDER)
+        except OSError:  # it is gone, belongs to another user or is not a folder
+            continue
+        try:
+            # An empty one may be just made and not locked yet.
+            if os.fstat(descriptor).st_uid == os.geteuid() and (folder / "own").is_dir():
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(folder, ignore_errors=True)
+        except OSError:  # in use
+            continue
+        finally:
+            os.close(descriptor)
 
 
 def _namespace(kind: str) -> str:
@@ -526,15 +573,15 @@ async def _try_acts(run_job: RunJob, profile: str, folder: Path, facts: dict[str
         job = PythonFile(
             path=folder / "attempts.py", code=code, entry="main", arguments={"facts": known}, policy=policy
         )
-    ended = await _run(run_job, job)
-    if ended is None:
-        return frozenset(), ()
-    try:
-        found = json.loads(ended.stdout) if programs else json.loads(ended.result or b"")["value"]
-        through: dict[str, list[str]] = found["through"]
-        return frozenset(name for name, acts in through.items() if not acts), tuple(found["layers"])
-    except (ValueError, KeyError, TypeError):
-        return frozenset(), ()
+    for _ in range(_TRIES):
+        ended = await _run(run_job, job)
+        if ended is None:
+            break
+        with contextlib.suppress(*_NO_ANSWER):
+            found = json.loads(ended.stdout) if programs else json.loads(ended.result or b"")["value"]
+            through: dict[str, list[str]] = found["through"]
+            return frozenset(name for name, acts in through.items() if not acts), tuple(found["layers"])
+    return frozenset(), ()
 
 
 async def _try_bounds(run_job: RunJob, folder: Path) -> frozenset[str]:
@@ -568,13 +615,13 @@ async def _makes_protected_names(run_job: RunJob, folder: Path) -> bool:
     policy = SandboxPolicy(read=(*present(LIBRARIES), *python_runtime()), write=(writable,))
     facts = {"folder": str(writable)}
     job = PythonFile(path=folder / "names.py", code=_NAME, entry="main", arguments=facts, policy=policy)
-    ended = await _run(run_job, job)
-    if ended is None:
-        return False
-    try:
-        return bool(json.loads(ended.result or b"")["value"])
-    except (ValueError, KeyError, TypeError):
-        return True
+    for _ in range(_TRIES):
+        ended = await _run(run_job, job)
+        if ended is None:
+            return False
+        with contextlib.suppress(*_NO_ANSWER):
+            return bool(json.loads(ended.result or b"")["value"])
+    return True
 
 
 async def _run(run_job: RunJob, job: Job, seconds: float = _SECONDS) -> CompletedJob | None:
