@@ -128,6 +128,30 @@ def test_the_beginning_of_very_many_words_finds_all_of_them(index):
     assert found(index, "begin nothing") == []
 
 
+def test_the_beginning_of_very_many_names_finds_all_of_them(index):
+    letters = "abcdefghijkl"
+    index.put(a_row(f"begin-{one * 5}{two * 5}", description="common") for one in letters for two in letters)
+    index.put([a_row("other", description="common, but begins otherwise")])
+    assert tiers(index, "beginaaaaa") == {f"begin-aaaaa{two * 5}": "prefix" for two in letters}
+    assert len(index.search("common begin", limit=500)) == len(letters) ** 2 + 1
+    # The name as one word, and another word before or after it.
+    assert tiers(index, "beginaaaaa comm") == {f"begin-aaaaa{two * 5}": "fuzzy" for two in letters}
+    assert tiers(index, "common beginaaaaabbbbb") == {"begin-aaaaabbbbb": "word"}
+
+
+@pytest.mark.parametrize("first", ["name", "word"])
+def test_a_text_that_is_a_name_here_and_a_word_there_finds_both(index, first):
+    rows = [a_row("weather", second=1), a_row("rain", second=2, description="About the weather")]
+    for row in rows if first == "name" else reversed(rows):
+        index.put([row])
+        index.search("weather", limit=1)
+    assert tiers(index, "weather") == {"weather": "prefix", "rain": "word"}
+    assert tiers(index, "weath") == {"weather": "prefix", "rain": "fuzzy"}
+    assert tiers(index, "waether") == {"weather": "fuzzy", "rain": "fuzzy"}
+    index.remove(["id-weather"])
+    assert tiers(index, "weath") == tiers(index, "waether") == {"rain": "fuzzy"}
+
+
 def test_one_letter_is_a_word_too(index):
     index.put([a_row("x-ray"), a_row("plot", description="Draws x over y"), a_row("zoom")])
     assert tiers(index, "x") == {"x-ray": "prefix", "plot": "word"}

@@ -24,7 +24,7 @@ WORDS = [
     "v3",
 ]
 ids = st.sampled_from([f"{number:02}" for number in range(12)])
-# Few times, so that many rows have the same one; some are no times.
+# Few times, so that many rows have the same one; some are not times.
 times = st.sampled_from(
     ["", "soon", *(f"2026-03-01T10:00:00.00{number}Z" for number in range(3)), "2026-03-01T12:00:00.000+02:00"]
 )

@@ -96,6 +96,24 @@ def test_the_nearest_words_come_first_and_are_bounded():
     assert len(vocabulary.near("planetuv")) == 200
 
 
+def test_names_are_kept_apart_from_words_and_corrected_like_them():
+    vocabulary = Vocabulary()
+    vocabulary.add(["mail", "mails", "mailing", "post", "§mailbox", "§post"])
+    vocabulary.add(["malt", "§mailing"])
+    assert vocabulary.beginning("mail", 9) == ["mail", "mailing", "mails"]
+    assert vocabulary.beginning("mail", 2) == ["mail", "mailing"]
+    assert [vocabulary.has_name(start) for start in ("mai", "mailbox", "mailboxes", "malt", "post")] == [
+        True,
+        True,
+        False,
+        False,
+        True,
+    ]
+    assert [vocabulary.has(word) for word in ("mail", "mailbox", "mailb", "post")] == [True, True, False, True]
+    assert vocabulary.near("mialbox") == {"mailbox": 1}
+    assert vocabulary.near("psot") == {"post": 1}
+
+
 @pytest.mark.parametrize(
     ("typed", "near"),
     [

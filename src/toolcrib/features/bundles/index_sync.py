@@ -139,7 +139,7 @@ class IndexSync:
             if not is_done and most is not None:
                 return False
             if not is_done:
-                with self._teaching():
+                with self._bypassing_index():
                     self._follow(incarnation)
         self._generation, self._incarnation = generation, incarnation
         self._look_at = monotonic() + LOOK_SECONDS
@@ -147,7 +147,7 @@ class IndexSync:
 
     def _look_alone(self) -> None:
         try:
-            with self._teaching():
+            with self._bypassing_index():
                 self.look()
         except ToolError as problem:
             logger.warning("the index is behind: %s", problem.message)
@@ -165,7 +165,7 @@ class IndexSync:
         with self._walking, self._following:
             self._closing.clear()
 
-    def take_names(self, names: Collection[str]) -> None:
+    def reserve_names(self, names: Collection[str]) -> None:
         """Set the names of other sources' bundles, which no stored bundle may use in addresses."""
         if self._taken != names:
             self._taken = frozenset(names)
@@ -176,11 +176,11 @@ class IndexSync:
         """Around the write of one tool, under the bundle's lock: record that nothing else in the folder changed."""
         before = self._store.folders(SPACE).get(bundle_id)
         was_complete, incarnation = False, 0
-        with self._forgiving(bundle_id):
+        with self._logging_failure(bundle_id):
             incarnation = self._index.incarnation()
             was_complete = before is not None and self._index.facts().get(_fact(bundle_id)) == before
         yield
-        with self._forgiving(bundle_id):
+        with self._logging_failure(bundle_id):
             if was_complete and bundle_id not in self._behind:
                 after = self._store.folders(SPACE).get(bundle_id, "")
                 self._index.note({_fact(bundle_id): after}, incarnation=incarnation)
@@ -191,38 +191,38 @@ class IndexSync:
 
     def put_tool(self, stored_tool: StoredTool) -> None:
         """Index a tool that this process wrote."""
-        self._turn_page()
-        with self._forgiving(stored_tool.slot.partition("/")[0]):
+        self._begin_epoch()
+        with self._logging_failure(stored_tool.slot.partition("/")[0]):
             self._index.put([row_of(stored_tool)])
 
     def remove_tool(self, slot: str) -> None:
         """Remove a tool from the index that this process removed."""
-        self._turn_page()
+        self._begin_epoch()
         self._documents.forget(slot)
-        with self._forgiving(slot.partition("/")[0]):
+        with self._logging_failure(slot.partition("/")[0]):
             self._index.remove([slot])
 
     def put_bundle(self, bundle: Bundle) -> None:
         """Index a bundle that this process wrote."""
         self._enrol({bundle.id: bundle})
-        with self._forgiving(bundle.id):
+        with self._logging_failure(bundle.id):
             self._index.put_bundle(bundle.id, enabled=is_on(bundle))
 
     def put_folder(self, bundle: Bundle) -> None:
         """Index a bundle and all its tools, which this process wrote in one step."""
         self.put_bundle(bundle)
-        with self._forgiving(bundle.id):
+        with self._logging_failure(bundle.id):
             self._catch_up(bundle.id, self._store.stamps(folder_of(bundle.id)))
 
     def remove_bundle(self, bundle_id: str) -> None:
         """Remove a bundle from the index that this process removed."""
         self._enrol({}, gone=(bundle_id,))
-        with self._forgiving(bundle_id):
+        with self._logging_failure(bundle_id):
             self._index.remove_bundle(bundle_id)
             self._index.note({_fact(bundle_id): ""})
 
     @contextmanager
-    def _forgiving(self, bundle_id: str) -> Iterator[None]:
+    def _logging_failure(self, bundle_id: str) -> Iterator[None]:
         """Update the index after a write; on failure the write still counts, and the next update catches up."""
         try:
             yield
@@ -230,7 +230,7 @@ class IndexSync:
             logger.warning("the index is behind: %s", problem.message)
             self._behind.add(bundle_id)
 
-    def _turn_page(self) -> None:
+    def _begin_epoch(self) -> None:
         self.epoch = next(self._epochs)
 
     def _is_complete(self) -> bool:
@@ -298,7 +298,7 @@ class IndexSync:
             bundles |= {id_: bundle for id_, (bundle, _) in read.items()}
             problems |= {id_: problem for id_, (_, problem) in read.items() if problem}
             self.roster = make_roster(bundles, problems, self._taken)
-        self._turn_page()
+        self._begin_epoch()
 
     def _read_bundle(self, bundle_id: str) -> tuple[Bundle, str]:
         try:
@@ -324,7 +324,7 @@ class IndexSync:
             self._index.remove(gone)
         slots = iter(sorted(stale))
         batches = iter(lambda: [*islice(slots, BATCH)], [])
-        with self._teaching() if len(stale) > QUICK_DOCUMENTS else nullcontext():
+        with self._bypassing_index() if len(stale) > QUICK_DOCUMENTS else nullcontext():
             were_read = [self._put({slot: stale[slot] for slot in batch}, roster) for batch in batches]
         return all(were_read)
 
@@ -335,7 +335,7 @@ class IndexSync:
         return {slot: stamp for key, stamp in changed if (slot := slot_at(key))}
 
     @contextmanager
-    def _teaching(self) -> Iterator[None]:
+    def _bypassing_index(self) -> Iterator[None]:
         """Make calls use the store instead of the index while many documents are indexed."""
         self._caught_up.clear()
         try:

@@ -19,7 +19,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
 
 class Tier(StrEnum):
@@ -91,6 +91,10 @@ WORDS_DISTANCE, MAX_SLIPS = 3, 3
 MAX_NEAR = 200
 # From how many new words on it is faster to sort all of them than to insert each one.
 MANY_NEW = 100
+# Sorts after every character of a word.
+LAST = "\U0010ffff"
+# Marks a name, or a prefix of one, among the words; it cannot be part of a word.
+BEGINNING = "§"
 
 TIERS = (Tier.PREFIX, Tier.WORD, Tier.FUZZY)
 
@@ -120,9 +124,9 @@ def names_of(row: Row) -> set[str]:
     return {squeezed(name) for name in {row.slug, row.name, row.display_name}} - {""}
 
 
-def all_words_of(row: Row) -> set[str]:
-    """Every word that finds a tool."""
-    return words_of("\n".join(text[:MAX_FIELD] for text in texts_of(row))) | names_of(row)
+def plain_words_of(row: Row) -> set[str]:
+    """Every word of the texts of a tool."""
+    return words_of("\n".join(text[:MAX_FIELD] for text in texts_of(row)))
 
 
 def texts_of(row: Row) -> Iterable[str]:
@@ -200,7 +204,10 @@ def by_relevance(hit: Hit) -> tuple[float, int, str]:
 
 
 class Vocabulary:
-    """Words, by their lengths and by the characters at their ends.
+    """Words and names, by their lengths and by the characters at their ends.
+
+    Names are added with the mark BEGINNING. They are kept apart: most tools have a name of their own, and rows whose name
+    begins with a text are found by that text alone, without the names.
 
     A word is near another one if one slip of the typist lies between them, in long words two, and one of its ends is right:
     its first or last character, in a word of more than SHORT two of them. A number is near no other: neither a word without
@@ -208,35 +215,54 @@ class Vocabulary:
     """
 
     def __init__(self) -> None:
-        self._known: set[str] = set()
-        self._in_order: list[str] = []
+        # Without the mark, so that a name is in memory once.
+        self._known_words: set[str] = set()
+        self._known_names: set[str] = set()
+        self._words: list[str] = []
+        self._names: list[str] = []
         self._by_end: defaultdict[tuple[int, str], list[str]] = defaultdict(list)
 
     def __contains__(self, word: object) -> bool:
-        return word in self._known
+        """Whether it was added, as it is: a name has its mark."""
+        if isinstance(word, str) and word.startswith(BEGINNING):
+            return word[1:] in self._known_names
+        return word in self._known_words
 
     def add(self, words: Iterable[str]) -> None:
-        """Add words."""
-        fresh = {word for word in words if word not in self._known}
-        self._known |= fresh
-        for word in fresh:
-            if not word.isdigit():
+        """Add words, and names with their mark."""
+        plain: set[str] = set()
+        names: set[str] = set()
+        for word in words:
+            if word.startswith(BEGINNING):
+                names.add(word[1:])
+            else:
+                plain.add(word)
+        plain -= self._known_words
+        names -= self._known_names
+        for word in chain(plain, names - plain):
+            if not (word.isdigit() or self.has(word)):
                 for end in chain(_ends(word, 1), _ends(word, 2)):
                     self._by_end[len(word), end].append(word)
-        # A new list each time: another thread may be reading the old one.
-        in_order = self._in_order.copy()
-        if len(fresh) < MANY_NEW:
-            for word in fresh:
-                insort(in_order, word)
-        else:
-            in_order = sorted(chain(in_order, fresh))
-        self._in_order = in_order
+        self._words = _with_more(self._words, plain)
+        self._names = _with_more(self._names, names)
+        self._known_words |= plain
+        self._known_names |= names
+
+    def has(self, word: str) -> bool:
+        """Whether a row may have this word; if not, no row has it."""
+        return word in self._known_words or word in self._known_names
+
+    def has_name(self, start: str) -> bool:
+        """Whether a row may have a name with this prefix; if not, no row has one."""
+        names = self._names
+        first = bisect_left(names, start)
+        return first < len(names) and names[first].startswith(start)
 
     def beginning(self, start: str, limit: int) -> list[str]:
-        """The first `limit` known words with this prefix."""
-        in_order = self._in_order
-        first = bisect_left(in_order, start)
-        return [word for word in in_order[first : first + limit] if word.startswith(start)]
+        """The first `limit` known words with this prefix, without names."""
+        words = self._words
+        first = bisect_left(words, start)
+        return words[first : bisect_left(words, start + LAST, first, min(first + limit, len(words)))]
 
     def near(self, word: str) -> dict[str, int]:
         """The known words near this one with their distances, nearest first."""
@@ -260,6 +286,18 @@ class Vocabulary:
                 )
         nearest = sorted(distances, key=lambda other: (distances[other], other))[:MAX_NEAR]
         return {other: distances[other] for other in nearest}
+
+
+def _with_more(words: list[str], fresh: Collection[str]) -> list[str]:
+    """Sorted words with more; a new list, as another thread may be reading the old one."""
+    if not fresh:
+        return words
+    if len(fresh) >= MANY_NEW:
+        return sorted(chain(words, fresh))
+    more = words.copy()
+    for word in fresh:
+        insort(more, word)
+    return more
 
 
 def _slips(word: str) -> int:

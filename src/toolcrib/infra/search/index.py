@@ -119,11 +119,11 @@ class Index:
         include_disabled: bool = False,
     ) -> list[Row]:
         """Rows by id, after the id `after`; with all of the tags, as written or in `any_case`, of any of the bundles."""
-        off = self._off(include_disabled=include_disabled)
-        found = self._both(
-            lambda connection, _: queries.page_of(
+        found = self._both_without(
+            lambda connection, _, off: queries.page_of(
                 connection, after=after, limit=limit, bundles=bundles, tags=tags, any_case=any_case, off=off
-            )
+            ),
+            include_disabled=include_disabled,
         )
         return list(islice(merge(*found, key=lambda row: row.id), limit))
 
@@ -136,30 +136,30 @@ class Index:
         query = read_query(text)
         if query is None:
             return []
-        off = self._off(include_disabled=include_disabled)
         search = queries.search_rows if self._full_text else queries.scan_words
-        found = self._both(
-            lambda connection, database: search(
+        found = self._both_without(
+            lambda connection, database, off: search(
                 connection, query, database.learn_words(connection), after=after, limit=limit, off=off
-            )
+            ),
+            include_disabled=include_disabled,
         )
         return list(islice(merge(*found, key=order), limit))
 
     def ask(self, question: str, *, limit: int, include_disabled: bool = False) -> list[Hit]:
         """Hits for a question in plain words, the most relevant first."""
-        off = self._off(include_disabled=include_disabled)
         ideas = read_question(question)
         frequencies = self._frequencies(ideas)
         if any(_is_unknown(idea, frequencies) for idea in ideas):
             ideas = [self._correct(idea) if _is_unknown(idea, frequencies) else idea for idea in ideas]
             frequencies = self._frequencies(ideas)
         relevance = Relevance(ideas, frequencies, frequencies[tables.ANY])
-        if self._full_text:
-            found = self._both(
-                lambda connection, _: queries.ask_rows(connection, relevance, frequencies, limit=limit, off=off)
-            )
-        else:
-            found = self._both(lambda connection, _: queries.scan_texts(connection, relevance, limit=limit, off=off))
+
+        def answer(connection: sqlite3.Connection, _: OpenDatabase, off: Collection[str] | None) -> list[Hit]:
+            if self._full_text:
+                return queries.ask_rows(connection, relevance, frequencies, limit=limit, off=off)
+            return queries.scan_texts(connection, relevance, limit=limit, off=off)
+
+        found = self._both_without(answer, include_disabled=include_disabled)
         return sorted(chain.from_iterable(found), key=by_relevance)[:limit]
 
     def count(self) -> int:
@@ -195,13 +195,28 @@ class Index:
         with self._owning:
             self.set_own([row for row in self._own_rows.values() if condition(row)])
 
-    def _off(self, *, include_disabled: bool) -> list[str] | None:
-        """The disabled bundles; None if that does not matter."""
-        return None if include_disabled else self._shared.read(lambda connection, _: queries.bundles_off(connection))
-
     def _both(self, work: Callable[[sqlite3.Connection, OpenDatabase], T]) -> list[T]:
         """Run it on the shared database, and on the one of this process if it has rows."""
         return [database.read(work) for database in ((self._shared, self._own) if self._own_rows else (self._shared,))]
+
+    def _both_without(
+        self,
+        work: Callable[[sqlite3.Connection, OpenDatabase, Collection[str] | None], T],
+        *,
+        include_disabled: bool,
+    ) -> list[T]:
+        """As `_both`, with the disabled bundles, which are read in the same transaction; None if they do not matter."""
+        off: list[str] | None = None
+
+        def work_on_shared(connection: sqlite3.Connection, database: OpenDatabase) -> T:
+            nonlocal off
+            off = None if include_disabled else queries.bundles_off(connection)
+            return work(connection, database, off)
+
+        found = [self._shared.read(work_on_shared)]
+        if self._own_rows:
+            found.append(self._own.read(lambda connection, database: work(connection, database, off)))
+        return found
 
     def _frequencies(self, ideas: Iterable[Idea]) -> Counter[str]:
         stems = {each for idea in ideas for each in idea.stems}

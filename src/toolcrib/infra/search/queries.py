@@ -13,9 +13,20 @@ from itertools import groupby, islice
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from toolcrib.infra.search import MAX_SLIPS, TIERS, WORDS_DISTANCE, Hit, Query, Tier, by_relevance, moment, order
+from toolcrib.infra.search import (
+    BEGINNING,
+    MAX_SLIPS,
+    TIERS,
+    WORDS_DISTANCE,
+    Hit,
+    Query,
+    Tier,
+    by_relevance,
+    moment,
+    order,
+)
 from toolcrib.infra.search.relevance import Document
-from toolcrib.infra.search.tables import ANY, BEGINNING, bound, place_behind, read_body
+from toolcrib.infra.search.tables import ANY, bound, place_behind, read_body
 
 if TYPE_CHECKING:
     import sqlite3
@@ -29,6 +40,8 @@ if TYPE_CHECKING:
 MAX_BEGINNING = 64
 # Over how many words slips are distributed in every way.
 MAX_SPREAD = 5
+# How many distances of fuzzy hits are queried without a look at their rows.
+MAX_QUERIED = 2
 # How many fuzzy hits are judged one by one.
 MAX_JUDGED = 50
 # How many rows are ranked, and how many of them are scored.
@@ -58,7 +71,13 @@ WHERE words MATCH :match AND words.rowid >= :first AND {_is_on("words.rowid")}
 ORDER BY words.rowid LIMIT :limit
 """
 SEARCH = f"SELECT rows.id, rows.modified_at {MATCHED}"
-SEARCH_WITH_WORDS = f"SELECT rows.id, rows.modified_at, words.listed {MATCHED}"
+PLACES = f"""
+SELECT rowid FROM words WHERE words MATCH :match AND {_is_on("words.rowid")} ORDER BY rowid LIMIT :limit
+"""  # noqa: S608 - put together from words of our own
+WITH_WORDS = """
+SELECT rows.id, rows.modified_at, words.listed FROM rows CROSS JOIN words ON words.rowid = rows.place
+WHERE rows.place IN (SELECT value FROM json_each(?))
+"""
 RANKED = f"""
 SELECT rowid, NULL FROM texts WHERE texts MATCH :match AND {_is_on("texts.rowid")} ORDER BY bm25(texts, 2, 1, 1, 0.5) LIMIT :limit
 """  # noqa: S608 - put together from words of our own
@@ -204,11 +223,19 @@ def search_rows(
 ) -> list[Hit]:
     """The best hits of a search; without disabled rows and bundles, unless `off` is None."""
     disabled = disabled_bundles(connection, off)
-    prefix, words = f'"{BEGINNING}{query.squeezed}"', _all_of(map(_quote, query.words))
-    matches = [(Tier.PREFIX, 0, prefix), (Tier.WORD, 0, f"{words} NOT {prefix}")]
+    better: list[str] = []
+    matches: list[tuple[Tier, int, str]] = []
+    # A tier that the vocabulary shows to be empty is neither queried nor excluded from the next one.
+    if vocabulary.has_name(query.squeezed):
+        better.append(_quote(BEGINNING + query.squeezed))
+        matches.append((Tier.PREFIX, 0, better[0]))
+    if all(map(vocabulary.has, query.words)):
+        words = _all_of(map(_quote, query.words))
+        matches.append((Tier.WORD, 0, _without(words, better)))
+        better.append(words)
     hits = _match_rows(connection, matches, after=after, limit=limit, disabled=disabled)
     if len(hits) < limit:
-        fuzzy = _Fuzzy(query, vocabulary, f"({words} OR {prefix})")
+        fuzzy = _Fuzzy(query, vocabulary, better)
         hits += fuzzy.search(connection, after=after, limit=limit - len(hits), disabled=disabled)
     return hits
 
@@ -259,11 +286,10 @@ def listed(names: Collection[str] | None) -> str | None:
 class _Fuzzy:
     """The fuzzy hits of a query; `better` are the rows of the better tiers."""
 
-    def __init__(self, query: Query, vocabulary: Vocabulary, better: str) -> None:
+    def __init__(self, query: Query, vocabulary: Vocabulary, better: list[str]) -> None:
         self._query = query
         self._better = better
-        self._names = _near_names(query, vocabulary)
-        self._near = [vocabulary.near(word) for word in query.words]
+        self._names, self._near = _nearby(query, vocabulary)
         self._words = [
             _Neighbours.of(word, near, vocabulary) for word, near in zip(query.words, self._near, strict=True)
         ]
@@ -271,19 +297,20 @@ class _Fuzzy:
     def search(
         self, connection: sqlite3.Connection, *, after: Hit | None, limit: int, disabled: str | None
     ) -> list[Hit]:
-        """The best hits: usually there are few, and all of them are judged; of many, each distance is queried."""
+        """The best hits: of few distances each is queried; of many, all rows are judged if they are few."""
+        nearest = list(islice(self._matches(), MAX_QUERIED + 1))
+        if len(nearest) <= MAX_QUERIED:
+            return _match_rows(connection, nearest, after=after, limit=limit, disabled=disabled)
         everything = " OR ".join(filter(None, (_any_of(self._names), self._any_words())))
-        if not everything:
-            return []
-        wanted = {"match": f"({everything}) NOT {self._better}", "first": 0, "limit": MAX_JUDGED + 1, "off": disabled}
-        found = connection.execute(SEARCH_WITH_WORDS, wanted).fetchall()
-        if len(found) > MAX_JUDGED:
-            matches = ((Tier.FUZZY, distance, match) for distance, match in self._matches())
-            return _match_rows(connection, matches, after=after, limit=limit, disabled=disabled)
+        wanted = {"match": _without(f"({everything})", self._better), "limit": MAX_JUDGED + 1, "off": disabled}
+        places = [place for (place,) in connection.execute(PLACES, wanted)]
+        if len(places) > MAX_JUDGED:
+            return _match_rows(connection, self._matches(), after=after, limit=limit, disabled=disabled)
+        found = connection.execute(WITH_WORDS, (json.dumps(places),))
         hits = [
             Hit(id=id_, tier=Tier.FUZZY, modified_at=modified_at, distance=judged[1])
-            for id_, modified_at, listed in found
-            if (judged := judge(set(listed.split()), self._query, self._names, self._near)) is not None
+            for id_, modified_at, words in found
+            if (judged := judge(words, self._query, self._names, self._near)) is not None
         ]
         return nsmallest(limit, (hit for hit in hits if after is None or order(hit) > order(after)), key=order)
 
@@ -292,11 +319,11 @@ class _Fuzzy:
         known = all(any(word) for word in self._words)
         return _all_of(word.any_of_them for word in self._words) if known else ""
 
-    def _matches(self) -> Iterator[tuple[int, str]]:
+    def _matches(self) -> Iterator[tuple[Tier, int, str]]:
         """The query for each distance, smallest first; no row is returned twice."""
-        better = [self._better]
+        better = self._better.copy()
         for distance, match in self._matches_with_nearer():
-            yield distance, f"({match}) NOT ({' OR '.join(better)})"
+            yield Tier.FUZZY, distance, _without(f"({match})", better)
             better.append(f"({match})")
 
     def _matches_with_nearer(self) -> Iterator[tuple[int, str]]:
@@ -314,9 +341,11 @@ class _Fuzzy:
             yield WORDS_DISTANCE + MAX_SLIPS, everything
 
 
-def _near_names(query: Query, vocabulary: Vocabulary) -> dict[str, int]:
-    """The marks of names that are near what was typed, or begin with what is, with their distances."""
-    return {BEGINNING + other: distance for other, distance in vocabulary.near(query.squeezed).items()}
+def _nearby(query: Query, vocabulary: Vocabulary) -> tuple[dict[str, int], list[dict[str, int]]]:
+    """The marks of names that are near what was typed, or begin with what is, and the words near each word, with their distances."""
+    near = {text: vocabulary.near(text) for text in {query.squeezed, *query.words}}
+    names = {BEGINNING + other: far for other, far in near[query.squeezed].items() if vocabulary.has_name(other)}
+    return names, [near[word] for word in query.words]
 
 
 def _slips_apart(words: int) -> int:
@@ -334,11 +363,14 @@ class _Neighbours(NamedTuple):
     @classmethod
     def of(cls, word: str, near: Mapping[str, int], vocabulary: Vocabulary) -> Self:
         longer = vocabulary.beginning(word, MAX_BEGINNING + 1)
+        named = [BEGINNING + word] if vocabulary.has_name(word) else []
+        # A word with this prefix is not a slip.
+        slips = {other: distance for other, distance in near.items() if not other.startswith(word)}
         return cls(
             # A few words are faster than a prefix, for which FTS5 collects all rows before it returns the first one.
-            exact=f"{_quote(word)}*" if len(longer) > MAX_BEGINNING else _any_of(longer),
-            one=_any_of(other for other, distance in near.items() if distance == 1),
-            two=_any_of(other for other, distance in near.items() if distance == 2),  # noqa: PLR2004 - as it says
+            exact=f"{_quote(word)}*" if len(longer) > MAX_BEGINNING else _any_of(named + longer),
+            one=_any_of(other for other, distance in slips.items() if distance == 1),
+            two=_any_of(other for other, distance in slips.items() if distance == 2),  # noqa: PLR2004 - as it says
         )
 
     @property
@@ -368,6 +400,11 @@ def _quote(word: str) -> str:
     return f'"{word}"'
 
 
+def _without(match: str, better: list[str]) -> str:
+    """The rows of a match that are not among the better ones."""
+    return f"{match} NOT ({' OR '.join(better)})" if better else match
+
+
 def _any_of(words: Iterable[str]) -> str:
     quoted = " OR ".join(map(_quote, words))
     return f"({quoted})" if quoted else ""
@@ -387,9 +424,9 @@ def scan_words(
     off: Collection[str] | None,
 ) -> list[Hit]:
     """The same hits as `search_rows`, found without full-text search by scanning every row."""
-    names, near = _near_names(query, vocabulary), [vocabulary.near(word) for word in query.words]
+    names, near = _nearby(query, vocabulary)
     rows = connection.execute(SCANNED_WORDS, {"off": disabled_bundles(connection, off)})
-    judged = ((id_, modified_at, judge(set(listed.split()), query, names, near)) for id_, modified_at, listed in rows)
+    judged = ((id_, modified_at, judge(words, query, names, near)) for id_, modified_at, words in rows)
     hits = (
         Hit(id=id_, tier=found[0], modified_at=modified_at, distance=found[1])
         for id_, modified_at, found in judged
@@ -398,10 +435,9 @@ def scan_words(
     return nsmallest(limit, (hit for hit in hits if after is None or order(hit) > order(after)), key=order)
 
 
-def judge(
-    words: set[str], query: Query, names: Mapping[str, int], near: list[dict[str, int]]
-) -> tuple[Tier, int] | None:
-    """The tier and the distance of a row with these words; None if it is not a hit."""
+def judge(listed: str, query: Query, names: Mapping[str, int], near: list[dict[str, int]]) -> tuple[Tier, int] | None:
+    """The tier and the distance of a row with the words of this list; None if it is not a hit."""
+    words = set(listed.split())
     if BEGINNING + query.squeezed in words:
         return Tier.PREFIX, 0
     if words.issuperset(query.words):
@@ -409,8 +445,9 @@ def judge(
     if (distance := min((names[word] for word in words & names.keys()), default=0)) > 0:
         return Tier.FUZZY, distance
     slips = 0
+    spaced = f" {listed}"
     for word, others in zip(query.words, near, strict=True):
-        if word in words or any(other.startswith(word) for other in words):
+        if f" {word}" in spaced:
             continue
         distance = min((others[other] for other in words & others.keys()), default=0)
         if distance == 0:

@@ -14,17 +14,15 @@ from contextlib import closing
 from itertools import chain, groupby, islice
 from typing import TYPE_CHECKING
 
-from toolcrib.infra.search import END_OF_TIME, Row, all_words_of, moment, names_of, texts_of
+from toolcrib.infra.search import BEGINNING, END_OF_TIME, Row, moment, names_of, plain_words_of, texts_of
 from toolcrib.infra.search.relevance import document_of
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator
 
-LAYOUT = 2
+LAYOUT = 3
 # How many rows are written at a time: full-text indexes grow fastest when rows come in order.
 CHUNK = 10_000
-# Marks a prefix of a name among the words; it cannot be part of a word.
-BEGINNING = "§"
 # Not a stem: counts all rows.
 ANY = ""
 SLOTS = 2**20
@@ -179,17 +177,25 @@ def _put_in(connection: sqlite3.Connection, rows: Iterable[Row], known_words: Co
     """Insert new rows, in the order of their places."""
     stems: Counter[str] = Counter()
     words: set[str] = set()
+    tags: set[tuple[str, str, str]] = set()
     in_order = sorted(rows, key=lambda row: (-moment(row.modified_at), row.id))
     for when, group in groupby(in_order, key=lambda row: moment(row.modified_at)):
         fresh = {row.id: row for row in group}
         for id_, place in _find_places(connection, when, fresh).items():
             row = fresh[id_]
-            its_words = all_words_of(row)
-            words |= its_words
-            stems.update(_put_at(connection, place, when, row, its_words))
+            plain, names = plain_words_of(row), names_of(row)
+            words |= plain - names
+            words.update(BEGINNING + name for name in names)
+            tags.update((bound(tag), bound(row.id), bound(row.bundle)) for tag in row.tags)
+            stems.update(_put_at(connection, place, when, row, plain, names))
     _count_stems(connection, stems)
     unknown = ((word,) for word in words if word not in known_words)
     connection.executemany("INSERT OR IGNORE INTO vocabulary (word) VALUES (?)", unknown)
+    # The table grows fastest when its entries come in order.
+    connection.executemany("INSERT OR IGNORE INTO tags VALUES (?, ?, ?)", sorted(tags))
+    # A spelling stays when its last row goes: it then finds nothing, and there are few of them.
+    spellings = {(tag.casefold(), tag) for tag, _, _ in tags}
+    connection.executemany("INSERT OR IGNORE INTO spellings VALUES (?, ?)", spellings)
 
 
 def _find_places(connection: sqlite3.Connection, when: int, fresh: dict[str, Row]) -> dict[str, int]:
@@ -203,24 +209,19 @@ def _find_places(connection: sqlite3.Connection, when: int, fresh: dict[str, Row
     return spread_places(sorted(fresh), when)
 
 
-def _put_at(connection: sqlite3.Connection, place: int, when: int, row: Row, words: set[str]) -> set[str]:
+def _put_at(
+    connection: sqlite3.Connection, place: int, when: int, row: Row, plain: set[str], names: set[str]
+) -> set[str]:
     """Insert a row; returns its stems."""
     id_, bundle = bound(row.id), bound(row.bundle)
-    beginnings = {BEGINNING + name[:end] for name in names_of(row) for end in range(1, len(name) + 1)}
+    beginnings = {BEGINNING + name[:end] for name in names for end in range(1, len(name) + 1)}
     document = document_of(row)
     texts = (row.modified_at, row.slug, row.key, row.stamp, _write_body(row))
     connection.execute(
         "INSERT INTO rows VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (place, id_, bundle, row.enabled, when, *map(bound, texts)),
     )
-    connection.executemany(
-        "INSERT OR IGNORE INTO tags VALUES (?, ?, ?)", ((bound(tag), id_, bundle) for tag in row.tags)
-    )
-    # A spelling stays when its last row goes: it then finds nothing, and there are few of them.
-    connection.executemany(
-        "INSERT OR IGNORE INTO spellings VALUES (?, ?)", ((bound(tag.casefold()), bound(tag)) for tag in row.tags)
-    )
-    connection.execute("INSERT INTO words (rowid, listed) VALUES (?, ?)", (place, " ".join(words | beginnings)))
+    connection.execute("INSERT INTO words (rowid, listed) VALUES (?, ?)", (place, " ".join(plain | names | beginnings)))
     connection.execute(
         "INSERT INTO texts (rowid, name, description, tags, parameters) VALUES (?, ?, ?, ?, ?)",
         (place, *map(" ".join, document)),
