@@ -13,11 +13,10 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from toolcrib import tool
+from toolcrib import SettingsError, tool
 from toolcrib.features.access import oauth
 from toolcrib.interfaces.http.app import make_app
 from toolcrib.lib.signed_tokens import TokenError, read_keys
-from toolcrib.model.errors import SettingsError
 
 RESOURCE = "http://127.0.0.1:8765/mcp"
 METADATA = "http://127.0.0.1:8765/.well-known/oauth-protected-resource/mcp"
@@ -245,7 +244,7 @@ FORGED = {
     "an issuer with a slash more": {"iss": "SLASH"},
     "expired": {"exp": time.time() - 3_600},
     "no expiry": {"exp": None},
-    "an expiry that is no number": {"exp": "tomorrow"},
+    "an expiry that is not a number": {"exp": "tomorrow"},
     "an expiry that is true": {"exp": True},
     "not valid yet": {"nbf": time.time() + 3_600},
     "issued in the future": {"iat": time.time() + 3_600},

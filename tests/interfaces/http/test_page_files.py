@@ -8,11 +8,11 @@ from typing import get_args
 
 import pytest
 
+from toolcrib import Kind
 from toolcrib.features.access.endpoints import SHOWN_LIMITS
 from toolcrib.features.requests.queues import Step
 from toolcrib.model.approval import State
 from toolcrib.model.call import Scope
-from toolcrib.model.errors import Kind
 from toolcrib.model.limits import PERIODS
 from toolcrib.model.tool import Run, SideEffects
 from toolcrib.model.toolrequest import Status

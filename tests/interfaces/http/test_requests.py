@@ -17,6 +17,7 @@ from toolcrib.features.requests.queues.sqlite import EmbeddedQueue
 from toolcrib.features.requests.tracker import MAX_TEXT_BYTES
 from toolcrib.interfaces.http.routes import registered_tables
 from toolcrib.interfaces.http.server import serve
+from toolcrib.model.call import Scope
 from toolcrib.toolkit.http import event_stream
 from toolcrib.toolkit.http.concurrency import Threads
 
@@ -667,16 +668,23 @@ async def test_no_get_files_a_request_whatever_it_asks_for(make_world):
     await world.with_bundle()
     places = {"bundleID": world.bundle, "version": "v1", "requestID": ID}
     tables = registered_tables(world.crib.plugins)
-    asked = set()
+    # Nothing but a token approves, and its endpoints would otherwise refuse before they look for anything.
+    person = {"authorization": f"Bearer {world.crib.tokens.create('person', list(Scope))[1]}"}
+    asked, refused = set(), set()
     for endpoint in (each for table in tables for each in table.endpoints if each.method == "GET"):
         is_stream = any(reply.media_type == STREAM for reply in endpoint.replies.values())
         for path in endpoint.names:
             place = PLACE.sub(lambda found: places.get(found[1], "translate-poems"), path)
             values = ("translate_poems", "translate+poems")
             for query in ("", *(f"{parameter.name}={value}" for parameter in endpoint.query for value in values)):
-                await world.client.get(place, query=query, receive=leave_at_once() if is_stream else None)
+                for headers in ({}, person):
+                    receive = leave_at_once() if is_stream else None
+                    reply = await world.client.get(place, query=query, headers=headers, receive=receive)
+                refused.update({path} if reply.status in {401, 403} else ())
             asked.add(path)
     assert {"/tools/search", "/crib/tools", "/ui/tools", "/ui/obstacles", "/requests/{requestID}"} <= asked
+    assert {"/approvals", "/approvals/events", "/approvals/{approvalID}"} <= asked
+    assert not refused
     # The one request that is filed shows that the setting is on; requests are filed one after the other.
     assert (await world.client.post("/call/draw_maps", {})).status == 404
     listed = (await world.client.get("/requests")).json["requests"]

@@ -11,11 +11,10 @@ from contextlib import asynccontextmanager, suppress
 
 import pytest
 
-from toolcrib import Context, Crib, Kind, tool
+from toolcrib import Chunk, Context, Crib, Kind, Progress, tool
 from toolcrib.client.remote_crib import RemoteCrib
 from toolcrib.interfaces.http import call_endpoints
 from toolcrib.interfaces.http.server import serve
-from toolcrib.model.events import Chunk, Progress
 
 SECONDS = 20
 EVENTS = {"accept": "text/event-stream"}

@@ -79,7 +79,7 @@ export interface paths {
         put?: never;
         /**
          * Call a tool by its name; the body is its arguments.
-         * @description No body means no arguments. With `Accept: text/event-stream` the answer is a stream of events while the tool runs: `progress` (progress, total, message), `log` (level, data, logger), `chunk` (number, value, checked: what the tool yielded, which no schema has judged yet), and last `result`, whose data is the same object as the answer in JSON. A call that is refused has its status. To close the connection is to cancel the call. Needs the scope `invoke`.
+         * @description No body means no arguments. With `Accept: text/event-stream` the answer is a stream of events while the tool runs: `progress` (progress, total, message), `log` (level, data, logger), `chunk` (number, value, checked: what the tool yielded, not yet checked against a schema), and last `result`, whose data is the same object as the answer in JSON. A call that is refused has its status. Closing the connection cancels the call. Needs the scope `invoke`.
          */
         post: operations["callTool"];
         delete?: never;
@@ -202,7 +202,7 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Start the next turn: the limits per turn begin anew.
+         * Start the next turn: the limits per turn start again.
          * @description Needs the scope `invoke`.
          */
         post: operations["nextTurn"];
@@ -243,7 +243,7 @@ export interface paths {
         put?: never;
         /**
          * Call an HTTP tool that is not stored yet, under all guards of one that is.
-         * @description Needs the scope `invoke` too. With `Accept: text/event-stream` the answer is a stream of events while the tool runs: `progress` (progress, total, message), `log` (level, data, logger), `chunk` (number, value, checked: what the tool yielded, which no schema has judged yet), and last `result`, whose data is the same object as the answer in JSON. A call that is refused has its status. To close the connection is to cancel the call. Needs the scope `manage`.
+         * @description Needs the scope `invoke` too. With `Accept: text/event-stream` the answer is a stream of events while the tool runs: `progress` (progress, total, message), `log` (level, data, logger), `chunk` (number, value, checked: what the tool yielded, not yet checked against a schema), and last `result`, whose data is the same object as the answer in JSON. A call that is refused has its status. Closing the connection cancels the call. Needs the scope `manage`.
          */
         post: operations["tryDocument"];
         delete?: never;
@@ -460,7 +460,7 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Have proved and published what was made for a request.
+         * Deliver the package that was made for a request; the gate proves it, and it is published.
          * @description What the gate refuses answers 400 with its complaints in `details`, and the request waits as before; likewise when the client does not wait for the end. Needs the scope `manage`.
          */
         post: operations["deliverTool"];
@@ -479,7 +479,7 @@ export interface paths {
         };
         /**
          * Follow a request as server-sent events, until it is over.
-         * @description A stream that breaks off is taken up again with `Last-Event-ID`; after `end` close it. Needs the scope `read`.
+         * @description Resume a stream that broke off with `Last-Event-ID`; close it after `end`. Needs the scope `read`.
          */
         get: operations["followRequest"];
         put?: never;
@@ -499,7 +499,7 @@ export interface paths {
         };
         /**
          * Read what happened to a request, or wait for it.
-         * @description The latest 200 events are kept; a number that follows the last one heard with a gap says that some were missed. Needs the scope `read`.
+         * @description The latest 200 events are kept; a gap after the last number received means that events were missed. Needs the scope `read`.
          */
         get: operations["readHistory"];
         put?: never;
@@ -665,7 +665,7 @@ export interface paths {
         put: operations["putTool"];
         /**
          * Call a tool.
-         * @description Arguments are checked against `argSchema` before anything runs, the value against `outputSchema`. No body means no arguments. With `Accept: text/event-stream` the answer is a stream of events while the tool runs: `progress` (progress, total, message), `log` (level, data, logger), `chunk` (number, value, checked: what the tool yielded, which no schema has judged yet), and last `result`, whose data is the same object as the answer in JSON. A call that is refused has its status. To close the connection is to cancel the call. Needs the scope `invoke`.
+         * @description Arguments are checked against `argSchema` before anything runs, the value against `outputSchema`. No body means no arguments. With `Accept: text/event-stream` the answer is a stream of events while the tool runs: `progress` (progress, total, message), `log` (level, data, logger), `chunk` (number, value, checked: what the tool yielded, not yet checked against a schema), and last `result`, whose data is the same object as the answer in JSON. A call that is refused has its status. Closing the connection cancels the call. Needs the scope `invoke`.
          */
         post: operations["invokeToolHere"];
         /**
@@ -693,7 +693,7 @@ export interface paths {
         put?: never;
         /**
          * Call a tool.
-         * @description Arguments are checked against `argSchema` before anything runs, the value against `outputSchema`. No body means no arguments. With `Accept: text/event-stream` the answer is a stream of events while the tool runs: `progress` (progress, total, message), `log` (level, data, logger), `chunk` (number, value, checked: what the tool yielded, which no schema has judged yet), and last `result`, whose data is the same object as the answer in JSON. A call that is refused has its status. To close the connection is to cancel the call. Needs the scope `invoke`.
+         * @description Arguments are checked against `argSchema` before anything runs, the value against `outputSchema`. No body means no arguments. With `Accept: text/event-stream` the answer is a stream of events while the tool runs: `progress` (progress, total, message), `log` (level, data, logger), `chunk` (number, value, checked: what the tool yielded, not yet checked against a schema), and last `result`, whose data is the same object as the answer in JSON. A call that is refused has its status. Closing the connection cancels the call. Needs the scope `invoke`.
          */
         post: operations["invokeTool"];
         delete?: never;
@@ -1910,7 +1910,7 @@ export interface components {
         };
     };
     parameters: {
-        /** @description Only what happened behind the event of this number. */
+        /** @description Only events after the one of this number. */
         after: number;
         /**
          * @description The id of the approval, as the refused call names it.
@@ -1945,7 +1945,7 @@ export interface components {
         ifNoneMatch: string;
         /** @description Include what is disabled. */
         includeDisabled: boolean;
-        /** @description The id of the last event that was heard: those behind it are told. */
+        /** @description The id of the last event received; the stream continues after it. */
         lastEventID: string;
         /** @description Maximum number of characters. */
         length: number;
@@ -2019,7 +2019,7 @@ export interface components {
          * @example v2
          */
         version: string;
-        /** @description How many seconds to wait for something to tell, if there is nothing. */
+        /** @description How many seconds to wait for an event, if there is none. */
         wait: number;
     };
     requestBodies: never;
@@ -3171,7 +3171,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The id of the last event that was heard: those behind it are told. */
+                /** @description The id of the last event received; the stream continues after it. */
                 "Last-Event-ID"?: components["parameters"]["lastEventID"];
                 /** @description The id of this request in responses, logs and the journal: up to 64 ASCII letters, digits, '.', '_' and '-'. Any other value is replaced by a generated id. */
                 "X-Request-Id"?: components["parameters"]["requestID"];
@@ -3210,9 +3210,9 @@ export interface operations {
     readHistory: {
         parameters: {
             query?: {
-                /** @description Only what happened behind the event of this number. */
+                /** @description Only events after the one of this number. */
                 after?: components["parameters"]["after"];
-                /** @description How many seconds to wait for something to tell, if there is nothing. */
+                /** @description How many seconds to wait for an event, if there is none. */
                 wait?: components["parameters"]["wait"];
             };
             header?: {
@@ -3230,7 +3230,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description How far it has come, and the events. */
+            /** @description The status of the request, and the events. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];

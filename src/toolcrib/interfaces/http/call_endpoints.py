@@ -1,4 +1,4 @@
-"""HTTP endpoints of calls: a tool by its place or by its name, and what every guard would say to a call."""
+"""HTTP endpoints that call a tool by its path or by its name, and explain how every guard would judge a call."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ from toolcrib.toolkit.http.places import TOOL, TOOL_PLACE, tool_place
 from toolcrib.toolkit.http.problems import headers_of, problem_of, status_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Iterator
+    from collections.abc import AsyncGenerator, Iterator
 
     from toolcrib.crib import Crib
     from toolcrib.features.streams.call_stream import Perform
@@ -62,10 +62,13 @@ if TYPE_CHECKING:
     from toolcrib.toolkit.http.places import ToolPlace
 
 MAX_NAME = 1_000
+# What a call may say besides its arguments.
+BESIDE_ARGUMENTS = ("session", "mode", "confirmation")
 EVENTS = b"text/event-stream"
 WEIGHT = re.compile(r"[01](\.[0-9]{0,3})?")
 EVENT_NAMES = {Progress: "progress", LogMessage: "log", Chunk: "chunk"}
-# A call that was not refused by then has begun: its stream does too. After so many of these a client hears that it goes on.
+# A call that was not refused by then counts as begun, and so does its stream. After so many such periods without an event a
+# comment shows the client that the call still runs.
 BEGIN_SECONDS = 1.0
 SILENT_TURNS = 15
 # Without a time to come back: a client that did so would call again.
@@ -179,9 +182,9 @@ SCHEMAS: dict[str, object] = {
 }
 STREAMS = (
     "With `Accept: text/event-stream` the answer is a stream of events while the tool runs: `progress` (progress, total, message), "
-    "`log` (level, data, logger), `chunk` (number, value, checked: what the tool yielded, which no schema has judged yet), and last "
-    "`result`, whose data is the same object as the answer in JSON. A call that is refused has its status. To close the connection "
-    "is to cancel the call."
+    "`log` (level, data, logger), `chunk` (number, value, checked: what the tool yielded, not yet checked against a schema), and last "
+    "`result`, whose data is the same object as the answer in JSON. A call that is refused has its status. Closing the "
+    "connection cancels the call."
 )
 CALLED = Reply(description="The result of the call.", schema="CallResult", media_type="text/event-stream")
 
@@ -200,7 +203,7 @@ class CallEndpoints:
         place = tool_place(request)
         body = await read_body(request)
         call = self._make(request, body, place.slug, place.bundle_id, place.version)
-        return await self._reply(request, call, at=partial(_at_place, place=place))
+        return await self._reply(request, call, place=place)
 
     async def call(self, request: Request) -> Answer:
         """POST /call/{name}."""
@@ -255,10 +258,14 @@ class CallEndpoints:
     def _make(
         self, request: Request, body: dict[str, object], name: str, bundle: str | None, version: str | None
     ) -> Call:
-        session_id = text_of(body, "session")
-        arguments = arguments_of(body)
-        session = None if session_id is None else self._session(session_id, request.caller)
-        mode, confirmation = call_mode(text_of(body, "mode")), text_of(body, "confirmation")
+        session, confirmation = None, None
+        if body.keys().isdisjoint(BESIDE_ARGUMENTS):
+            arguments, mode = arguments_of(body), call_mode(None)
+        else:
+            session_id = text_of(body, "session")
+            arguments = arguments_of(body)
+            session = None if session_id is None else self._session(session_id, request.caller)
+            mode, confirmation = call_mode(text_of(body, "mode")), text_of(body, "confirmation")
         # A token that is not a person's gets no token back that would confirm its own call.
         consent = Consent.EITHER if Scope.CONFIRM in request.scopes else Consent.PERSON
         call = plain_call(name, arguments, request.caller, bundle, version, request.call_id, consent)
@@ -277,20 +284,25 @@ class CallEndpoints:
         request: Request,
         call: Call,
         unstored: Tool | None = None,
-        at: Callable[[Result], Result] = lambda result: result,
+        place: ToolPlace | None = None,
     ) -> Answer:
-        """Make the call, and answer with its result, or with events where the client asks for them; `at` adapts the result."""
+        """Make the call, and answer with its result, or with events where the client asks for them."""
         perform = self._crib.perform if unstored is None else partial(self._crib.call_unstored, unstored)
         if _wants_events(request):
-            return await self._stream(request, call, perform, at)
-        async with self._service.admission:
+            return await self._stream(request, call, perform, place)
+        admission = self._service.admission
+        if not admission.take():
+            await admission.wait()
+        try:
             result = await until_gone(request, perform(call))
+        finally:
+            admission.leave()
         self._note(call, result)
-        return self._answer(request, at(result))
+        return self._answer(request, _at_place(result, place))
 
-    async def _stream(self, request: Request, call: Call, perform: Perform, at: Callable[[Result], Result]) -> Answer:
-        """Events while the call runs and its result behind them; a call that is refused is answered with its status."""
-        pieces = self._pieces(request, call, perform, at)
+    async def _stream(self, request: Request, call: Call, perform: Perform, place: ToolPlace | None) -> Answer:
+        """Events while the call runs followed by its result; a call that is refused is answered with its status."""
+        pieces = self._pieces(request, call, perform, place)
         first = await anext(pieces)
         if isinstance(first, Answer):
             await pieces.aclose()
@@ -298,10 +310,10 @@ class CallEndpoints:
         return Answer(content_type=EVENT_STREAM, headers=(UNBUFFERED,), stream=_join(first, pieces))
 
     async def _pieces(
-        self, request: Request, call: Call, perform: Perform, at: Callable[[Result], Result]
+        self, request: Request, call: Call, perform: Perform, place: ToolPlace | None
     ) -> AsyncGenerator[bytes | Answer, None]:
         """The events of a call as they are sent; only the first may be the answer to a call that was refused."""
-        # The result of a call that takes longer than a request may is still told.
+        # Before the time limit of the request, so that the result of a call that takes too long is still sent.
         deadline = time.monotonic() + self._seconds * SHARE_OF_TIME
         call = replace(call, deadline=deadline)
         has_begun, silent, result = False, 0, None
@@ -311,7 +323,7 @@ class CallEndpoints:
                     async for event in events:
                         silent = silent + 1 if event is None else 0
                         if isinstance(event, Result):
-                            result = at(event)
+                            result = _at_place(event, place)
                             if result.refused and not has_begun:
                                 yield self._answer(request, result)
                                 return
@@ -337,6 +349,8 @@ class CallEndpoints:
         self._service.metrics.note_call(tool, "ok" if error is None else str(error))
 
     def _answer(self, request: Request, result: Result) -> Answer:
+        if result.error is None:
+            return answer_json(to_platform(result))
         result = result.told_to(request.reader)
         error = result.error
         if error is None or not result.refused:
@@ -353,8 +367,8 @@ def _header(request: Request, parameter: Parameter) -> str | None:
 
 def _wants_events(request: Request) -> bool:
     """Whether the client accepts events, and would not rather have JSON."""
-    accept = request.fields.get(b"accept", b"").lower()
-    if EVENTS not in accept:
+    accept = request.fields.get(b"accept")
+    if accept is None or EVENTS not in (accept := accept.lower()):
         return False
     weights = dict(_weights(accept.decode("latin-1")))
     return weights.get(EVENTS.decode(), 0.0) >= max(weights.get("application/json", 0.0), 0.001)
@@ -385,10 +399,10 @@ def _is_found(result: Result) -> bool:
     return "version" in result.meta
 
 
-def _at_place(result: Result, place: ToolPlace) -> Result:
-    """The result; the error of an unknown tool names its path instead of its name."""
+def _at_place(result: Result, place: ToolPlace | None) -> Result:
+    """The result; where the tool is called by its place, the error of an unknown one names that instead of its name."""
     error = result.error
-    if error is None or error.kind is not Kind.NOT_FOUND or _is_found(result):
+    if error is None or place is None or error.kind is not Kind.NOT_FOUND or _is_found(result):
         return result
     message = f"there is no tool {place.slug}@{place.version} in the bundle {place.bundle_id}"
     return replace(result, error=ToolError(Kind.NOT_FOUND, message, details=error.details))

@@ -82,7 +82,7 @@ async def run_server(crib: Crib, host: str | None, port: int | None) -> int:
         facts = {"url": url, "version": __version__, "root": None if root is None else str(root)}
         # A program that started the server reads one line.
         say_answer(Answer(facts), on_a_line=True)
-        # A reader of a pipe waits for the address.
+        # A program that reads from a pipe waits for the address.
         sys.stdout.flush()
         tasks.append(asyncio.create_task(_suggest(crib, problems, url, address)))
 

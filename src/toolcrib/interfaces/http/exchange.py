@@ -20,7 +20,7 @@ from toolcrib.toolkit.http import CALLER, HOLDER, ID, ROUTE
 from toolcrib.toolkit.http.problems import Refusal, refusal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Awaitable, Callable, Iterator, Mapping
 
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -51,7 +51,7 @@ class Exchange:
 
     __slots__ = (
         *("_body_seconds", "_is_late", "_is_read", "_receive", "_send", "_task", "_total_seconds"),
-        *("due", "sent", "started", "status"),
+        *("began", "due", "sent", "started", "status"),
     )
 
     def __init__(self, receive: Receive, send: Send, body_seconds: float, total_seconds: float) -> None:
@@ -64,6 +64,8 @@ class Exchange:
         self._is_late = False
         self._is_read = False
         self.started = loop.time()
+        # Another clock for the duration: that of uvloop counts whole milliseconds, and most requests take less than one.
+        self.began = time.perf_counter()
         self.due = self.started + total_seconds
         self.status = 0
         self.sent = 0
@@ -92,13 +94,13 @@ class Exchange:
         self._is_read = not message.get("more_body", False)
         return message
 
-    async def send(self, message: Message) -> None:
-        """Send a message of the response, and record its status and size."""
+    def send(self, message: Message) -> Awaitable[None]:
+        """Record status and size of a response, and send its message; what is to be awaited is that of the connection."""
         if message["type"] == "http.response.start":
             self.status = message["status"]
         else:
             self.sent += len(message.get("body", b""))
-        await self._send(message)
+        return self._send(message)
 
     async def cut_short(self, *, is_ending: bool) -> bool:
         """Respond that the request was cancelled; False if it was cancelled elsewhere, or part of a response was sent."""
@@ -150,7 +152,7 @@ class Guarded:
             self._note(scope, exchange)
 
     def _note(self, scope: Scope, exchange: Exchange) -> None:
-        seconds = asyncio.get_running_loop().time() - exchange.started
+        seconds = time.perf_counter() - exchange.began
         status = exchange.status or 500
         route = str(scope.get(ROUTE, NO_ROUTE))
         self._service.metrics.note_request(route, str(scope["method"]), status, seconds)

@@ -9,7 +9,7 @@ import logging
 import math
 import re
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from toolcrib.core.call_state import QUOTA
@@ -26,7 +26,7 @@ from toolcrib.toolkit.http import CALLER, HOLDER, REQUEST
 from toolcrib.toolkit.http.problems import Refusal, challenge
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Awaitable, Callable, Iterable
 
     from starlette.types import ASGIApp, Receive, Send
     from starlette.types import Scope as AsgiScope
@@ -61,12 +61,12 @@ class HostCheck:
         self._app = app
         self._rules = rules
 
-    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
+    def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> Awaitable[None]:
         """Check the headers of a request before they are used."""
         request: Request = scope[REQUEST]
         request.check_headers()
         self._rules.check(request)
-        await self._app(scope, receive, send)
+        return self._app(scope, receive, send)
 
 
 class HostRules:
@@ -176,7 +176,7 @@ PASSED_ON_BEGINS = b"x-forwarded-"
 
 
 class Caller(NamedTuple):
-    """Who makes a request: an id, what it may do, which tools it sees, who has its token, and how much it may use."""
+    """The caller of a request: its id, scopes, visible tools, the holder of its token, and its limits."""
 
     id: str
     scopes: frozenset[Scope]
@@ -203,18 +203,18 @@ class Callers:
     def __init__(self, tokens: Tokens, local: Caller | None, authorization: Authorization | None = None) -> None:
         self._tokens = tokens
         self._local = local
-        self._authorization = authorization
-        self._metadata_url = b"" if authorization is None else authorization.metadata_url.encode()
+        self.authorization = authorization
+        self.metadata_url = b"" if authorization is None else authorization.metadata_url.encode()
 
     def needs_verification(self, request: Request) -> bool:
         """Whether the request has a token that only the keys of the authorization server can verify."""
-        return self._authorization is not None and looks_signed(_bearer(request))
+        return self.authorization is not None and looks_signed(_bearer(request))
 
     async def verify(self, request: Request) -> Caller:
         """The caller of a token of the authorization server."""
-        assert self._authorization is not None  # noqa: S101 - `needs_verification` has said so
+        assert self.authorization is not None  # noqa: S101 - `needs_verification` has said so
         try:
-            grant = await self._authorization.check(_bearer(request))
+            grant = await self.authorization.check(_bearer(request))
         except TokenError as problem:
             message = f"the token of the authorization server does not count: {problem}"
             raise self._unknown(request, message, "invalid_token") from problem
@@ -222,16 +222,13 @@ class Callers:
             raise Refusal(503, problem.kind, problem.message, details={RETRY_AFTER: 10}) from problem
         return Caller(grant.caller, grant.scopes, grant.view, grant.caller)
 
-    def require(self, caller: Caller, request: Request, needed: Scope) -> None:
-        """Refuse a caller that lacks the scope."""
-        request.metadata_url = self._metadata_url
-        if needed in caller.scopes:
-            return
+    def lacks(self, caller: Caller, request: Request, needed: Scope) -> Refusal:
+        """The refusal of a caller that lacks the scope."""
         who = "the token" if b"authorization" in request.fields else "a client without a token"
         cure = Cure(
             f"make a token that may: crib token create NAME --scope {needed}", "ask the operator for a token that may"
         )
-        raise Refusal(
+        return Refusal(
             403,
             Kind.AUTH,
             f"{who} may not {needed}",
@@ -242,7 +239,7 @@ class Callers:
     def find(self, request: Request) -> Caller:
         """The caller; raises if there is none."""
         if b"authorization" not in request.fields:
-            if (token := self._signed_in(request)) is not None:
+            if b"cookie" in request.fields and (token := self._signed_in(request)) is not None:
                 return _caller_of(token)
             if self._local is not None and _is_from_here(request):
                 return self._local
@@ -254,13 +251,13 @@ class Callers:
         return _caller_of(token)
 
     def _unknown(self, request: Request, message: str, error: str = "", *, cure: Cure = NO_CURE) -> Refusal:
-        scope = " ".join(sorted({Scope.READ, Scope.INVOKE})) if self._metadata_url else ""
-        header = challenge(error=error, scope=scope, metadata_url=self._metadata_url)
+        scope = " ".join(sorted({Scope.READ, Scope.INVOKE})) if self.metadata_url else ""
+        header = challenge(error=error, scope=scope, metadata_url=self.metadata_url)
         return Refusal(401, Kind.AUTH, message, cure=cure, headers=(header,))
 
     def _signed_in(self, request: Request) -> Token | None:
         """The token of a person who is signed in to the web page; raises if a change does not come from the page itself."""
-        text = session_in(request.header(b"cookie")) if b"cookie" in request.fields else ""
+        text = session_in(request.header(b"cookie"))
         token = self._tokens.check(text) if text else None
         if token is None or request.scope["method"] in SAFE_METHODS:
             return token
@@ -279,8 +276,13 @@ class Gate:
     async def admit(self, request: Request, needed: Scope) -> None:
         """Admit the request of a known caller; raises for any other."""
         callers = self._callers
-        caller = await callers.verify(request) if callers.needs_verification(request) else callers.find(request)
-        callers.require(caller, request, needed)
+        if callers.authorization is not None and callers.needs_verification(request):
+            caller = await callers.verify(request)
+        else:
+            caller = callers.find(request)
+        request.metadata_url = callers.metadata_url
+        if needed not in caller.scopes:
+            raise callers.lacks(caller, request, needed)
         request.caller, request.scopes, view, request.holder, quota = caller
         VIEW.set(view)
         QUOTA.set(quota)
@@ -288,7 +290,8 @@ class Gate:
         self._rates.admit(request.caller)
 
 
-class Block(NamedTuple):
+@dataclass(slots=True)
+class Block:
     """Requests that a server has taken from the ledger for a caller, and may admit until a moment."""
 
     left: int
@@ -318,8 +321,8 @@ class Rates:
         """Count a request; raises if the caller has none left."""
         block, now = self._blocks.get(caller), self._clock()
         if block is None or not block.left or now >= block.until:
-            block = self._take(caller, block, now)
-        self._blocks[caller] = block._replace(left=block.left - 1)
+            block = self._blocks[caller] = self._take(caller, block, now)
+        block.left -= 1
 
     def _take(self, caller: str, old: Block | None, now: float) -> Block:
         """Take the next block; raises if there is none."""

@@ -67,7 +67,7 @@ QUEUE_SECONDS = 2
 
 
 class _Place(NamedTuple):
-    """Where a page of tools begins: behind an address, or behind a place among the stored ones."""
+    """Where a page of tools begins: after an address, or after a position among the stored ones."""
 
     stored: bool = False
     after: str = ""
@@ -75,7 +75,7 @@ class _Place(NamedTuple):
 
     @classmethod
     def of(cls, told: object) -> _Place:
-        """The place that a token tells; without one, the beginning."""
+        """The position in a page token; without one, the beginning."""
         if not isinstance(told, list):
             return cls()
         stored, after, number = told

@@ -36,7 +36,7 @@ class ResourceMetadata:
         self._metadata = authorization.metadata
 
     async def read(self, request: Request) -> Answer:
-        """GET /.well-known/oauth-protected-resource, and the same with the path of the resource behind it."""
+        """GET /.well-known/oauth-protected-resource, and the same followed by the path of the resource."""
         return answer_json(self._metadata)
 
 

@@ -90,13 +90,9 @@ class PathEndpoints:
         self._rules = rules
 
     @property
-    def has_calls(self) -> bool:
-        """Whether a method of the path calls a tool."""
-        return any(endpoint.is_call for endpoint in self._endpoints.values())
-
-    def is_call(self, method: str) -> bool:
-        """Whether the method calls a tool."""
-        return method in self._endpoints and self._endpoints[method].is_call
+    def call_methods(self) -> frozenset[str]:
+        """The methods of the path that call a tool."""
+        return frozenset(method for method, endpoint in self._endpoints.items() if endpoint.is_call)
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         """Dispatch a request by its method."""
@@ -115,7 +111,10 @@ class PathEndpoints:
         if endpoint is None:
             message = f"{method[:20]} is not allowed for this path; use {self._allow[1].decode()}"
             raise Refusal(405, Kind.VALIDATION, message, headers=(self._allow,))
-        request.query = endpoint.query.read(scope.get("query_string", b""))
+        if query := scope.get("query_string"):
+            request.query = endpoint.query.read(query)
+        else:
+            request.query = endpoint.query.absent
         request.takes = endpoint.body
         await respond(request, await endpoint.handle(request), send)
 
@@ -168,26 +167,25 @@ class PathCheck:
     def __init__(self, router: ASGIApp, routes: Iterable[Route], guard: Callable[[ASGIApp], ASGIApp]) -> None:
         self._router = guard(router)
         self._calls = [
-            _CallPath(route, route.app, guard(route.app))
+            _CallPath(route, route.app.call_methods, guard(route.app))
             for route in routes
-            if isinstance(route.app, PathEndpoints) and route.app.has_calls
+            if isinstance(route.app, PathEndpoints) and route.app.call_methods
         ]
         # Parsed paths are cached, because the same few are requested again and again.
         self._known = lru_cache(PATHS_KEPT)(self._read)
 
-    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
-        """Pass a request on; raises for a malformed path."""
+    def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> Awaitable[None]:
+        """Pass a request on; raises for a malformed path. Not a coroutine of its own, which each request would pay for."""
         raw = scope.get("raw_path")
         if raw is None:
             raw = quote(scope["path"]).encode()
         path, call, words = self._known(raw) if len(raw) <= LONGEST_KEPT else self._read(raw)
         scope["path"] = path
-        if call is not None and call.endpoints.is_call(scope["method"]):
+        if call is not None and scope["method"] in call.methods:
             scope[REQUEST].is_call = True
             scope["path_params"] = words
-            await call.app(scope, receive, send)
-            return
-        await self._router(scope, receive, send)
+            return call.app(scope, receive, send)
+        return self._router(scope, receive, send)
 
     def _read(self, raw: bytes) -> Found:
         path = _spell(raw)
@@ -200,11 +198,11 @@ class PathCheck:
 
 
 class _CallPath:
-    """A path with a method that calls a tool, and its endpoints behind the guards."""
+    """A path with methods that call a tool, and its endpoints behind the guards."""
 
-    def __init__(self, route: Route, endpoints: PathEndpoints, app: ASGIApp) -> None:
+    def __init__(self, route: Route, methods: frozenset[str], app: ASGIApp) -> None:
         self.route = route
-        self.endpoints = endpoints
+        self.methods = methods
         self.app = app
 
 

@@ -1,4 +1,4 @@
-"""What a running server knows about itself: whether it is ready, its connections, requests, sessions and metrics."""
+"""The state of a running server: readiness, connections, requests in progress, sessions and metrics."""
 
 from __future__ import annotations
 
@@ -126,17 +126,17 @@ class Connections:
         self._is_loopback_limited = is_loopback_limited
         self.total = 0
         self.refused = 0
-        self._by_neighbour: Counter[str] = Counter()
+        self._by_network: Counter[str] = Counter()
 
     def enter(self, address: str) -> bool:
         """Admit a connection from the address; False if a limit is reached."""
-        neighbour = neighbour_of(address)
-        is_full = self._by_neighbour[neighbour] >= self._most_per_address and not self._is_free(address)
+        network = network_of(address)
+        is_full = self._by_network[network] >= self._most_per_address and not self._is_free(address)
         if self.total >= self.most or is_full:
             self.refused += 1
             return False
         self.total += 1
-        self._by_neighbour[neighbour] += 1
+        self._by_network[network] += 1
         return True
 
     def _is_free(self, address: str) -> bool:
@@ -149,14 +149,14 @@ class Connections:
 
     def leave(self, address: str) -> None:
         """Count an admitted connection as closed."""
-        neighbour = neighbour_of(address)
+        network = network_of(address)
         self.total -= 1
-        self._by_neighbour[neighbour] -= 1
-        if not self._by_neighbour[neighbour]:
-            del self._by_neighbour[neighbour]
+        self._by_network[network] -= 1
+        if not self._by_network[network]:
+            del self._by_network[network]
 
 
-def neighbour_of(address: str) -> str:
+def network_of(address: str) -> str:
     """The unit that connections are counted by: an IPv4 address, or a /64 of IPv6."""
     if ":" not in address:
         return address

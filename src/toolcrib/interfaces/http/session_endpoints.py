@@ -112,7 +112,7 @@ def _session_endpoints(host: HttpHost) -> SessionEndpoints:
 
 SESSION_ENDPOINTS = EndpointTable(
     tag="calls",
-    summary="Calls of tools, by place or by name, and sessions that calls share.",
+    summary="Calls of tools, by path or by name, and sessions.",
     make=_session_endpoints,
     places=(
         in_path(
@@ -170,7 +170,7 @@ SESSION_ENDPOINTS = EndpointTable(
             path=f"{SESSION}/turn",
             handler=SessionEndpoints.next_turn,
             scope=Scope.INVOKE,
-            summary="Start the next turn: the limits per turn begin anew.",
+            summary="Start the next turn: the limits per turn start again.",
             body=NOTHING,
             refusals=(404,),
             replies={200: THE_SESSION},

@@ -40,7 +40,7 @@ class ServerSettings(Table, name="server"):
         default=4_096,
         read=read_positive,
         opens=False,
-        summary="how many more may wait for their turn before they are refused",
+        summary="how many more calls may wait for a slot before further ones are refused",
     )
     connections: int = setting(
         default=12_000, read=read_positive, opens=False, summary="how many connections may be open"

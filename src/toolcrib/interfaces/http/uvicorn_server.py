@@ -23,6 +23,7 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from toolcrib.model.tool import METHODS
+from toolcrib.toolkit.http import BODILESS
 from toolcrib.toolkit.http.problems import raw_refusal
 from toolcrib.toolkit.loop_watch import watch_loop
 
@@ -36,8 +37,6 @@ if TYPE_CHECKING:
     from toolcrib.interfaces.http.server_state import Service
     from toolcrib.interfaces.http.settings import ServerSettings
 
-# Responses that never have a body.
-BODILESS = frozenset({204, 304})
 END_OF_CHUNKS = b"0\r\n\r\n"
 SERVED_METHODS = frozenset(method.encode() for method in METHODS)
 VERSIONS = frozenset({"1.0", "1.1"})
@@ -64,7 +63,7 @@ STOP_SECONDS = 5.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Patience:
+class Timeouts:
     """Time limits of a connection in seconds: for the head of a request, between requests, and for the client to read."""
 
     head: float
@@ -72,8 +71,8 @@ class Patience:
     read: float
 
     @classmethod
-    def of(cls, settings: ServerSettings) -> Patience:
-        """The patience that the operator has set."""
+    def of(cls, settings: ServerSettings) -> Timeouts:
+        """The time limits that the operator has set."""
         return cls(head=settings.header_seconds, idle=settings.keep_alive_seconds, read=settings.body_seconds)
 
 
@@ -92,10 +91,10 @@ class GuardedProtocol(HttpToolsProtocol):
     `_due` is the deadline for the client to send, `_read_due` the deadline for it to read.
     """
 
-    def __init__(self, service: Service, patience: Patience, **given: Any) -> None:
+    def __init__(self, service: Service, timeouts: Timeouts, **given: Any) -> None:
         super().__init__(**given)
         self._service = service
-        self._patience = patience
+        self._timeouts = timeouts
         self._due = math.inf
         self._read_due = math.inf
         self._is_in_head = False
@@ -116,7 +115,7 @@ class GuardedProtocol(HttpToolsProtocol):
             transport.close()
             return
         self._address = address
-        self._due = self.loop.time() + self._patience.head
+        self._due = self.loop.time() + self._timeouts.head
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Release the connection."""
@@ -135,7 +134,7 @@ class GuardedProtocol(HttpToolsProtocol):
         elif now < self._due:
             return
         elif self._is_in_head and not self._is_over:
-            self._refuse(408, f"the headers did not arrive within {self._patience.head:g} s; send them at once")
+            self._refuse(408, f"the headers did not arrive within {self._timeouts.head:g} s; send them at once")
         else:
             self.transport.abort()
 
@@ -171,7 +170,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self._is_in_head = True
         self._read_away = 0
         if self.cycle is not None:
-            self._due = self.loop.time() + self._patience.head
+            self._due = self.loop.time() + self._timeouts.head
 
     def on_url(self, url: bytes) -> None:
         """A part of the URL arrives."""
@@ -213,22 +212,22 @@ class GuardedProtocol(HttpToolsProtocol):
         super().on_message_complete()
         if self.cycle.response_complete:
             self.cycle.more_body = False
-            self._due = self.loop.time() + self._patience.idle
+            self._due = self.loop.time() + self._timeouts.idle
 
     def on_response_complete(self) -> None:
         """Set the deadlines for the next request, the rest of this one, and for the client to read."""
         now = self.loop.time()
         self._begin_next()
         if self.transport.get_write_buffer_size():
-            self._read_due = now + self._patience.read
+            self._read_due = now + self._timeouts.read
         if self._is_in_head or not self.cycle.response_complete:
             return
-        self._due = now + (LINGER_SECONDS if self.cycle.more_body else self._patience.idle)
+        self._due = now + (LINGER_SECONDS if self.cycle.more_body else self._timeouts.idle)
 
     def pause_writing(self) -> None:
         """The write buffer is full: the client reads slowly."""
         super().pause_writing()
-        self._read_due = self.loop.time() + self._patience.read
+        self._read_due = self.loop.time() + self._timeouts.read
 
     def resume_writing(self) -> None:
         """The write buffer was drained."""
@@ -302,7 +301,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self._service.metrics.note_malformed(status)
         cycle = self.cycle
         if cycle is None or cycle.response_complete:  # type: ignore[redundant-expr]  # it is None until the first request
-            self._hang_up(raw_refusal(status, message))
+            self._close_with(raw_refusal(status, message))
         elif not cycle.more_body:
             self._end_after_answers()
         elif self.pipeline or cycle.response_started:
@@ -310,18 +309,18 @@ class GuardedProtocol(HttpToolsProtocol):
         else:
             cycle.disconnected = True
             cycle.message_event.set()
-            self._hang_up(raw_refusal(status, message))
+            self._close_with(raw_refusal(status, message))
 
     def _end_after_answers(self) -> None:
         self._is_over = True
         self._due = math.inf
         self.cycle.keep_alive = False
 
-    def _hang_up(self, last_words: bytes) -> None:
+    def _close_with(self, response: bytes) -> None:
         """Send a last response, and leave the client some time to read it."""
         self._is_over = True
         self._due = self.loop.time() + LINGER_SECONDS
-        self.transport.write(last_words)
+        self.transport.write(response)
         self.transport.write_eof()
 
 
@@ -393,19 +392,21 @@ class Cycle(RequestResponseCycle):
         """The status line and the headers; they decide how the body is framed."""
         status = start["status"]
         self._is_bodiless = status in BODILESS or self.scope["method"] == "HEAD"
-        lines = [STATUS_LINE[status]]
-        for name, value in (*self.default_headers, *start.get("headers", ())):
+        lines: list[bytes] = []
+        for header in (*self.default_headers, *start.get("headers", ())):
+            name, value = header
             if name == b"connection":
                 self.keep_alive = self.keep_alive and value != b"close"
                 continue
             if name == b"content-length":
                 self.expected_content_length = int(value)
                 self.chunked_encoding = False
-            lines.append(b"%b: %b\r\n" % (name, value))
+            lines.append(b": ".join(header))
         self._end_head(lines)
-        head = b"".join(lines)
+        head = STATUS_LINE[status] + b"\r\n".join(lines)
+        ends = len(lines) + 1
         # More line ends than lines: a header contains a line break (response splitting).
-        if head.count(b"\n") != len(lines) or head.count(b"\r") != len(lines) or b"\0" in head:
+        if head.count(b"\n") != ends or head.count(b"\r") != ends or b"\0" in head:
             raise RuntimeError("a header contains a line break")
         return head
 
@@ -416,9 +417,9 @@ class Cycle(RequestResponseCycle):
                 self.keep_alive = False
             else:
                 self.chunked_encoding = True
-                lines.append(b"transfer-encoding: chunked\r\n")
+                lines.append(b"transfer-encoding: chunked")
         if not self.keep_alive:
-            lines.append(b"connection: close\r\n")
+            lines.append(b"connection: close")
         lines.append(b"\r\n")
 
 
@@ -449,7 +450,7 @@ class Server(uvicorn.Server):
         """Check deadlines and refresh the Date header until shutdown."""
         while not self._told_to_end.is_set():
             await self.on_tick(0)
-            await self._look_after(self._told_to_end)
+            await self._check_deadlines(self._told_to_end)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Accept no more connections, drain requests in progress, then cancel them."""
@@ -476,9 +477,9 @@ class Server(uvicorn.Server):
         """Wait until all requests are answered and connections closed, or until the time is over."""
         state, end = self.server_state, time.monotonic() + seconds
         while (state.tasks or state.connections) and not hurry.is_set() and time.monotonic() < end:
-            await self._look_after(hurry, seconds=0.02)
+            await self._check_deadlines(hurry, seconds=0.02)
 
-    async def _look_after(self, until: asyncio.Event, seconds: float = LOOK_SECONDS) -> None:
+    async def _check_deadlines(self, until: asyncio.Event, seconds: float = LOOK_SECONDS) -> None:
         with suppress(TimeoutError):
             await asyncio.wait_for(until.wait(), seconds)
         now = asyncio.get_running_loop().time()
@@ -495,7 +496,7 @@ class Server(uvicorn.Server):
         loop = asyncio.get_running_loop()
         before = {one: signal.getsignal(one) for one in SIGNALS}
         for one in SIGNALS:
-            loop.add_signal_handler(one, self._hear)
+            loop.add_signal_handler(one, self._on_signal)
         try:
             yield
         finally:
@@ -503,7 +504,7 @@ class Server(uvicorn.Server):
                 loop.remove_signal_handler(one)
                 signal.signal(one, handler)
 
-    def _hear(self) -> None:
+    def _on_signal(self) -> None:
         if self._told_to_end.is_set():
             self._told_to_hurry.set()
         self._told_to_end.set()
@@ -512,7 +513,7 @@ class Server(uvicorn.Server):
 def _configure(app: ASGIApp, settings: ServerSettings, service: Service) -> uvicorn.Config:
     return uvicorn.Config(
         app,
-        http=partial(GuardedProtocol, service, Patience.of(settings)),  # type: ignore[arg-type]  # called, never subclassed
+        http=partial(GuardedProtocol, service, Timeouts.of(settings)),  # type: ignore[arg-type]  # called, never subclassed
         ws="none",
         lifespan="auto",
         interface="asgi3",

@@ -1,4 +1,4 @@
-"""What endpoints are made of. Here: their requests and responses, and the cancellation of work whose client disconnects.
+"""Requests and responses of endpoints, and the cancellation of work whose client disconnects.
 
 The JSON body of a request is read strictly: no duplicate keys, no NaN, bounded depth, size and number of keys.
 """
@@ -12,11 +12,12 @@ import os
 import re
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 import orjson
 from starlette.requests import Request as StarletteRequest
+from starlette.requests import empty_send
 
 from toolcrib.core.execution import go_on
 from toolcrib.lib.documents import MAX_KEYS, has_too_many_keys, read_json, read_jsonc, read_plain
@@ -42,6 +43,8 @@ JSON = b"application/json"
 PROBLEM = b"application/problem+json"
 NOTHING = b""
 MAX_DIGITS = 15
+# Responses that never have a body.
+BODILESS = frozenset({204, 304})
 # For responses that are not a page: a browser loads and shows nothing of them.
 NO_PAGE = b"default-src 'none'; frame-ancestors 'none'"
 
@@ -80,11 +83,11 @@ EVERY_SCOPE = frozenset(AccessScope)
 
 
 class Request(StarletteRequest):
-    """What a client sent. `caller` is who it was found to come from, `scopes` what that caller may do, `holder` who has its token; `metadata_url` is where a client learns how to get one; `fields` are its headers by their names in small letters.
+    """A request. `caller` is the authenticated caller, `scopes` are those of its token, and `holder` is the owner of the token.
 
-    `query` and `takes`, the body that is expected, are set by the endpoint that answers. `id` is the client's own where it
-    sent a usable one. `call_id` begins with it and is never the same twice, because a client may use its own again.
-    `always` are the headers that every answer to it has.
+    `metadata_url` is the OAuth resource metadata; `fields` are the headers by their names in lower case. The endpoint sets
+    `query` and `takes`, the body that it expects. `id` is the X-Request-Id of the client, if valid. `call_id` begins with it
+    and is unique, because a client may reuse its id. `always` are headers of every response to the request.
     """
 
     caller: str = ""
@@ -97,18 +100,25 @@ class Request(StarletteRequest):
     takes: Body | RawBody | None = None
     always: tuple[Header, ...] = ()
     body_setting: str = "server.body_bytes"
+    _whole: bytes | None = None
+    # What Starlette's constructor sets alike for every request, which need not be done for each: `__init__` does the rest.
+    _send = staticmethod(empty_send)
+    _stream_consumed = False
+    _is_disconnected = False
+    _form = None
 
     def __init__(self, scope: Scope, receive: Receive, max_body: int) -> None:
-        super().__init__(scope, receive)
+        self.scope = scope
+        self._receive = receive
         self.max_body = max_body
         self.fields: dict[bytes, bytes] = dict(scope["headers"])
-        own = self.fields.get(b"x-request-id", NOTHING)
-        self.is_own_id = REQUEST_ID.fullmatch(own) is not None
-        self.id = own.decode() if self.is_own_id else _new_id()
+        own = self.fields.get(b"x-request-id")
+        self.is_own_id = own is not None and REQUEST_ID.fullmatch(own) is not None
+        self.id = own.decode() if own is not None and self.is_own_id else _new_id()
 
     @property
     def reader(self) -> Reader:
-        """Who reads the answer: a caller that may do everything runs the project, any other is a client."""
+        """Who reads the response: a caller with all scopes is the operator, any other a client."""
         return Reader.OPERATOR if self.scopes == EVERY_SCOPE else Reader.CLIENT
 
     @property
@@ -136,24 +146,11 @@ class Request(StarletteRequest):
 
     async def body(self) -> bytes:
         """The whole body, up to the size limit; Starlette's own method has no limit."""
-        if not hasattr(self, "_body"):
-            self._body = await self._read_body()
-        return self._body
-
-    async def stream(self) -> AsyncGenerator[bytes, None]:
-        """The bounded body, for methods of Starlette that read a stream."""
-        yield await self.body()
-
-    async def gone(self) -> None:
-        """Wait until the client disconnects; call it after the body was read."""
-        while (await self._receive())["type"] != "http.disconnect":  # noqa: ASYNC110 - there is no event to wait for
-            # A test server may answer at once, and other tasks must get their turn.
-            await asyncio.sleep(0)
-
-    async def _read_body(self) -> bytes:
+        if self._whole is not None:
+            return self._whole
         limit = self.max_body
-        announced = self.header(b"content-length")
-        if announced.isdecimal() and (len(announced) > MAX_DIGITS or int(announced) > limit):
+        announced = self.fields.get(b"content-length", NOTHING)
+        if announced.isdigit() and (len(announced) > MAX_DIGITS or int(announced) > limit):
             raise self._too_large()
         chunks: list[bytes] = []
         size = 0
@@ -166,8 +163,19 @@ class Request(StarletteRequest):
             if size > limit:
                 raise self._too_large()
             if not message.get("more_body", False):
-                return NOTHING.join((*chunks, chunk)) if chunks else chunk
+                self._whole = NOTHING.join((*chunks, chunk)) if chunks else chunk
+                return self._whole
             chunks.append(chunk)
+
+    async def stream(self) -> AsyncGenerator[bytes, None]:
+        """The bounded body, for methods of Starlette that read a stream."""
+        yield await self.body()
+
+    async def gone(self) -> None:
+        """Wait until the client disconnects; call it after the body was read."""
+        while (await self._receive())["type"] != "http.disconnect":  # noqa: ASYNC110 - there is no event to wait for
+            # A test server may answer at once, and other tasks must get their turn.
+            await asyncio.sleep(0)
 
     def _too_large(self) -> Refusal:
         limit = self.max_body
@@ -210,15 +218,16 @@ def to_bytes(value: object) -> bytes:
 async def respond(request: Request, answer: Answer, send: Send) -> None:
     """Send the response; for HEAD the headers only, with the length of the body."""
     request.is_answered = True
+    status, body, content_type, more, policy, stream = answer
     with_body = request.scope["method"] != "HEAD"
-    headers: list[Header] = [*answer.headers, *request.always, (b"content-security-policy", answer.policy)]
-    if answer.stream is not None:
-        await _send_stream(answer.stream, send, [*headers, (b"content-type", answer.content_type)], with_body=with_body)
+    headers: list[Header] = [*more, *request.always, (b"content-security-policy", policy)]
+    if stream is not None:
+        await _send_stream(stream, send, [*headers, (b"content-type", content_type)], with_body=with_body)
         return
-    if answer.status not in (204, 304):
-        headers += ((b"content-type", answer.content_type), (b"content-length", b"%d" % len(answer.body)))
-    await send({"type": "http.response.start", "status": answer.status, "headers": headers})
-    await send({"type": "http.response.body", "body": answer.body if with_body else NOTHING})
+    if status not in BODILESS:
+        headers += ((b"content-type", content_type), (b"content-length", b"%d" % len(body)))
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body if with_body else NOTHING})
 
 
 async def _send_stream(
@@ -246,7 +255,7 @@ async def until_gone(request: Request, work: Coroutine[object, object, T]) -> T:
     try:
         waits_for = work.send(None)
     except StopIteration as end:
-        return cast("T", end.value)
+        return end.value  # type: ignore[no-any-return]  # `cast` would be one more call
     watch = _Watch(request)
     try:
         return cast("T", await go_on(cast("CoroutineType[object, object, object]", work), waits_for))
@@ -305,12 +314,17 @@ async def read_body(request: Request) -> dict[str, object]:
         if not raw:
             return {}
         _check_type(request)
-    found = await _read(raw, request.max_body, read_jsonc if rule.comments else read_json)
+    read = read_jsonc if rule.comments else read_json
+    if len(raw) <= READ_AT_ONCE:
+        found = _read_now(raw, request.max_body, read)
+    else:
+        work = partial(_read_now, raw, request.max_body, read)
+        found = await asyncio.get_running_loop().run_in_executor(_readers(), work)
     return found if rule.keys is None else only_keys(found, rule.keys)
 
 
 async def read_raw(request: Request, limit: int, setting: str) -> bytes:
-    """The bytes of a body of the endpoint's own media type, up to a limit of its own, which `setting` raises."""
+    """The bytes of a body of the endpoint's media type, up to its own limit, which `setting` configures."""
     rule = request.takes
     if rule is None or isinstance(rule, Body):
         raise TypeError("the endpoint takes no raw body")
@@ -365,18 +379,13 @@ def _check_type(request: Request, *known: bytes) -> None:
         cure = "send JSON with Content-Type: application/json" if not known else f"send one of {types.decode()}"
         message = f"the body is of type {request.header(b'content-type')[:80]!r}; {cure}"
         raise Refusal(415, Kind.VALIDATION, message, headers=((b"accept-post", types),))
-    _refuse_compressed(request)
+    if b"content-encoding" in request.fields:
+        _refuse_compressed(request)
 
 
 def _refuse_compressed(request: Request) -> None:
     if request.fields.get(b"content-encoding", b"identity").lower() != b"identity":
         raise Refusal(415, Kind.VALIDATION, "the body is compressed; send it uncompressed, without Content-Encoding")
-
-
-async def _read(raw: bytes, limit: int, read: Callable[..., object]) -> dict[str, object]:
-    if len(raw) <= READ_AT_ONCE:
-        return _read_now(raw, limit, read)
-    return await asyncio.get_running_loop().run_in_executor(_readers(), _read_now, raw, limit, read)
 
 
 @cache

@@ -44,20 +44,25 @@ class Admission:
         return len(self._waiting)
 
     async def __aenter__(self) -> None:
-        if self.running < self.places:
-            self.running += 1
-            return
-        if len(self._waiting) >= self.queue:
-            raise self._refusal(f"{self.running} calls are running and {len(self._waiting)} wait")
-        await self._wait()
+        if not self.take():
+            await self.wait()
 
     async def __aexit__(
         self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._leave()
+        self.leave()
 
-    async def _wait(self) -> None:
+    def take(self) -> bool:
+        """Take a free slot; False if there is none. Who got one leaves it."""
+        if self.running < self.places:
+            self.running += 1
+            return True
+        return False
+
+    async def wait(self) -> None:
         """Wait in the queue until a finished call hands over its slot."""
+        if len(self._waiting) >= self.queue:
+            raise self._refusal(f"{self.running} calls are running and {len(self._waiting)} wait")
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append(turn)
         try:
@@ -72,11 +77,12 @@ class Admission:
 
     def _give_up(self, turn: asyncio.Future[None]) -> None:
         if turn.done() and not turn.cancelled():
-            self._leave()  # the slot was handed over just as the wait ended
+            self.leave()  # the slot was handed over just as the wait ended
         elif turn in self._waiting:
             self._waiting.remove(turn)
 
-    def _leave(self) -> None:
+    def leave(self) -> None:
+        """Give the slot to the call that has waited longest, or make it free."""
         while self._waiting:
             turn = self._waiting.popleft()
             if not turn.done():
@@ -116,5 +122,5 @@ class Threads:
 
 
 async def _run(executor: ThreadPoolExecutor, work: Callable[[], T]) -> T:
-    # In the context of the request, which says what its caller may see.
+    # In the context of the request, which holds the view and the quota of its caller.
     return await asyncio.get_running_loop().run_in_executor(executor, copy_context().run, work)

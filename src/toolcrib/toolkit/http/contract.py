@@ -1,4 +1,4 @@
-"""What an endpoint takes and answers: parameters, bodies and replies, from which checks and OpenAPI are derived."""
+"""Parameters, bodies and replies of endpoints, from which validation and OpenAPI are derived."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def schema(name: str) -> dict[str, object]:
     return ref("schemas", name)
 
 
-# `const` of an optional boolean is what a generator of clients writes broken code for.
+# Not `const`: a generator of clients writes broken code for `const` of an optional boolean.
 ONLY_TRUE: dict[str, object] = {**SWITCH, "not": {"const": False}}
 ONLY_FALSE: dict[str, object] = {**SWITCH, "not": {"const": True}}
 # A key that is there only while it is true.
@@ -271,12 +271,13 @@ class QueryReader:
             for name, parameter in self._known.items()
             if "default" in parameter.schema
         }
-        self._absent = Query(self._defaults, frozenset())
+        # What a request without a query has.
+        self.absent = Query(self._defaults, frozenset())
 
     def read(self, raw: bytes) -> Query:
         """Parse a query; raises for a parameter that is unknown, repeated or invalid."""
         if not raw:
-            return self._absent
+            return self.absent
         found: dict[str, list[str]] = {}
         for name, value in _pairs(raw):
             parameter = self._known.get(name)

@@ -1,4 +1,4 @@
-"""One HTTP operation as a fact, the table of a feature's operations, and the OpenAPI document derived from the tables."""
+"""Endpoint, one HTTP operation; the table of a feature's endpoints; and the OpenAPI document derived from the tables."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class Endpoint:
     """One HTTP operation.
 
     `path` has its parameters in braces; `aliases` are further paths with their operation ids. `scope` is the scope that a
-    token needs; None makes the endpoint public. `refusals` are its own error statuses, beside those of every endpoint. The
-    problem details of an `is_call` are failed results as well.
+    token needs; None makes the endpoint public. `refusals` are its own error statuses, besides those of every endpoint. With
+    `is_call`, its problem details also have the keys of a failed Result.
     """
 
     name: str
@@ -58,10 +58,10 @@ class Endpoint:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EndpointTable:
-    """The endpoints of a feature, described under one tag.
+    """The endpoints of a feature, under one tag of OpenAPI.
 
-    `make` gives the object that handles them, from a `Host`. Those of a protocol of its own are not `described`. `places` are the parameters that stand in braces in paths, and
-    `schemas` what replies and bodies refer to.
+    `make` creates the object with their handlers from a `Host`. `described` is False for endpoints of another protocol, which
+    OpenAPI leaves out. `places` are the path parameters, and `schemas` those that replies and bodies refer to.
     """
 
     tag: str
@@ -75,12 +75,12 @@ class EndpointTable:
 
 @dataclass(frozen=True, kw_only=True)
 class Host:
-    """What endpoints are made from.
+    """What the handlers of endpoints are created from.
 
-    `seconds` is how long a request may take; `ending` is set when the server ends, for answers that would go on.
+    `seconds` is the timeout of a request; `ending` is set when the server shuts down, to end long responses.
     """
 
-    crib: Any  # a Crib, which lies above this module; each feature takes the part that is its own
+    crib: Any  # a Crib, whose module is in a higher layer; each feature types the part that it uses
     threads: Threads
     ending: asyncio.Event
     seconds: float

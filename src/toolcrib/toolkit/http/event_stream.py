@@ -1,4 +1,4 @@
-"""Answer with server-sent events: bounded in number and time, ended with the client, the events or the server."""
+"""Respond with server-sent events, limited in number and time, until the events, the client or the server end."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ E = TypeVar("E")
 logger = logging.getLogger("toolcrib.http")
 
 EVENT_STREAM = b"text/event-stream; charset=utf-8"
-# Proxies that buffer answers are asked not to.
+# Asks proxies not to buffer the response.
 UNBUFFERED = (b"x-accel-buffering", b"no")
 MAX_LISTENERS = 256
 RETRY_AFTER_SECONDS = 5
 KEEP_ALIVE_SECONDS = 15.0
-# A stream ends by itself before the server would cut it off; the client reconnects and misses nothing.
+# A stream ends itself before the server's timeout would cut it off; the client reconnects without loss.
 SHARE_OF_TIME = 0.9
 FIRST_LINE = b"retry: 1000\n\n"
 KEEP_ALIVE = b": keep-alive\n\n"
 
 
 class EventStreams:
-    """The event streams of a server: at most `MAX_LISTENERS` at once, each shorter than an answer may take."""
+    """The event streams of a server: at most `MAX_LISTENERS` at once, each shorter than the timeout of a request."""
 
     def __init__(self, *, seconds: float, ending: asyncio.Event) -> None:
         self._ending = ending
@@ -49,16 +49,16 @@ class EventStreams:
         encode: Callable[[E], bytes],
         last: Callable[[], Awaitable[bytes]] | None = None,
     ) -> Answer:
-        """An answer that goes on until the events end, the client is gone, its time is over, or the server ends.
+        """A response that streams until the events end, the client disconnects, its time is up, or the server shuts down.
 
-        `last` makes the piece that is sent when the events themselves have ended.
+        `last` makes the final piece, which is sent if the events themselves have ended.
         """
         self._refuse_too_many()
         pieces = self._stream(request, events, encode, last)
         return Answer(content_type=EVENT_STREAM, headers=(UNBUFFERED,), stream=pieces)
 
     async def until_event(self, events: AsyncGenerator[Any, None], seconds: float) -> None:
-        """Wait for one event, or long enough, or until the server ends."""
+        """Wait for one event, at most `seconds`, or until the server shuts down."""
         self._refuse_too_many()
         with self._place():
             async with Subscription(events, self._ending.wait()) as subscription:
@@ -112,7 +112,7 @@ class EventStreams:
 
 
 class Subscription(Generic[E]):
-    """One listener, until the events end or one of the stops is done; `is_over` says that it was the events."""
+    """Reads events until they end or one of `stops` is done; `is_over` says that the events ended."""
 
     def __init__(self, events: AsyncGenerator[E, None], *stops: Coroutine[object, object, object]) -> None:
         self._events = events
@@ -129,7 +129,7 @@ class Subscription(Generic[E]):
         waiting: list[asyncio.Future[Any]] = [*self._stops, *([] if self._coming is None else [self._coming])]
         for one in waiting:
             one.cancel()
-        # An event that came in the last moment comes again to the next listener.
+        # An event that arrives now is not lost: the next listener gets it again.
         await asyncio.gather(*waiting, return_exceptions=True)
         await self._events.aclose()
 
@@ -139,7 +139,7 @@ class Subscription(Generic[E]):
         return self.is_over or any(stop.done() for stop in self._stops)
 
     async def next(self, seconds: float) -> E | None:
-        """The next event; None if none came in that time, or no further one will."""
+        """The next event; None if none came within `seconds`, or if there will be no more."""
         if self.is_shut:
             return None
         if self._coming is None:
@@ -159,6 +159,6 @@ async def _next(events: AsyncGenerator[E, None]) -> E | None:
 
 
 def encode_event(name: str, document: object, number: int | None = None) -> bytes:
-    """One event; JSON has no line ends of its own, so one line of data holds it."""
+    """Serialise one event; compact JSON has no line breaks, so it fits into one `data` line."""
     mark = b"" if number is None else b"id: %d\n" % number
     return b"event: " + name.encode() + b"\n" + mark + b"data: " + to_bytes(document) + b"\n\n"

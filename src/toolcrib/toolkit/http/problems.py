@@ -1,4 +1,4 @@
-"""Errors as problem details: a status, a kind, a reason and its cure."""
+"""Write errors as problem details (RFC 9457): a status, a kind, a reason and its cure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     Header = tuple[bytes, bytes]
 
-# Statuses of refusals; once a tool was dispatched a call answers 200.
+# Statuses of refusals; once the tool runs, the status of a call is 200.
 STATUSES: Mapping[Kind, int] = MappingProxyType(
     {
         Kind.VALIDATION: 400,
@@ -84,7 +84,7 @@ COME_AGAIN = frozenset({408, 429, 503, 504})
 
 
 class Refusal(ToolError):  # noqa: N818 - a refusal of the client's request, not an error of ours
-    """A refusal with an HTTP status and headers of its own."""
+    """A refusal with its own HTTP status and headers."""
 
     status: int
     headers: tuple[Header, ...]
@@ -107,7 +107,7 @@ class Refusal(ToolError):  # noqa: N818 - a refusal of the client's request, not
 
 
 def challenge(*, error: str = "", scope: str = "", metadata_url: bytes = b"") -> Header:
-    """The header that says which token is needed, and where to learn how to get one."""
+    """The WWW-Authenticate header: which token is needed, and where its metadata is."""
     said = [b'error="%b"' % error.encode()] if error else []
     said += [b'scope="%b"' % scope.encode()] if scope else []
     said += [b'resource_metadata="%b"' % metadata_url] if metadata_url else []
@@ -133,12 +133,12 @@ def headers_of(error: ToolError) -> tuple[Header, ...]:
 
 
 def retry_after(seconds: float) -> Header:
-    """The header that says when to try again."""
+    """The Retry-After header."""
     return b"retry-after", b"%d" % max(1, math.ceil(seconds))
 
 
 def problem_of(error: ToolError, request_id: str, reader: Reader = Reader.CLIENT) -> dict[str, object]:
-    """The problem details of an error, in words for its reader; its list of problems is a key of its own."""
+    """The problem details of an error, worded for its reader; the list of problems is a separate key."""
     status, error = status_of(error), error.told_to(reader)
     details = dict(error.details)
     problems = details.pop(PROBLEMS, None)
@@ -182,7 +182,7 @@ def refusal(status: int, message: str) -> tuple[list[Header], bytes]:
 
 
 def raw_refusal(status: int, message: str) -> bytes:
-    """The same as raw bytes, for a request so malformed that no application can answer it."""
+    """A refusal as raw bytes, for a request that is too malformed to reach the application."""
     headers, body = refusal(status, message)
     lines = [b"HTTP/1.1 %d %s" % (status, REFUSALS[status][0].encode()), *(b"%s: %s" % header for header in headers)]
     return b"\r\n".join([*lines, b"", body])

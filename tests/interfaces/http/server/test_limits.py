@@ -8,7 +8,7 @@ import gc
 import orjson
 import pytest
 
-from toolcrib.interfaces.http.server_state import Connections, Service, neighbour_of
+from toolcrib.interfaces.http.server_state import Connections, Service, network_of
 from toolcrib.interfaces.http.settings import ServerSettings
 from toolcrib.interfaces.http.uvicorn_server import LINGER_BYTES, GuardedProtocol
 
@@ -245,7 +245,7 @@ def test_neighbours_of_one_half_of_ipv6_count_as_one():
     assert door.enter("2001:db8::2:3%eth0")
     assert not door.enter("2001:db8::ffff")
     assert door.enter("2001:db8:0:1::1")
-    assert neighbour_of("::ffff:192.0.2.7") == neighbour_of("192.0.2.7")
+    assert network_of("::ffff:192.0.2.7") == network_of("192.0.2.7")
     door.leave("2001:db8::1")
     assert door.enter("2001:db8::9")
     assert door.total == 3

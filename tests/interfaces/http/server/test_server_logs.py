@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import logging
 import os
 import re
 import threading
+import time
 
 import orjson
 import pytest
+import uvloop
 
-from toolcrib.interfaces.http.exchange import log_request, log_to
+from toolcrib.interfaces.http.exchange import Guarded, log_request, log_to
 from toolcrib.interfaces.http.server_state import BUCKETS, MAX_TOOLS, UNKNOWN, HttpMetrics, Service
 from toolcrib.interfaces.http.settings import ServerSettings
 from toolcrib.toolkit.http import CALLER, ID
@@ -19,6 +22,24 @@ from toolcrib.toolkit.http import CALLER, ID
 
 def lines_of(stream: io.StringIO) -> list[dict]:
     return [orjson.loads(line) for line in stream.getvalue().splitlines()]
+
+
+@pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
+def test_the_duration_of_a_request_is_measured_in_fractions_of_a_millisecond(new_loop):
+    async def compute(*_):
+        time.sleep(0.0003)  # noqa: ASYNC251 - it stands for computing
+
+    async def ignore(*_):
+        return {}
+
+    stream = io.StringIO()
+    guarded = Guarded(compute, ServerSettings(), Service(ServerSettings()))
+    with log_to(stream, hide=lambda text: text), asyncio.Runner(loop_factory=new_loop) as runner:
+        for _ in range(10):
+            runner.run(guarded({"type": "http", "method": "GET", "path": "/", "headers": []}, ignore, ignore))
+    durations = [line["ms"] for line in lines_of(stream) if line["event"] == "request"]
+    assert min(durations) >= 0.3
+    assert any(duration % 1 for duration in durations)
 
 
 async def test_a_request_is_one_line_without_its_query_and_body(serving):

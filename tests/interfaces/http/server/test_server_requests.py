@@ -239,7 +239,7 @@ async def _throw(pieces: list[bytes]) -> None:
 
     from toolcrib.interfaces.http.server_state import Service
     from toolcrib.interfaces.http.settings import ServerSettings
-    from toolcrib.interfaces.http.uvicorn_server import GuardedProtocol, Patience
+    from toolcrib.interfaces.http.uvicorn_server import GuardedProtocol, Timeouts
 
     async def app(scope, receive, send):
         await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"0")]})
@@ -253,7 +253,7 @@ async def _throw(pieces: list[bytes]) -> None:
     service = Service(chosen)
 
     def made() -> GuardedProtocol:
-        return GuardedProtocol(service, Patience.of(chosen), config=config, server_state=state, app_state={})
+        return GuardedProtocol(service, Timeouts.of(chosen), config=config, server_state=state, app_state={})
 
     server = await loop.create_server(made, "127.0.0.1", 0)
     async with server:
