@@ -19,9 +19,9 @@ from soaks import examples
 from toolcrib import Crib
 from toolcrib.__main__ import main
 
-pytest_plugins = ["child_processes", "warm_launchers"]
+pytest_plugins = ["child_processes", "short_reports", "warm_launchers"]
 
-# A slow or busy machine is no defect of the code: no property fails by the time that it took.
+# A slow or busy machine is not a defect of the code: no property fails by the time that it took.
 hypothesis.settings.register_profile(
     "suite",
     deadline=None,
