@@ -1,6 +1,7 @@
-"""What commands are made of: exit codes; output: values, errors, tables, questions and the log; and the words of a command line.
+"""Building blocks of commands: exit statuses, output, questions to the user, the log, and the parser of a command line.
 
-The words of `crib call` are options, and arguments as key=value, key:=json, key=@file or one JSON document. Control characters are escaped before anything is written to a terminal.
+`crib call` takes options, and arguments as key=value, key:=json, key=@file or one JSON document. Control characters are
+escaped before anything is written to a terminal.
 """
 
 from __future__ import annotations
@@ -36,16 +37,13 @@ if TYPE_CHECKING:
     Granted = Mapping[str, Collection[str]]
 
 
-_GAP = "  "
-# What takes a line of progress off the terminal before another is written.
+# Functions that clear a line of progress from the terminal before other output.
 BUSY: list[Callable[[], None]] = []
-# How many characters of a cell a drawn table shows on one line at least.
-UNBROKEN = 6
 YES = frozenset({"y", "yes"})
 
 
 class ExitCode(IntEnum):
-    """How a command ends; the list is closed."""
+    """The exit statuses of commands; the list is closed."""
 
     DONE = 0
     FAILED = 1
@@ -74,7 +72,7 @@ class WrongUseError(Exception):
 
 
 class CommandError(ToolError):
-    """A command did not do what was asked; `code` is the exit code. Each line of the message is a complaint of its own."""
+    """A command failed; `code` is its exit status. Each line of the message is printed as an error line."""
 
     def __init__(self, kind: Kind, reason: str, *, cure: str = "", code: ExitCode = ExitCode.FAILED) -> None:
         super().__init__(kind, reason, cure=cure)
@@ -83,14 +81,14 @@ class CommandError(ToolError):
 
 @record(kw_only=False)
 class Answer:
-    """What a command that acts has done: facts for a program, printed with `--json`; a person was told meanwhile."""
+    """The result of a command, printed with `--json`; a person has read the same as text."""
 
     facts: Mapping[str, object]
     code: ExitCode = ExitCode.DONE
 
 
 class _Output:
-    """Whether standard output is JSON. Then it is nothing else: what is said to a person goes to standard error."""
+    """Whether standard output is JSON. If so, text for a person goes to standard error."""
 
     as_json = False
 
@@ -100,7 +98,7 @@ _OUTPUT = _Output()
 
 @contextmanager
 def output_as_asked(words: Sequence[str]) -> Iterator[None]:
-    """Inside the block, standard output is JSON alone if the words ask for that."""
+    """Inside the block, standard output is only JSON if the command line has `--json`."""
     before = _OUTPUT.as_json
     _OUTPUT.as_json = _stands_in(words, JSON_SPELLINGS) and not wants_help(words)
     try:
@@ -110,14 +108,14 @@ def output_as_asked(words: Sequence[str]) -> Iterator[None]:
 
 
 def say_answer(answer: Answer, *, on_a_line: bool = False) -> ExitCode:
-    """Print what a command has done, if that is asked for; the exit code."""
+    """Print the result of a command if `--json` was given, and return its exit status."""
     if _OUTPUT.as_json:
         (say_json_line if on_a_line else say_json)(answer.facts)
     return answer.code
 
 
 def say_error(error: ToolError, code: ExitCode) -> ExitCode:
-    """Print an error as one line of JSON, if that is asked for; the exit code."""
+    """Print an error as one line of JSON if `--json` was given, and return the exit status."""
     if _OUTPUT.as_json:
         facts = {**error.to_json(), "cure": error.cure.operator or None}
         say_json_line({"ok": False, "error": facts, "exitCode": int(code)})
@@ -125,7 +123,7 @@ def say_error(error: ToolError, code: ExitCode) -> ExitCode:
 
 
 def code_of_error(error: ToolError) -> ExitCode:
-    """The exit code of a failed call. Only a refusal by a gate names its gate; any other error is a failure."""
+    """The exit status of a failed call. Only an error with a gate in its details is a refusal."""
     if isinstance(error, SettingsError):
         return ExitCode.WRONG_USE
     if "gate" not in error.details:
@@ -134,7 +132,7 @@ def code_of_error(error: ToolError) -> ExitCode:
 
 
 def code_of_explanation(explanation: Explanation) -> ExitCode:
-    """The exit code that the explained call would have."""
+    """The exit status that the explained call would have."""
     refusal = explanation.refusal
     if refusal is None or refusal.verdict is None:
         return ExitCode.DONE
@@ -146,7 +144,7 @@ def _code_of_refusal(kind: Kind) -> ExitCode:
     return special.get(kind, ExitCode.REFUSED)
 
 
-# Most of what a command prints is plain text, for which it is not loaded.
+# Imported on first use, because most output is plain ASCII and does not need it.
 show_hidden: Callable[[str], str] = later("toolcrib.lib.hidden_text:show_hidden")
 
 
@@ -154,7 +152,7 @@ def visible(text: str) -> str:
     """Escape every character that would control a terminal."""
     if text.isascii() and text.isprintable():
         return text
-    # A carriage return is harmless to a model, and lets a terminal write over what stands there.
+    # `show_hidden` keeps a carriage return, with which a terminal would overwrite the line.
     return show_hidden(text).replace("\r", "\\x0d")
 
 
@@ -164,12 +162,12 @@ def on_one_line(text: str) -> str:
 
 
 def say(text: str) -> None:
-    """Tell a person something: on standard output, or on standard error where standard output is JSON."""
+    """Print text for a person: to standard output, or to standard error if standard output is JSON."""
     _write(sys.stderr if _OUTPUT.as_json else sys.stdout, text)
 
 
 def complain(text: str) -> None:
-    """Write to standard error."""
+    """Print an error line to standard error."""
     _write(sys.stderr, f"{paint('crib:', 'red', sys.stderr)} {visible(text)}")
 
 
@@ -184,7 +182,7 @@ def complain_about(error: ToolError) -> None:
 
 
 def from_here(text: str) -> str:
-    """The text with paths below the current folder as they are written from there."""
+    """The text with paths below the current folder made relative."""
     try:
         return text.replace(f"{os.getcwd()}/", "")  # noqa: PTH109 - a text
     except FileNotFoundError:  # the folder was removed meanwhile
@@ -195,13 +193,13 @@ EXCERPT = "excerpt"
 
 
 def excerpts_of(problems: Iterable[ToolError]) -> dict[str, str]:
-    """The line of a file, with a caret below it, that each of the messages is about."""
+    """The excerpts of problems (a line of a file with a caret below it) by their messages."""
     found = {problem.message: problem.details.get(EXCERPT) for problem in problems}
     return {message: excerpt for message, excerpt in found.items() if isinstance(excerpt, str) and excerpt}
 
 
 def indented(text: str) -> str:
-    """Lines of a file below the message about them."""
+    """Indent lines of a file, to print them below the message about them."""
     return "\n".join(f"      {visible(line)}" for line in text.splitlines())
 
 
@@ -209,9 +207,9 @@ COLOURS = {"red": 31, "green": 32, "yellow": 33, "cyan": 36, "grey": 90}
 
 
 def has_colour(stream: TextIO | None) -> bool:
-    """Whether to colour what is written there: on a terminal, unless NO_COLOR, CLICOLOR=0 or TERM=dumb say otherwise.
+    """Whether to colour output: on a terminal, unless NO_COLOR, CLICOLOR=0 or TERM=dumb are set.
 
-    FORCE_COLOR and CLICOLOR_FORCE ask for colour also where there is no terminal, as their conventions say.
+    FORCE_COLOR and CLICOLOR_FORCE enable colour even without a terminal.
     """
     known = os.environ
     if known.get("NO_COLOR"):
@@ -222,17 +220,17 @@ def has_colour(stream: TextIO | None) -> bool:
 
 
 def paint(text: str, colour: str, stream: TextIO | None) -> str:
-    """The text in a colour, where the stream has any."""
+    """The text in a colour, if output to the stream is coloured."""
     return f"\x1b[{COLOURS[colour]}m{text}\x1b[0m" if has_colour(stream) else text
 
 
 def say_json(value: object) -> None:
-    """Write indented JSON, with the standard library, because it writes integers of any size."""
+    """Print indented JSON, with the standard library, because it supports integers of any size."""
     _write_json(json.dumps(value, indent=2, ensure_ascii=False, default=str))
 
 
 def say_json_line(value: object) -> None:
-    """Write JSON on one line, as one of several values."""
+    """Print JSON on one line, as one of several values."""
     _write_json(json.dumps(value, ensure_ascii=False, default=str))
 
 
@@ -241,19 +239,8 @@ def _write_json(text: str) -> None:
 
 
 def say_text(text: str) -> None:
-    """Write text of a tool: unchanged to a file or pipe, escaped on a terminal."""
+    """Print text of a tool: unchanged to a file or pipe, escaped on a terminal."""
     say(visible(text) if is_terminal(sys.stdout) else text)
-
-
-def say_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Write a table: drawn on a terminal, row by row on one that is too narrow for that, plain columns elsewhere."""
-    cells = [[on_one_line(cell) for cell in row] for row in rows]
-    say(_draw(columns, cells) if is_terminal(sys.stdout) else _align([[name.upper() for name in columns], *cells]))
-
-
-def say_facts(facts: Iterable[tuple[str, str]]) -> None:
-    """Write one fact per line; empty facts are left out."""
-    say(_align([[f"{name}:", on_one_line(text)] for name, text in facts if text]))
 
 
 def count(number: int, noun: str) -> str:
@@ -267,12 +254,12 @@ def is_terminal(stream: TextIO | None) -> bool:
 
 
 def may_ask() -> bool:
-    """Whether a person can read a question and answer it."""
+    """Whether standard input and standard error are terminals, so that a person can answer a question."""
     return is_terminal(sys.stdin) and is_terminal(sys.stderr)
 
 
 def agrees(question: str) -> bool:
-    """Ask once; anything but yes is a no, and without a terminal the answer is no."""
+    """Ask once for yes or no; any other answer means no, and so does a missing terminal."""
     if not may_ask():
         return False
     sys.stderr.write(visible(question) + " [y/N] ")
@@ -282,9 +269,9 @@ def agrees(question: str) -> bool:
 
 @contextmanager
 def log_on_stderr(*, verbose: bool = False) -> Iterator[None]:
-    """Inside the block, send the log to standard error only: errors in one line each, or with `verbose` all of it.
+    """Inside the block, send the log only to standard error: one line for each error, or with `verbose` everything.
 
-    The person at the command line may see what a model may not.
+    The log may hold details that results leave out, because models read those.
     """
     logger = logging.getLogger("toolcrib")
     before = logger.level, logger.handlers
@@ -303,7 +290,7 @@ def log_on_stderr(*, verbose: bool = False) -> Iterator[None]:
 
 @contextmanager
 def show_warnings(*names: str) -> Iterator[None]:
-    """Inside the block, show warnings of these loggers in one line each; errors are shown anyway."""
+    """Inside the block, also print warnings of these loggers, in one line each."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setLevel(logging.WARNING)
     handler.addFilter(lambda record: record.levelno < logging.ERROR)
@@ -325,19 +312,19 @@ def mention_problems(crib: Suggesting) -> None:
 
 
 def problems_mentioned(crib: Suggesting) -> list[str]:
-    """The line that says that some tools could not be loaded, if so."""
+    """A line saying that some tools could not be loaded, if so."""
     number = len(crib.problems)
     return [f"not every tool could be loaded (problems: {number}); see: crib check"] if number else []
 
 
 def require_project(settings: Settings) -> None:
-    """Refuse a crib without a project, which stores nothing."""
+    """Raise WrongUseError for a crib without a project, which stores nothing."""
     if settings.root is None:
         raise WrongUseError("there is no project to store it in; make one with: crib init")
 
 
 def _write(stream: TextIO | None, text: str) -> None:
-    # A stream that was closed before we started is None.
+    # Python sets a standard stream that was closed before the start to None.
     if stream is None:
         return
     for clear in BUSY:
@@ -353,45 +340,6 @@ def _write(stream: TextIO | None, text: str) -> None:
         stream.write(text.encode(encoding, "backslashreplace").decode(encoding) + "\n")
 
 
-def _align(rows: Sequence[Sequence[str]]) -> str:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = (_GAP.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
-    return "\n".join(line.rstrip() for line in lines)
-
-
-def _least_width(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
-    """How wide a terminal must be for a table that can be read: words of its head, and the beginning of a word in each cell, unbroken."""
-    cells = [max((len(row[number]) for row in rows), default=0) for number in range(len(columns))]
-    words = [max(map(len, name.split()), default=0) for name in columns]
-    return 1 + sum(max(word, min(cell, UNBROKEN)) + 3 for word, cell in zip(words, cells, strict=True))
-
-
-def _list_rows(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Each row as lines of its own; a column without a name only draws what another one says."""
-    return "\n\n".join(
-        "\n".join(f"{name}: {text}" for name, text in zip(columns, row, strict=True) if name and text) for row in rows
-    )
-
-
-def _draw(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    console = Console(file=sys.stdout)
-    if console.width < _least_width(columns, rows):
-        return _list_rows(columns, rows)
-    table = Table()
-    for name in columns:
-        table.add_column(name, overflow="fold")
-    for row in rows:
-        # A Text is never read as markup.
-        table.add_row(*map(Text, row))
-    with console.capture() as drawn:
-        console.print(table)
-    return drawn.get().rstrip("\n")
-
-
 class _Whole(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         return visible(super().format(record))
@@ -400,7 +348,7 @@ class _Whole(logging.Formatter):
 class _OneLine(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         first, *others = record.getMessage().splitlines() or [""]
-        # A traceback of Python ends with what went wrong; an error of another language comes with its own summary.
+        # A Python traceback ends with the error message; an error of another language has its own summary.
         summary = getattr(record, "summary", None) or (others[-1].strip() if others else "")
         text = f"crib: {first}" + (f": {summary}" if summary else "")
         problem = record.exc_info[1] if record.exc_info else None
@@ -411,7 +359,7 @@ class _OneLine(logging.Formatter):
         return on_one_line(text)
 
 
-# The words of a command line.
+# The parser of command lines that need no Click.
 
 STANDARD_INPUT = "-"
 MAX_ARGUMENT_BYTES = 1_000_000
@@ -493,7 +441,7 @@ class Line:
 
     @property
     def mode(self) -> str | None:
-        """The value of --mode."""
+        """The validated value of --mode."""
         mode = self.last(MODE.name)
         if mode is not None and mode not in MODES:
             raise WrongUseError(f"--mode {mode!r}: write one of {', '.join(sorted(MODES))}")
@@ -501,7 +449,7 @@ class Line:
 
     @property
     def seconds(self) -> float | None:
-        """The value of --timeout."""
+        """The validated value of --timeout."""
         text = self.last("--timeout")
         if text is None:
             return None
@@ -532,7 +480,7 @@ def read_line(words: Iterable[str], options: Sequence[Option]) -> Line:
 
 
 def wants_help(words: Sequence[str]) -> bool:
-    """Whether `--help` or `-h` stands before any `--`."""
+    """Whether `--help` or `-h` is among the words before any `--`."""
     return _stands_in(words, HELP.spellings)
 
 
@@ -542,19 +490,19 @@ def _stands_in(words: Sequence[str], spellings: Iterable[str]) -> bool:
 
 
 def refuse_url(words: Sequence[str], command: str) -> None:
-    """Refuse --url for a command that works on local files only."""
+    """Raise WrongUseError if --url is given to a command that works on local files only."""
     end = words.index("--") if "--" in words else len(words)
     if any(word.partition("=")[0] == URL.name for word in words[:end]):
         raise is_local(command)
 
 
 def is_local(command: str) -> WrongUseError:
-    """The error of a local command that was given a URL."""
+    """The error for a local command that was given a URL."""
     return WrongUseError(f"{command} works on files of this machine; leave {URL.name} out")
 
 
 def read_grants(words: Iterable[str], *tools: str) -> dict[str, list[str]]:
-    """What `--grant` grants: `CAPABILITY` to these tools, which are called, and `NAME:CAPABILITY` to another one."""
+    """Read the values of `--grant`: `CAPABILITY` is granted to the called tools, `NAME:CAPABILITY` to another one."""
     granted: dict[str, list[str]] = {}
     for word in sorted(words):
         name, _, capability = word.rpartition(":")
@@ -564,7 +512,7 @@ def read_grants(words: Iterable[str], *tools: str) -> dict[str, list[str]]:
 
 
 def read_arguments(line: Line, pairs: Iterable[str], parameters: Mapping[str, object]) -> dict[str, object]:
-    """The arguments of a call. A value is parsed as JSON only if the schema does not allow a string."""
+    """Read the arguments of a call. A value is parsed as JSON only if the schema does not allow a string."""
     document = line.last(ARGUMENTS.name)
     arguments = {} if document is None else _read_document(document)
     for pair in pairs:
@@ -652,7 +600,7 @@ def _read_file(path: str, place: str, *, cure: str) -> str:
 def _read_bytes(path: str) -> bytes:
     if path == STANDARD_INPUT:
         return sys.stdin.buffer.read(MAX_ARGUMENT_BYTES + 1)
-    with open(path, "rb") as file:  # noqa: PTH123 - a path of the user's own, read as far as needed
+    with open(path, "rb") as file:  # noqa: PTH123 - avoids importing pathlib
         return file.read(MAX_ARGUMENT_BYTES + 1)
 
 

@@ -1,4 +1,4 @@
-"""Parts of Click commands: the opener of cribs, commands that parse their own words, shared options, and the first files of a project."""
+"""Building blocks of Click commands: the opener of cribs, commands that parse their own words, shared options, new files."""
 
 from __future__ import annotations
 
@@ -60,11 +60,11 @@ class Opener(Protocol[LocalT_co]):
         """The same; refuses a crib that stores nothing on disk."""
 
 
-# Click settings of a command that parses its own words, and their names in its help.
+# Click settings of a command that parses its own words, and how its help shows these words.
 READS_ITS_OWN_WORDS = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 CALL_WORDS = "NAME [KEY=VALUE]..."
 
-# The object of Click's context is an Opener; see toolkit.cli.opener.
+# The object of Click's context is an Opener.
 pass_opener = click.pass_obj
 
 
@@ -74,7 +74,7 @@ class WordsCommand(click.Command):
     options: tuple[Option, ...] = ()
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Show help wherever `--help` stands; all other words are left to the command."""
+        """Show help if `--help` is anywhere among the words; all other words are left to the command."""
         if wants_help(args) and not ctx.resilient_parsing:
             say(ctx.get_help())
             ctx.exit()
@@ -88,13 +88,13 @@ class WordsCommand(click.Command):
 
 
 def example(*lines: str) -> str:
-    """The end of a command's help: how it is typed."""
+    """The epilog of a command's help: examples of command lines."""
     heading = "Example:" if len(lines) == 1 else "Examples:"
     return "\n".join(["\b", heading, *(f"  {line}" for line in lines)])
 
 
 def complete_tool(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
-    """Complete tool names; only the first word of a `WordsCommand` is one."""
+    """Complete the name of a tool, which is the first word of a `WordsCommand`."""
     if ctx.params.get("words") or ctx.params.get("url"):
         return []
     opener: Opener[ProjectCrib] = ctx.obj
@@ -127,19 +127,19 @@ json_option = click.option(JSON.name, "as_json", is_flag=True, help=JSON.help)
 
 
 class AnswerOption(click.Option):
-    """`--json` of a command that acts: it returns an `Answer` whose facts have these keys."""
+    """`--json` of a command that returns an `Answer` whose facts have these keys."""
 
-    def __init__(self, words: Sequence[str], *, keys: Sequence[str], help: str) -> None:  # noqa: A002 - Click names it so
+    def __init__(self, words: Sequence[str], *, keys: Sequence[str], help: str) -> None:  # noqa: A002 - Click's name for it
         super().__init__(words, is_flag=True, expose_value=False, help=help)
         self.keys = tuple(keys)
 
 
 def answers(*keys: str) -> Callable[[CommandT], CommandT]:
-    """Give a command `--json`; its help names the keys of the facts that are printed."""
+    """Add `--json` to a command; its help lists the keys of the printed facts."""
     return click.option(JSON.name, cls=AnswerOption, keys=keys, help=f"Print JSON: {', '.join(keys)}.")
 
 
-# `--json` of a command whose standard output is a protocol of its own.
+# `--json` of a command whose standard output is used for another protocol.
 json_errors = click.option(JSON.name, is_flag=True, expose_value=False, help="Print an error before the start as JSON.")
 
 
@@ -168,7 +168,7 @@ def report_file(name: str, *, written: bool) -> dict[str, object]:
 
 @contextmanager
 def explain_failure() -> Iterator[None]:
-    """Turn a failure to write into wrong use, with its cure."""
+    """Convert an OSError into a WrongUseError with its cure."""
     try:
         yield
     except OSError as problem:

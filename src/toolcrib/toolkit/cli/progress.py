@@ -1,4 +1,4 @@
-"""Show on a terminal that a command is at work: a turning sign and the seconds, on standard error, and nothing elsewhere."""
+"""Show a spinner with the elapsed seconds on standard error, if that is a terminal."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import TextIO
 
-# What is done sooner shows nothing.
+# Work that takes less time shows no spinner.
 PATIENCE_SECONDS = 0.7
 TURN_SECONDS = 0.1
 BRAILLE, ASCII = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏", "|/-\\"
@@ -22,7 +22,7 @@ CLEAR = "\r\x1b[2K"
 
 
 class Spinner:
-    """Draws one line again and again until it is stopped; code that writes to the terminal meanwhile clears it first."""
+    """Redraws one line until it is stopped; code that writes to the terminal meanwhile must clear it first."""
 
     def __init__(self, stream: TextIO, text: str, patience: float = PATIENCE_SECONDS) -> None:
         self.text = text
@@ -37,7 +37,7 @@ class Spinner:
         self._thread.start()
 
     def clear(self) -> None:
-        """Take the line away; it comes back with the next turn."""
+        """Clear the line until it is next redrawn."""
         with self._drawing:
             if self._is_drawn:
                 self._stream.write(CLEAR)
@@ -45,7 +45,7 @@ class Spinner:
                 self._is_drawn = False
 
     def stop(self) -> None:
-        """Take the line away for good."""
+        """Stop redrawing and clear the line."""
         self._ended.set()
         self._thread.join()
         self.clear()
@@ -66,7 +66,7 @@ class Spinner:
 
 @contextmanager
 def working(text: str) -> Iterator[Callable[[str], None]]:
-    """Inside the block, say on a terminal what the command is doing; hands out a function that says what it does next."""
+    """Inside the block, show a spinner with this text; yields a function that changes the text."""
     if not is_terminal(sys.stderr) or BUSY:
         yield lambda _: None
         return

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from toolcrib.lib.schema_structure import properties_of, types_of
 from toolcrib.model.errors import Kind
-from toolcrib.toolkit.cli import CommandError, ExitCode, complain, problems_mentioned, say, say_facts, say_table
+from toolcrib.toolkit.cli import CommandError, ExitCode, complain, problems_mentioned, say
+from toolcrib.toolkit.cli.console_tables import say_facts, say_table
 from toolcrib.toolkit.tool_facts import NOT_BUILT
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ NO_GRANT = "no grant"
 
 
 def say_tools(tools: Iterable[Facts]) -> None:
-    """The table of tools, and below it those that lack a grant, each with the line that grants it."""
+    """Print the table of tools, and below it those that lack a grant, each with the line that grants it."""
     shown = list(tools)
     if not shown:
         complain("there are no tools here; make the first one with: crib init")
@@ -41,14 +42,14 @@ def say_tools(tools: Iterable[Facts]) -> None:
 
 
 def unknown_tool(crib: Suggesting, name: str) -> CommandError:
-    """The error of an unknown tool, with a suggestion."""
+    """The error for an unknown tool, with a suggestion."""
     hint = crib.suggest(name) or "list the tools with: crib list"
     cure = "\n".join([hint, *problems_mentioned(crib)])
     return CommandError(Kind.NOT_FOUND, f"Tool {name[:200]!r} not found", cure=cure, code=ExitCode.UNKNOWN_TOOL)
 
 
 def row_of(facts: Facts) -> tuple[str, ...]:
-    """A tool in a list."""
+    """The row of a tool in a list."""
     if "built" in facts:
         reason = facts["reason"].removeprefix(f"{NOT_BUILT}: ")
         about = f"{facts['origin']}: {reason}; {facts['cure']}"
@@ -87,7 +88,7 @@ def offer_of(facts: Facts) -> str:
 
 
 def parameter_rows_of(facts: Facts) -> Iterator[tuple[str, ...]]:
-    """What a tool takes."""
+    """The rows of a table of a tool's parameters."""
     parameters = facts["parameters"]
     required = parameters.get("required")
     names = required if isinstance(required, list) else []
@@ -144,7 +145,7 @@ def _describe_more(facts: Facts) -> Iterator[tuple[str, str]]:
     for example in facts["examples"]:
         yield "example", _text(example) + (" (fails; models are not shown it)" if example in failing else "")
     for name, value in facts["metadata"].items():
-        # Not as a line of its own name, which could be one of ours.
+        # Not under its own name, which could be that of another line.
         yield "metadata", f"{name}: {value if isinstance(value, str) else _text(value)}"
     yield "written in", facts["origin"]
     yield "content", facts["contentHash"]
