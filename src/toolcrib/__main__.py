@@ -1,4 +1,4 @@
-"""`python -m toolcrib` and the program `crib`."""
+"""Entry point of the program `crib` and of `python -m toolcrib`."""
 
 from __future__ import annotations
 
@@ -11,32 +11,32 @@ from toolcrib.lib import load
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# Until so many objects have come, nothing is collected: most commands end before that, and collecting while modules are
-# loaded would take a tenth of their time.
+# Threshold of the garbage collector: most commands end below it, and collecting while modules are loaded would take a
+# tenth of their time.
 OBJECTS_BEFORE_COLLECTING = 100_000
 PROJECT_OPTION = ("--project", "-C")
 MCP_WORDS = 3
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Run the command line on these words, by default those of the process; the exit code."""
+    """Run the command line on these words, by default those of the process, and return the exit status."""
     gc.set_threshold(OBJECTS_BEFORE_COLLECTING)
     is_own_process = words is None
     words = sys.argv[1:] if words is None else words
     opening = None
     if _serves_stdio(words):
-        # A client waits for its first answer, which needs nothing of the rest.
+        # A client waits for the answer to `initialize`, which needs no other module.
         opening = load("toolcrib.interfaces.mcp.stdio_opening:open_stdio")()
-    # Loaded only now, so that nothing is collected meanwhile.
+    # Loaded only now, so that the garbage collector does not run meanwhile.
     code = int(load("toolcrib.interfaces.cli:main")(words, opening))
     if is_own_process:
-        # Everything ends with the process; its end would look at each object twice.
+        # The process ends, so the last two collections of the interpreter would be wasted.
         gc.freeze()
     return code
 
 
 def _serves_stdio(words: Sequence[str]) -> bool:
-    """Whether the words are `mcp` alone, or with a project."""
+    """Whether the command is `crib mcp`, alone or with the option of the project."""
     return list(words[:1]) == ["mcp"] and (len(words) == 1 or (len(words) == MCP_WORDS and words[1] in PROJECT_OPTION))
 
 

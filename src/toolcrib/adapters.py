@@ -1,4 +1,4 @@
-"""Chats with models: what a vendor's reply asks for becomes guarded calls, and their results what the vendor's client takes."""
+"""Chat adapters: turn the tool calls of a vendor's reply into guarded calls, and their results into the vendor's messages."""
 
 from toolcrib.features.exports.chat import Adapter
 from toolcrib.features.exports.providers import Anthropic, Gemini, OpenAIChat, OpenAIResponses

@@ -1,8 +1,8 @@
-"""Tool folders become tools through their build: all are checked, and a registry says which bytes were.
+"""Build tool folders: check all of them, and write a registry with the hashes of the files that were checked.
 
-<root>/<tool>/…               folders of four files
-<root>/_core/error-types.js   what handlers import; supplied where there is none
-<root>/tool_registry.json     what the build wrote, and agents load when they start
+<root>/<tool>/…               tool folders of four files
+<root>/_core/error-types.js   imported by handlers; supplied where it is missing
+<root>/tool_registry.json     written by the build, loaded by agents when they start
 """
 
 from toolcrib.features.folders.build import Built, Checked, build, check_folders, watch

@@ -1,4 +1,4 @@
-"""What the packages in `tools/` offer to Python: `from tools.email_validator import validate_email`."""
+"""Import built tools as Python functions: `from tools.email_validator import validate_email`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables of `toolcrib.toml` as parameters of `Crib(...)`, for checkers of types; nothing loads it at run time."""
+"""Types of the settings tables that `Crib(...)` takes as parameters; for type checkers, never imported at run time."""
 
 from __future__ import annotations
 

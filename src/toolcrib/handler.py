@@ -1,6 +1,6 @@
-"""What a handler in Python imports: `from toolcrib.handler import ErrorType, ToolError`.
+"""Error types for handlers written in Python: `from toolcrib.handler import ErrorType, ToolError`.
 
-It stands alone, because the process of a handler starts without the rest of Toolcrib.
+This module imports nothing of Toolcrib, because the child process of a handler starts without the rest of the package.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ __all__ = ["ErrorType", "ToolError"]
 
 
 class ErrorType(StrEnum):
-    """Why a tool failed: the words of every error that a caller sees."""
+    """Why a tool failed: the `type` of every error that a caller sees."""
 
     VALIDATION = "VALIDATION"
     NOT_FOUND = "NOT_FOUND"
@@ -42,17 +42,17 @@ class ErrorType(StrEnum):
 
 
 class ToolError(Exception):
-    """Raised by a handler that cannot go on: says why, whether to try again, and whether effects may remain."""
+    """Raised by a handler to fail its call: says why, whether to retry, and whether side effects may remain."""
 
     def __init__(
         self,
-        type: str,  # noqa: A002 - the word of every face for it
+        type: str,  # noqa: A002 - the name of the field on the wire
         message: str,
         *,
         retryable: bool = False,
         partial_side_effects: bool = False,
         details: dict[str, object] | None = None,
-        partialSideEffects: bool = False,  # noqa: N803 - as a response spells it
+        partialSideEffects: bool = False,  # noqa: N803 - the name of the field on the wire
     ) -> None:
         super().__init__(message)
         self.type = self.kind = type

@@ -1,4 +1,4 @@
-"""A crib behind a URL, used like one of this machine: `Crib.connect(url)`."""
+"""The client of a Toolcrib server: `Crib.connect(url)` has the interface of a local Crib."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ if TYPE_CHECKING:
 
 
 def register(plugins: Plugins) -> None:
-    """Add what `Crib.connect` makes."""
+    """Add the resource that `Crib.connect` creates."""
     plugins.add_resource("remote_crib", "toolcrib.client.remote_crib:RemoteCrib", given=lambda _: {})

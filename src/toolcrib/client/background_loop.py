@@ -1,4 +1,4 @@
-"""An event loop in a thread of its own, for code that is async and code that is not."""
+"""An event loop in a background thread, usable from sync and async code."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ T = TypeVar("T")
 
 
 class BackgroundLoop:
-    """Runs the requests of one client, whichever thread and event loop asks for them; it is started when it is first needed.
+    """Runs the requests of one client, from any thread and event loop; started on first use.
 
-    Connections belong to the loop that opened them. So that one client can be used by plain code, by several threads and by one
-    event loop after the other, they belong to this one.
+    Connections belong to the event loop that opened them. They all belong to this one, so that one client can be used by
+    sync code, by several threads and by several event loops.
     """
 
     def __init__(self) -> None:
@@ -25,7 +25,7 @@ class BackgroundLoop:
         self._thread: threading.Thread | None = None
 
     def wait_for(self, work: Coroutine[object, object, T]) -> T:
-        """Run the work and wait for it; blocks the calling thread."""
+        """Run a coroutine and block the calling thread until it ends."""
         if threading.current_thread() is self._thread:
             work.close()
             raise RuntimeError("this waits for the thread that it runs in; write it as async def, and await")
@@ -33,16 +33,16 @@ class BackgroundLoop:
         try:
             return running.result()
         except BaseException:
-            # Such as Ctrl-C: work that no caller waits for any more is not carried on.
+            # Such as KeyboardInterrupt: cancel work that has no waiting caller any more.
             running.cancel()
             raise
 
     async def run(self, work: Coroutine[object, object, T]) -> T:
-        """Run the work and await it; to cancel this is to cancel the work."""
+        """Run a coroutine and await it; cancelling this cancels the coroutine."""
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._start()))
 
     async def iterate(self, items: AsyncGenerator[T, None]) -> AsyncGenerator[T, None]:
-        """The items of a generator that runs in the loop; to close this is to close it."""
+        """The items of a generator that runs in the background loop; closing this closes it."""
         try:
             while True:
                 found = await self.run(_next(items))
@@ -53,7 +53,7 @@ class BackgroundLoop:
             await self.run(items.aclose())
 
     def close(self) -> None:
-        """End the thread; later work starts another."""
+        """Stop the thread; later work starts a new one."""
         with self._starting:
             loop, thread = self._loop, self._thread
             self._loop = self._thread = None
@@ -79,7 +79,7 @@ def _serve(loop: asyncio.AbstractEventLoop) -> None:
 
 
 async def _end() -> None:
-    """Cancel what is left, and wait for it."""
+    """Cancel the remaining tasks and wait for them."""
     left = asyncio.all_tasks() - {asyncio.current_task()}
     for task in left:
         task.cancel()

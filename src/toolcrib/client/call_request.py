@@ -1,4 +1,4 @@
-"""Write a call as the request that makes it: `POST /call/{name}` with the arguments as its body."""
+"""Write a call as its HTTP request: `POST /call/{name}` with the arguments as the body."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class CallRequest:
 
 
 def write_call(call: Call, accept: str) -> CallRequest:
-    """The request of a call; raises ToolError for what only the server decides."""
+    """The request of a call; raises ToolError for fields that only the server decides."""
     check_call(call)
     query = {name: word for name, word in (("bundle", call.bundle), ("version", call.version)) if word is not None}
     said = {
@@ -47,7 +47,7 @@ def write_call(call: Call, accept: str) -> CallRequest:
 
 
 def check_call(call: Call) -> None:
-    """Refuse what only the server decides."""
+    """Raise ToolError for a call with fields that only the server decides: grants, parent and caller."""
     if call.grants is not None or call.parent is not None:
         raise ToolError(Kind.VALIDATION, "what a tool may use is granted on the server; call without grants and parent")
     if call.caller not in {"", "local"}:
@@ -56,7 +56,7 @@ def check_call(call: Call) -> None:
 
 
 def _header(name: str, text: str) -> str:
-    """Refuse what could end the header that it stands in."""
+    """Raise ToolError for a text that could break out of its header."""
     if text.isascii() and text.isprintable():
         return text
     raise ToolError(

@@ -1,4 +1,4 @@
-"""Connect to one server: only where the operator said, with bounded answers that must be those of a Toolcrib server."""
+"""The HTTP connection to one server: reaches only its host, and accepts only bounded responses of a Toolcrib server."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TOKEN_VARIABLE = "CRIB_TOKEN"  # noqa: S105 - the name of a variable
 SECONDS = 60.0
 MAX_ANSWER_BYTES = 32_000_000
 MAX_SENT_BYTES = 32_000_000
-# Far deeper than anything a server of ours takes in or hands out.
+# Far deeper than any document that a Toolcrib server accepts or sends.
 MAX_DEPTH = 300
 MAX_MESSAGE = 8_000
 ZIP = "application/zip"
@@ -46,7 +46,7 @@ OWN_PATH = re.compile(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Answer:
-    """What a server said: the object that was its body, how large that was, and whether it is a refusal."""
+    """A response: the JSON object of its body, the size of the body, and whether it is a refusal."""
 
     document: dict[str, Any]
     size: int
@@ -55,7 +55,7 @@ class Answer:
 
 
 class Connection:
-    """Asks one server. The URL is the permission to reach its host at its port, also where that is a private address."""
+    """Sends requests to one server. The URL permits only its host and port, which may be a private address."""
 
     def __init__(self, url: str, token: str | None, *, resolve: Resolve = resolve_name) -> None:
         parsed = parse_url(url)
@@ -64,7 +64,7 @@ class Connection:
             raise ToolError(
                 Kind.VALIDATION, "the URL of a server has no query; leave out what follows its question mark"
             )
-        # Behind a proxy a server may have a path; its own paths are none of that.
+        # The URL may have the path of a proxy, but not a path of the server's own API.
         if inside := OWN_PATH.fullmatch(path):
             raise ToolError(Kind.VALIDATION, f"give the root URL of the server: {parsed.origin}{inside['root']}")
         self.url = parsed.origin + path.rstrip("/")
@@ -84,7 +84,7 @@ class Connection:
         body: Mapping[str, object] | bytes | None = None,
         seconds: float = SECONDS,
     ) -> Answer:
-        """Send a request and read its answer; raises for an answer that is none of ours. A body of bytes is an archive."""
+        """Send a request and read its response; raises unless it comes from a Toolcrib server. A body of bytes is an archive."""
         target = f"{path}?{urlencode(query)}" if query else path
         content = {} if body is None else {"Content-Type": ZIP if isinstance(body, bytes) else "application/json"}
         said = {"Accept": "application/json", **content, **(headers or {})}
@@ -93,7 +93,7 @@ class Connection:
         return self.read_answer(response)
 
     async def download(self, path: str) -> bytes | Answer:
-        """An archive of the server; an Answer where it refuses."""
+        """Download an archive; returns an Answer if the server refuses."""
         response = await self.send("GET", path, {"Accept": ZIP}, None, SECONDS)
         if response.status >= REFUSED:
             return self.read_answer(response)
@@ -102,7 +102,7 @@ class Connection:
         return response.body
 
     def read_answer(self, response: Response) -> Answer:
-        """What a response says; raises for one that is none of ours."""
+        """Read a response; raises unless it comes from a Toolcrib server."""
         return Answer(
             document=self._read(response),
             size=len(response.body),
@@ -113,7 +113,7 @@ class Connection:
     async def send(
         self, method: str, target: str, headers: Mapping[str, str], body: bytes | None, seconds: float
     ) -> Response:
-        """Send a request as it is, with the token; returns the answer unchanged."""
+        """Send a request with the token; returns the raw response."""
         request = Request(
             url=parse_url(self.url + target), method=method, headers={**headers, **self._headers}, body=body
         )
@@ -129,9 +129,9 @@ class Connection:
     async def stream(
         self, method: str, target: str, headers: Mapping[str, str], body: bytes | None, seconds: float
     ) -> AsyncIterator[tuple[Response, AsyncIterator[bytes]]]:
-        """Send a request as it is, with the token; gives the head of the answer, and its body in pieces as they arrive.
+        """Send a request with the token; yields the head of the response, and its body in pieces as they arrive.
 
-        `seconds` is how long the head may take; the caller bounds the body.
+        `seconds` is the timeout for the head; the caller limits the body.
         """
         request = Request(
             url=parse_url(self.url + target), method=method, headers={**headers, **self._headers}, body=body
@@ -150,7 +150,7 @@ class Connection:
                 try:
                     yield streamed
                 except ToolError:
-                    # Of what reads the answer, which has said already what helps.
+                    # Raised by the reader of the response, so it has its cure already.
                     is_explained = True
                     raise
         except ToolError as problem:
@@ -159,17 +159,17 @@ class Connection:
             raise self._explain(problem) from problem
 
     def problem_of(self, answer: Answer) -> ToolError:
-        """The error that a refusal tells of."""
+        """The error in a refusal."""
         return error_of(answer.document)
 
     async def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         egress, self._egress = self._egress, None
         if egress is not None:
             await egress.close()
 
     async def _open(self) -> Egress:
-        """Open egress to the addresses that the host has now; a later change of its name changes nothing."""
+        """Open egress to the present addresses of the host; later changes of its DNS name have no effect."""
         addresses = await self._look_up()
         self._egress = Egress(
             private=[_endpoint(address, self._place) for address in addresses], resolve=_pin(addresses)
@@ -182,7 +182,7 @@ class Connection:
             return [place.host]
         try:
             async with asyncio.timeout(RESOLVE_SECONDS):
-                # An address with a zone means another host on every machine.
+                # Without addresses with a zone, which mean another host on every machine.
                 return [found for found in await self._resolve(place.host, place.port) if "%" not in found]
         except (OSError, TimeoutError):
             raise unreachable(place.host, "looking up the name failed") from None
@@ -213,7 +213,7 @@ class Connection:
         return ToolError(Kind.PERMANENT, message, details={"status": response.status})
 
     def _explain(self, problem: ToolError) -> ToolError:
-        """The failure of a request, with its cure."""
+        """The error of a failed request, with its cure."""
         details = problem.details
         if "redirectedBy" in details and "host" in details:
             where = f"{details['host']}:{details.get('port')}"
@@ -226,13 +226,13 @@ class Connection:
 
 
 def is_problem(document: Mapping[str, object]) -> bool:
-    """Whether it is a problem as a server of ours describes one."""
+    """Whether it is a problem document of a Toolcrib server."""
     kind = document.get("kind")
     return isinstance(kind, str) and kind in KINDS and isinstance(document.get("detail"), str)
 
 
 def error_of(problem: Mapping[str, object]) -> ToolError:
-    """The error that a problem of a server describes."""
+    """The error in a problem document."""
     details, problems, kind = problem.get("details"), problem.get("problems"), Kind(str(problem["kind"]))
     return ToolError(
         kind,
@@ -246,7 +246,7 @@ def error_of(problem: Mapping[str, object]) -> ToolError:
     )
 
 
-# What helps against a failure, by its kind and by whether it says why there was no connection.
+# The cure of a failure, by its kind and by whether its details have a reason (why there was no connection).
 _CURES: Mapping[tuple[Kind, bool], Callable[[Url], str]] = {
     (Kind.TRANSIENT, True): lambda url: (
         f"is a server running there that speaks {url.scheme}? Start one with: crib serve"
@@ -269,7 +269,7 @@ def _endpoint(address: str, place: Url) -> str:
 
 
 def _check_token(token: str) -> str:
-    """Refuse what can be no token, and could end the header that it stands in."""
+    """Raise ToolError for a text that cannot be a token, or could break out of its header."""
     if token.isascii() and token.isprintable() and " " not in token:
         return token
     message = "the token holds what no token does; make one with: crib token create, and copy it whole"
@@ -278,5 +278,5 @@ def _check_token(token: str) -> str:
 
 def to_bytes(body: Mapping[str, object]) -> bytes:
     """The body of a request."""
-    # The standard library keeps integers of any size, about which the server may decide.
+    # With the standard library, which supports integers of any size; the server decides whether it accepts them.
     return json.dumps(body, separators=(",", ":")).encode()

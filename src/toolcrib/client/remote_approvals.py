@@ -1,4 +1,4 @@
-"""The approvals of a server: they are listed, decided and followed there."""
+"""List, decide and watch the approvals of a server."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from toolcrib.client.server import Server
     from toolcrib.client.shapes import Document
 
-    # Within the class below, `list` is what it does.
+    # An alias, because `list` is a method in the class below.
     Found = list[Approval]
 
 APPROVALS = "/approvals"
@@ -26,24 +26,24 @@ POLL_SECONDS = 1.0
 
 
 class RemoteApprovals:
-    """Does with the approvals of a server what `Approvals` does with those of this machine."""
+    """The interface of `Approvals` for the approvals of a server."""
 
     def __init__(self, server: Server, *, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
         self._server = server
         self._sleep = sleep
 
     def list(self, state: State | None = State.PENDING) -> Found:
-        """The approvals in a state, or all that are stored; the oldest first."""
+        """The approvals in a state, or all of them; the oldest first."""
         query = [("state", "all" if state is None else str(state))]
         found = self._server.ask("GET", APPROVALS, APPROVAL_LIST, query=query).document
         return [_read(document) for document in found["approvals"]]
 
     def show(self, approval_id: str) -> Approval:
-        """One of them."""
+        """The approval of that id."""
         return _read(self._server.ask("GET", _place(approval_id), APPROVAL_ANSWER).document)
 
     def approve(self, approval_id: str, *, by: str = "", note: str = "") -> Approval:
-        """Let the call run once; the server knows by the token who decides."""
+        """Let the call run once; the server records the holder of the token as the decider."""
         return self._decide(approval_id, "approve", by, note)
 
     def refuse(self, approval_id: str, *, by: str = "", note: str = "") -> Approval:
@@ -51,7 +51,7 @@ class RemoteApprovals:
         return self._decide(approval_id, "refuse", by, note)
 
     async def wait(self, approval_id: str, seconds: float) -> Approval:
-        """Wait until it is decided or has expired, at most so long."""
+        """Wait until it is decided or expired, for at most `seconds`."""
         end = time.monotonic() + seconds
         while True:
             answer = await self._server.ask_async("GET", _place(approval_id), APPROVAL_ANSWER)
@@ -61,7 +61,7 @@ class RemoteApprovals:
             await self._sleep(min(POLL_SECONDS, left))
 
     async def watch(self) -> AsyncGenerator[Approval, None]:
-        """Every approval that is stored or changes its state from now on, after those that are pending now."""
+        """Yield the pending approvals, and then every approval that is created or changes its state."""
         known: dict[str, State] | None = None
         while True:
             query = [("state", "all")]

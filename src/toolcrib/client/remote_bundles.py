@@ -1,4 +1,4 @@
-"""The bundles of a server, and the tools that are stored in them."""
+"""Manage the bundles of a server and the tools stored in them."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ BUNDLES = "/tools/bundles"
 
 
 class RemoteBundles:
-    """Does with the bundles of a server what `Bundles` does with those of this machine."""
+    """The interface of `Bundles` for the bundles of a server."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
 
     def list_all(self) -> list[Bundle]:
-        """Every bundle, also disabled ones."""
+        """Every bundle, including disabled ones."""
         found = self._server.list(BUNDLES, [("includeDisabled", "true")], "bundles", shapes.BUNDLE_PAGE)
         return [read_bundle(document) for document in found]
 
     def document(self, bundle_id: str, slug: str, version: str) -> Mapping[str, object] | None:
-        """The document of a version of a tool, with what is known of it; None if there is none."""
+        """The document of a version of a tool, with its id and times; None if there is none."""
         try:
             return self._server.ask("GET", place_of(bundle_id, slug, version), shapes.STORED).document
         except ToolError as problem:
@@ -40,11 +40,11 @@ class RemoteBundles:
             raise
 
     def export_bundle(self, bundle_id: str) -> bytes:
-        """One and all its tools as a ZIP archive."""
+        """A bundle and all its tools as a ZIP archive."""
         return self._server.download(f"{place_of(bundle_id)}/archive")
 
     def import_bundle(self, bundle_id: str, data: bytes, *, slug: str = "", enable: bool = False) -> Bundle:
-        """Store the bundle of an archive under this id, with all its tools or not at all."""
+        """Store the bundle of an archive and all its tools under this id, atomically."""
         query = [("enable", str(enable).lower()), *([("slug", slug)] if slug else [])]
         answer = self._server.ask(
             "POST", f"{place_of(bundle_id)}/archive", shapes.BUNDLE_ANSWER, query=query, body=data
@@ -52,20 +52,20 @@ class RemoteBundles:
         return read_bundle(answer.document)
 
     def bundle(self, bundle_id: str) -> Bundle:
-        """One of them."""
+        """The bundle of that id."""
         return read_bundle(self._send("GET", bundle_id).document)
 
     def put_bundle(self, bundle_id: str, document: Mapping[str, object]) -> tuple[Bundle, bool]:
-        """Make or replace one; whether it is new."""
+        """Create or replace a bundle; returns it and whether it is new."""
         answer = self._send("PUT", bundle_id, document)
         return read_bundle(answer.document), answer.is_new
 
-    def switch_bundle(self, bundle_id: str, enabled: bool) -> Bundle:  # noqa: FBT001 - a switch is what it is about
-        """Switch one on or off."""
+    def switch_bundle(self, bundle_id: str, enabled: bool) -> Bundle:  # noqa: FBT001 - a boolean is the point of it
+        """Enable or disable a bundle."""
         return read_bundle(self._send("PATCH", bundle_id, {"isEnabled": enabled}).document)
 
     def delete_bundle(self, bundle_id: str) -> Bundle:
-        """Delete one that is empty."""
+        """Delete an empty bundle."""
         return read_bundle(self._send("DELETE", bundle_id).document)
 
     def put_tool(self, bundle_id: str, slug: str, version: str, document: Mapping[str, object]) -> None:

@@ -1,4 +1,4 @@
-"""RemoteCrib: a crib behind a URL, asked over the HTTP API of its server."""
+"""RemoteCrib: the interface of a Crib, over the HTTP API of a server."""
 
 from __future__ import annotations
 
@@ -49,15 +49,15 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# A tool has limits of its own on the server; this is for a server that has stopped to answer.
+# A tool has its own time limit on the server; this timeout is for a server that no longer responds.
 CALL_SECONDS = 3_600.0
 PIECE_LETTERS = 1_000_000
 MAX_LETTERS = 256_000_000
 TOOLS = "/crib/tools"
-# Said for us, and no facts of a tool.
+# Keys for the client, which are not facts of a tool.
 FOR_CLIENTS = frozenset({"order", "bundleID"})
 
-# What a crib of this machine has and a connection has not, by what helps.
+# The attributes that only a local crib has, each with the cure for a remote one.
 ON_THE_MACHINE = "open the project on the machine of the server, with Crib(…), or use the command line there"
 LOCAL_ONLY: Mapping[str, str] = {
     **dict.fromkeys(
@@ -90,12 +90,12 @@ LOCAL_ONLY: Mapping[str, str] = {
 class RemoteCrib:
     """The crib of a server: `async with Crib.connect("http://127.0.0.1:8765") as crib: result = await crib.call("name", city="Oslo")`.
 
-    The URL is the permission to reach its host and port, and nothing else is reached. `token` is one of the server's; on
-    its own machine it needs none. What tools may use is granted on the server alone. What is not async waits for the server; it
-    may be called by any thread.
+    Only the host and port of the URL are reached. `token` is an access token of the server; a server on this machine needs
+    none. Capabilities are granted only on the server. Methods that are not async block until the server responds; they may
+    be called from any thread.
     """
 
-    # The server knows its callers by their tokens.
+    # The server identifies its callers by their tokens.
     caller = ""
 
     def __init__(self, url: str, *, token: str | None = None) -> None:
@@ -106,10 +106,10 @@ class RemoteCrib:
         self.requests = RemoteRequests(server)
         self.approvals = RemoteApprovals(server)
 
-    if not TYPE_CHECKING:  # so that a checker of types knows what there is
+    if not TYPE_CHECKING:  # so that type checkers report unknown attributes
 
         def __getattr__(self, name: str) -> NoReturn:
-            """Refuse what only a crib of this machine has, with what helps."""
+            """Raise AttributeError, with the cure for an attribute that only a local crib has."""
             cure = LOCAL_ONLY.get(name)
             message = f"the crib of a server has no {name}" + (f"; {cure}" if cure else "")
             raise AttributeError(message, name=name, obj=self)
@@ -117,11 +117,11 @@ class RemoteCrib:
     # --- calls ---------------------------------------------------------------------------------------------------------
 
     def call(self, name: str | Call, arguments: Mapping[str, object] | None = None, /, **more: object) -> PendingCall:
-        """Make a call: `await crib.call("name", city="Oslo")`; also what goes wrong on the way to the server is a result."""
+        """Make a call: `await crib.call("name", city="Oslo")`; a failure to reach the server is a Result, too."""
         work = self._call(name, arguments, more)
         pending = PendingCall()
         pending.work = work
-        pending.__await__ = work.__await__  # type: ignore[method-assign]  # it is an attribute, see there
+        pending.__await__ = work.__await__  # type: ignore[method-assign]  # an attribute, see PendingCall
         return pending
 
     def call_sync(self, name: str | Call, arguments: Mapping[str, object] | None = None, /, **more: object) -> Result:
@@ -131,13 +131,13 @@ class RemoteCrib:
         return self.server.loop.wait_for(work)
 
     async def call_all(self, calls: Iterable[Call]) -> list[Result]:
-        """Make several calls side by side: one result for each, in their order."""
+        """Make several calls concurrently; one result for each, in their order."""
         return await asyncio.gather(*(self.call(call) for call in calls))
 
     async def stream(
         self, name: str | Call, arguments: Mapping[str, object] | None = None, /, **more: object
     ) -> AsyncGenerator[StreamEvent, None]:
-        """Make a call and hear it while it runs, as `Crib.stream` does; to close the generator is to cancel the call."""
+        """Make a call and stream its events, as `Crib.stream` does; closing the generator cancels the call."""
         call = _call_of(name, arguments, more)
         async with aclosing(self.server.loop.iterate(self._events(call))) as events:
             async for event in events:
@@ -148,7 +148,7 @@ class RemoteCrib:
     def stream_sync(
         self, name: str | Call, arguments: Mapping[str, object] | None = None, /, **more: object
     ) -> Generator[StreamEvent, None, None]:
-        """The same for code that is not async; the next event is read when it is asked for."""
+        """Stream the events of a call from code that is not async; each event is read when it is requested."""
         events = self.stream(name, arguments, **more)
         try:
             while (event := self.run_sync(_next(events))) is not None:
@@ -157,13 +157,13 @@ class RemoteCrib:
             self.run_sync(events.aclose())
 
     def run_sync(self, work: Coroutine[object, object, T]) -> T:
-        """Wait from plain code for work that uses this crib."""
+        """Run a coroutine that uses this crib from code that is not async."""
         return self._plain.run(work)
 
     def explain(
         self, name: str | Call, arguments: Mapping[str, object] | None = None, /, **more: object
     ) -> Explanation:
-        """What every gate would say to a call, without making it."""
+        """The finding of every gate for a call, without making it."""
         body = _question_of(_call_of(name, arguments, more))
         return read_explanation(self.server.ask("POST", "/crib/explain", shapes.EXPLANATION, body=body).document)
 
@@ -179,7 +179,7 @@ class RemoteCrib:
         max_turn_retrievals: int | None = None,
         max_repeats: int | None = None,
     ) -> RemoteSession:
-        """Open a conversation, whose calls the server bounds together; `on_intent` is called here, with what tools ask the host to do."""
+        """Open a session, whose calls the server limits together; `on_intent` is called here with each Intent of a tool."""
         for word, given in (("state", state), ("send", send)):
             if given is not None:
                 raise ToolError(Kind.VALIDATION, NO_STATE.format(word))
@@ -192,7 +192,7 @@ class RemoteCrib:
         return RemoteSession(self.server, {"mode": mode, **bounds}, on_intent=on_intent)
 
     def read_result(self, handle: str, *, offset: int = 0, length: int = 100_000) -> Piece:
-        """A piece of a value that was too large to be handed over at once, in as many requests as it takes."""
+        """A piece of a stored result that was too large to return at once, read with as many requests as needed."""
         texts: list[str] = []
         size, total, next_offset = 0, 0, offset if length > 0 else None
         path = f"/crib/results/{quote(handle, safe='')}"
@@ -209,12 +209,12 @@ class RemoteCrib:
 
     @property
     def tools(self) -> tuple[Tool, ...]:
-        """Every tool there is, but those that only run others."""
+        """Every tool except executors."""
         return tuple(entry.tool for entry in self.entries)
 
     @property
     def entries(self) -> tuple[Entry, ...]:
-        """Every tool there is, with its switch, but those that only run others."""
+        """Every tool except executors, each with whether it is enabled."""
         return tuple(read_entry(facts, self.url) for facts in self.list_tools() if facts.get("built", True))
 
     @property
@@ -228,54 +228,54 @@ class RemoteCrib:
         return None if isinstance(found, str) else read_entry(found, self.url)
 
     def require(self, name: str, session: Session | None = None) -> Entry:
-        """The tool of that name, slug or address; raises ToolError, with what may help, if there is none."""
+        """The tool of that name, slug or address; raises ToolError, with a cure, if there is none."""
         query = [("name", name)]
         answer = self.server.ask("GET", TOOLS, shapes.SHOWN_PAGE, query=query, headers=_session_header(session))
         return read_entry(answer.document["tools"][0], self.url)
 
     def suggest(self, name: str) -> str:
-        """A hint at the name that was perhaps meant."""
+        """A hint at the similar name that may have been meant; empty if there is none."""
         found = self._find(name)
         return found if isinstance(found, str) else ""
 
     def documentation(self, name: str) -> str:
-        """All there is to read about a tool; empty if there is nothing, or no such tool."""
+        """The documentation of a tool; empty if it has none, or if there is no such tool."""
         entry = self.find(name)
         return "" if entry is None else entry.tool.documentation
 
     def find_tools(self, question: str, *, limit: int = 10) -> list[Tool]:
-        """The tools that fit a question in plain words and have their grants, the most fitting first."""
+        """The tools that match a question in plain words and have their grants, best match first."""
         found, _ = self.search_tools(question, is_question=True, limit=limit)
         shown = (self._find(facts["address"]) for facts in found)
         granted = (facts for facts in shown if not isinstance(facts, str) and not facts["missingGrants"])
         return [read_entry(facts, self.url).tool for facts in granted]
 
     def list_tools(self, *, tags: Sequence[str] = (), executors: bool = False) -> list[Facts]:
-        """The tools as JSON, or those with every one of the tags; or what executes them."""
+        """The tools that have all of the tags, as JSON; or the executors instead."""
         query = [*(("tags", tag) for tag in tags), *([("executors", "true")] if executors else [])]
         tools = self.server.list(TOOLS, query, "tools", shapes.LISTED_PAGE)
         return [_facts(tool) for tool in sorted(tools, key=lambda tool: tool["order"])]
 
     def show_tool(self, name: str) -> Facts | None:
-        """All that is known of the tool that a name means, as JSON."""
+        """All facts of the tool that a name means, as JSON."""
         found = self._find(name)
         return None if isinstance(found, str) else _facts(found)
 
     def search_tools(
         self, text: str, *, is_question: bool = False, everything: bool = False, limit: int = 10
     ) -> tuple[list[Facts], bool]:
-        """The tools that fit what was typed, or a question; and whether there are more."""
+        """The tools that match a search text or a question; and whether there are more."""
         query = [("question" if is_question else "q", text), ("includeDisabled", str(everything).lower())]
         page = self.server.ask("GET", TOOLS, shapes.FOUND_PAGE, query=[*query, ("pageSize", str(limit))]).document
         tools: list[Facts] = page["tools"]
         return tools, bool(page["nextPageToken"])
 
     def request_from_search(self, text: str) -> str:
-        """Empty: a search over HTTP files no request."""
+        """Always empty, because a search over HTTP files no request."""
         return ""
 
     def switch_tool(self, name: str, *, on: bool) -> tuple[str, str] | None:
-        """Switch a tool; its address, and why it still cannot be called. None if there is no such tool."""
+        """Enable or disable a tool; returns its address and why it still cannot be called, or None if there is no such tool."""
         facts = self._find(name)
         if isinstance(facts, str):
             return None
@@ -284,15 +284,15 @@ class RemoteCrib:
         return facts["address"], str(switched["disabledReason"])
 
     def secret_names(self) -> Collection[str]:
-        """What no argument of a tool may be called; only the server knows it, and says so when one is."""
+        """The names that no argument of a tool may have; always empty, because only the server knows and checks them."""
         return ()
 
     def get_ready(self, name: str) -> None:
-        """Nothing: the server is ready."""
+        """Do nothing, because the server is ready."""
 
     @property
     def problems(self) -> list[ToolError]:
-        """What the server could not load; nothing where we may not know."""
+        """What the server could not load; empty if the token does not permit to read that."""
         try:
             found = self.server.ask("GET", "/crib/health", shapes.HEALTH).document
         except ToolError as problem:
@@ -306,7 +306,7 @@ class RemoteCrib:
     def offered(
         self, mode: str | None = None, session: Session | None = None, names: Iterable[str] | None = None
     ) -> tuple[Tool, ...]:
-        """The tools that a model may be told of, in a mode or in any, as the server decides; with `names` only these."""
+        """The tools that a model is offered, in a mode or in any, as the server decides; with `names` only these."""
         wanted = None if names is None else tuple(dict.fromkeys(names))
         if wanted == ():
             return ()
@@ -317,27 +317,27 @@ class RemoteCrib:
         return tuple(read_entry(facts, self.url).tool for facts in ordered)
 
     def prompt(self, mode: str, *, max_characters: int | None = None, max_tokens: int | None = None) -> Prompt:
-        """What a system prompt says of the tools of a mode, within a budget."""
+        """The part of a system prompt that describes the tools of a mode, within a budget."""
         return write_prompt(self.offered(mode), mode, max_characters=max_characters, max_tokens=max_tokens)
 
     def export(self, provider: str, *, mode: str | None = None, strict: bool = False) -> list[Export]:
-        """The tools as a provider takes them, each with what the provider cannot express."""
+        """The tools in the format of a provider, each with a report of what that format cannot express."""
         return export_tools(self.offered(mode), read_provider(provider), strict=strict)
 
     def as_langchain(self, **options: Any) -> list[Any]:
-        """The tools as LangChain takes them; `options` are those of an Adapter: `tools`, `session`, `mode`, `confirm`."""
+        """The tools as LangChain tools; `options` are those of an Adapter: `tools`, `session`, `mode`, `confirm`."""
         return hand_over("langchain", self, options)
 
     def as_openai_agents(self, **options: Any) -> list[Any]:
-        """The tools as openai-agents takes them; `options` as above."""
+        """The tools as tools of openai-agents; `options` as for `as_langchain`."""
         return hand_over("openai_agents", self, options)
 
     def as_pydantic_ai(self, **options: Any) -> list[Any]:
-        """The tools as pydantic-ai takes them; `options` as above."""
+        """The tools as tools of pydantic-ai; `options` as for `as_langchain`."""
         return hand_over("pydantic_ai", self, options)
 
     def as_smolagents(self, **options: Any) -> list[Any]:
-        """The tools as smolagents takes them; `options` as above."""
+        """The tools as tools of smolagents; `options` as for `as_langchain`."""
         return hand_over("smolagents", self, options)
 
     # --- what else a crib has ------------------------------------------------------------------------------------------
@@ -350,12 +350,12 @@ class RemoteCrib:
         experiment: str = "",
         seconds: float | None = None,
     ) -> Tool:
-        """The tool of that name, at once if it is there; else it is asked for, and this waits until it is ready."""
+        """The tool of that name; if it does not exist, request it and wait until it is built."""
         obtainer = Obtainer(self.requests, self.find)
         return await obtainer.obtain(name, request, experiment=experiment, seconds=seconds)
 
     async def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         await self.server.close()
 
     async def __aenter__(self) -> Self:
@@ -395,7 +395,7 @@ class RemoteCrib:
         return self._read_result(self.server.connection.read_answer(await self.server.loop.run(sending)))
 
     async def _send_heard(self, call: Call, link: ClientLink) -> Result:
-        """Make a call whose client wants to hear it while it runs."""
+        """Make a call and pass its events on to its client."""
         async with aclosing(self.server.loop.iterate(self._events(call))) as events:
             async for event in events:
                 if isinstance(event, Result):
@@ -404,7 +404,7 @@ class RemoteCrib:
         raise ToolError(Kind.INTERNAL, "the call ended without a result")
 
     async def _events(self, call: Call) -> AsyncGenerator[StreamEvent, None]:
-        """The events of a call, in the loop of the connections; what goes wrong on the way is a result too."""
+        """The events of a call, in the loop of the connections; a failure to reach the server is a Result, too."""
         deadline = time.monotonic() + CALL_SECONDS if call.deadline is None else call.deadline
         try:
             async with aclosing(read_call(self.server.connection, call, self._read_result, deadline)) as events:
@@ -414,7 +414,7 @@ class RemoteCrib:
             yield Result(error=problem)
 
     def _find(self, name: str, session: Session | None = None) -> Facts | str:
-        """The facts of the tool that a name means, or a hint at what was perhaps meant."""
+        """The facts of the tool that a name means, or a hint at what may have been meant."""
         if not name:
             return ""
         answer = self.server.try_to_ask("GET", TOOLS, query=[("name", name)], headers=_session_header(session))
@@ -429,7 +429,7 @@ class RemoteCrib:
 
     def _read_result(self, answer: Answer) -> Result:
         document = answer.document
-        # The result of a call has meta; a request that the server refused made no call.
+        # Only the result of a call has meta; without it, the server refused the request before any call.
         if answer.is_refusal and not document.get("meta"):
             return Result(error=_refused_by_server(self.server.connection.problem_of(answer)), refused=True)
         if document.get("ok") is True:
@@ -455,7 +455,7 @@ async def _tell(link: ClientLink, event: StreamEvent) -> None:
 def _call_of(name: str | Call, arguments: Mapping[str, object] | None, more: Mapping[str, object]) -> Call:
     if isinstance(name, Call):
         return name
-    # What is no name and no mapping is refused like any other wrong argument.
+    # A wrong type is refused like any other invalid argument, and not raised as a TypeError.
     meant: object = name
     given: object = {} if arguments is None else arguments
     if not isinstance(meant, str) or not isinstance(given, Mapping):
@@ -465,7 +465,7 @@ def _call_of(name: str | Call, arguments: Mapping[str, object] | None, more: Map
 
 
 def _question_of(call: Call) -> dict[str, object]:
-    """A call as `/crib/explain` takes it."""
+    """The body of `/crib/explain` for a call."""
     check_call(call)
     given = {
         "bundle": call.bundle,
@@ -482,7 +482,7 @@ def _session_header(session: Session | None) -> dict[str, str]:
 
 
 def _refused_by_server(problem: ToolError) -> ToolError:
-    """A refusal of the server, which no gate of the call made; a path that is not there is none."""
+    """Name the server as the gate of its own refusal, except for a path that does not exist."""
     if problem.kind is Kind.NOT_FOUND:
         return problem
     return problem.replace(details={"gate": "server", **problem.details})

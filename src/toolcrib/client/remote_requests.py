@@ -1,4 +1,4 @@
-"""The requests of a server: they are filed, followed and delivered there."""
+"""File, watch and deliver requests for tools on a server."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from toolcrib.client.server import Server
     from toolcrib.model.toolrequest import Allowance, Event, Experiment, Filed
 
-    # Within the class below, `list` is what it does.
+    # Aliases, because `list` is a method in the class below.
     Filings = list[Filed]
     Events = list[Event]
     Experiments = list[Experiment]
@@ -35,62 +35,62 @@ if TYPE_CHECKING:
 REQUESTS = "/requests"
 PLACE = "request"
 MAX_LISTED = 1_000
-# How long the server lets us wait for news at most, and how long an answer without any takes at least.
+# The longest wait for events that the server allows, and the shortest interval between answers without any.
 WAIT_SECONDS = 25
 QUIET_SECONDS = 1.0
-# A server that is started anew comes back in that time.
+# How long to retry while the server is unreachable, such as during a restart.
 PATIENCE_SECONDS = 60.0
 AGAIN_SECONDS = 2.0
-# Failures that pass by themselves: the server is away, overloaded or ending.
+# Failures worth a retry: the server is unreachable, overloaded or shutting down.
 PASSING = frozenset({Kind.TRANSIENT, Kind.TIMEOUT, Kind.OVERLOADED, Kind.RATE_LIMIT, Kind.CANCELLED})
-# The gate of the server has limits of its own; this is for a server that has stopped to answer.
+# The gate of the server has its own limits; this timeout is for a server that no longer responds.
 DELIVERY_SECONDS = 3_600.0
 
 
 class RemoteRequests:
-    """Does with the requests of a server what `Requests` does with those of this machine."""
+    """The interface of `Requests` for the requests of a server."""
 
     def __init__(self, server: Server, *, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
         self._server = server
         self._sleep = sleep
 
     def submit(self, text: str, *, strict: bool | None = None, place: str = PLACE) -> Submitted:
-        """File a request under the id that it has; the same text again is no second request. Complaints name the `place`."""
-        # The server would give one without an id a number.
+        """File a request under its own id; filing the same text again has no effect. Errors name `place` as its origin."""
+        # Validated here, because the server would give a request without an id a number.
         read_request(text, place=place)
         return self.new(text, strict=strict, place=place)
 
     def new(
         self, request: Mapping[str, object] | str | bytes, *, strict: bool | None = None, place: str = PLACE
     ) -> Submitted:
-        """File a request, given as its fields or as text; without an id it gets the next number of the day.
+        """File a request, given as fields or as text; without an id it gets the next number of the day.
 
         The server may be stricter than `strict` asks for.
         """
         text = write_request(request) if isinstance(request, Mapping) else request
-        # The server would say the same, but it does not know what the file is called.
+        # Validated here too, because the server does not know the file name for its error.
         written = read_request(text, place=place, strict=bool(strict), numbered=False).text
         query = [("strict", "true")] if strict else []
         found = self._server.ask("POST", REQUESTS, shapes.SUBMITTED, query=query, body={"yaml": written}).document
         return Submitted(filed=read_filed(found), warnings=tuple(found["warnings"]), merged=found["merged"])
 
     def list(self, status: Status | None = None, *, limit: int = MAX_LISTED) -> Filings:
-        """The requests in the order in which they were filed; of many the newest."""
+        """The newest requests, up to `limit`, in the order in which they were filed."""
         query = [("limit", str(max(1, min(limit, MAX_LISTED)))), *([] if status is None else [("status", str(status))])]
         found = self._server.ask("GET", REQUESTS, shapes.FILED_LIST, query=query).document
         return [read_filed(filed) for filed in found["requests"]]
 
     def show(self, request_id: str) -> Filed:
-        """One request; raises NOT_FOUND."""
+        """The request of that id; raises NOT_FOUND."""
         return self._filed("GET", request_id)
 
     def history(self, request_id: str, after: int = 0) -> Events:
-        """What happened to a request, from the event behind that number on."""
+        """The events of a request after that number."""
         place, query = _news_of(request_id, after, 0)
         return _read_news(self._server.ask("GET", place, shapes.HISTORY, query=query), after)[1]
 
     async def watch(self, request_id: str, after: int = 0) -> AsyncGenerator[Event, None]:
-        """What happens to a request until it is over; a server that is away for a while is asked again."""
+        """Yield the events of a request until it is final; retries while the server is unreachable."""
         status, events = await self._news_now(request_id, after)
         while True:
             for event in events:
@@ -101,28 +101,28 @@ class RemoteRequests:
             status, events = await self._later_news(request_id, after)
 
     async def until_over(self, request_id: str) -> Filed:
-        """Wait until a request is over."""
+        """Wait until a request is final."""
         async for _ in self.watch(request_id):
             pass
         return read_filed((await self._server.ask_async("GET", _place_of(request_id), shapes.FILED_ANSWER)).document)
 
     def find_open(self, name: str) -> Filed | None:
-        """The request for a tool of that name which is pending or being built."""
+        """The pending or building request for a tool of that name, or None."""
         return next((filed for filed in self.list() if filed.name == name and not filed.status.is_final), None)
 
     def join(self, filed: Filed, experiment: str) -> Filed:
         """Have an experiment wait for an open request."""
         text = set_field(filed.text, "experiment_blocked", experiment)
-        # Without an id it becomes part of the open request, or of a new one if that has ended meanwhile.
+        # Without an id it is merged into the open request, or filed as a new one if that has ended meanwhile.
         fields = Source(text, PLACE).root().values
         return self.new({name: value for name, value in fields.items() if name != "id"}).filed
 
     def package(self, request_id: str) -> Path | None:
-        """None: what was laid out for a person lies on the machine of the server."""
+        """None, because the folder that a person is to fill is on the machine of the server."""
         return None
 
     async def deliver(self, request_id: str, path: Path, say: Callable[[str], None] | None = None) -> Filed:
-        """Send what a person made for a request to be proved and published; it is read here within the same bounds."""
+        """Send the package that a person made to be proved and published; it is read here with the same limits."""
         files = await asyncio.to_thread(self._read, request_id, path)
         if say is not None:
             say(f"sending {len(files)} files to be proved" if len(files) > 1 else "sending 1 file to be proved")
@@ -131,19 +131,19 @@ class RemoteRequests:
         return read_filed(answer.document)
 
     def cancel(self, request_id: str, reason: str = "") -> Filed:
-        """Cancel it; a builder that works on it stops."""
+        """Cancel a request; a builder that works on it stops."""
         return self._filed("POST", request_id, "/cancel", body={"reason": reason})
 
     def retry(self, request_id: str) -> Filed:
-        """Have one built again that failed or was cancelled."""
+        """Build a failed or cancelled request again."""
         return self._filed("POST", request_id, "/retry", body={})
 
     def allow(self, request_id: str, allowance: Allowance) -> Filed:
-        """Add what the operator allows to a request that is open."""
+        """Add what the operator allows to a request."""
         return self._filed("PUT", request_id, "/allowance", body=_spell_allowance(allowance))
 
     def experiments(self) -> Experiments:
-        """Everything that waits or waited for a tool."""
+        """All experiments that wait or waited for a tool."""
         found = self._server.ask("GET", "/experiments", shapes.EXPERIMENTS).document
         return [read_experiment(one) for one in found["experiments"]]
 
@@ -163,7 +163,7 @@ class RemoteRequests:
         return _read_news(await self._server.ask_async("GET", place, shapes.HISTORY, query=query), after)
 
     async def _later_news(self, request_id: str, after: int) -> News:
-        """What there is to tell after a while; asks again while the server is away, and raises when it stays so."""
+        """Wait for further events; retries while the server is unreachable, for at most PATIENCE_SECONDS."""
         began, wait = time.monotonic(), WAIT_SECONDS
         while True:
             asked = time.monotonic()
@@ -172,11 +172,11 @@ class RemoteRequests:
             except ToolError as problem:
                 if problem.kind not in PASSING or time.monotonic() - began > PATIENCE_SECONDS:
                     raise
-                # Where too many listen already, a request that does not wait is still answered.
+                # A server with too many listeners still answers a request that does not wait.
                 wait = 0 if problem.kind is Kind.OVERLOADED else WAIT_SECONDS
                 await self._sleep(AGAIN_SECONDS)
                 continue
-            # One that does not wait, as it was asked to, is not asked all the time.
+            # Limits the rate of requests to a server that answers without waiting.
             if not events and not status.is_final and (left := QUIET_SECONDS - (time.monotonic() - asked)) > 0:
                 await self._sleep(left)
             return status, events
@@ -186,12 +186,12 @@ class RemoteRequests:
         try:
             return read_candidate(path, request).files
         except ToolError as problem:
-            # As the gate would say it, which reads what lies on its own machine.
+            # In the form of an error of the gate, which would read the package on a local crib.
             raise ToolError(Kind.VALIDATION, problem.message, details={"complaints": [problem.message]}) from problem
 
 
 def _news_of(request_id: str, after: int, wait: int) -> tuple[str, Query]:
-    """Where the history is read behind an event, and how long the server waits for more of it."""
+    """The path and the query for the events after a number, with how long the server waits for new ones."""
     query = [("after", str(after)), *([("wait", str(wait))] if wait else [])]
     return f"{_place_of(request_id)}/history", query
 
@@ -209,7 +209,7 @@ def _place_of(request_id: str) -> str:
 
 
 def _body_of(files: Mapping[str, bytes]) -> dict[str, object]:
-    """The files as they are sent: text as itself, all else as base64."""
+    """The JSON of files: UTF-8 files as text, all others as base64."""
     texts: dict[str, str] = {}
     binary: dict[str, str] = {}
     for path, content in files.items():

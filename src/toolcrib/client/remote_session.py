@@ -1,4 +1,4 @@
-"""A conversation that a server keeps: its calls are counted and bounded there."""
+"""The session of an agent on a server, which counts and limits its calls."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NO_STATE = "the state of a session and its messages belong to the program that r
 
 
 class RemoteSession(Session):
-    """What the calls of one conversation with a server share; the server closes it after an hour without calls."""
+    """A session on a server, which closes it after an hour without calls."""
 
     def __init__(
         self, server: Server, body: Mapping[str, object], *, on_intent: Callable[[Intent], None] | None = None
@@ -33,21 +33,21 @@ class RemoteSession(Session):
 
     @property
     def calls(self) -> int:
-        """How many calls the session has made, as the server counts them."""
+        """How many calls the server has counted in the session."""
         return int(self._server.ask("GET", self._path, shapes.SESSION).document["calls"])
 
     def next_turn(self) -> None:
-        """The user has spoken: the bounds of a turn begin anew."""
+        """Begin a turn, after a message of the user: reset its budgets."""
         self._server.ask("POST", f"{self._path}/turn", shapes.SESSION, body={})
 
     def close(self) -> None:
-        """The conversation is over."""
+        """End the session, on the server too."""
         if self.is_active:
             self._server.ask("DELETE", self._path, shapes.NOTHING)
         super().close()
 
     def hear(self, result: Result) -> None:
-        """Apply what the tool of a call that succeeded asks the host to do, as a session of this machine does."""
+        """Apply the intents of a successful call, as a local session does."""
         for intent in result.intents if result.ok else ():
             changes = changes_of(intent)
             if isinstance(changes, dict):
@@ -55,5 +55,5 @@ class RemoteSession(Session):
                 tell_intent(intent, self, str(result.meta.get("callId", "")))
 
     def set_state(self, **changes: object) -> NoReturn:
-        """Refuse: tools run in another program."""
+        """Raise ToolError, because the tools run in another program."""
         raise ToolError(Kind.VALIDATION, NO_STATE.format(", ".join(changes) or "it"))

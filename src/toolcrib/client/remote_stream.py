@@ -1,4 +1,4 @@
-"""Make a call on a server and read the events that it sends while the call runs."""
+"""Make a call on a server and read its stream of events."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ RESULT = "result"
 async def read_call(
     connection: Connection, call: Call, read_result: Callable[[Answer], Result], deadline: float
 ) -> AsyncGenerator[StreamEvent, None]:
-    """The events of a call, its Result last; raises ToolError where the server does not answer as ours does.
+    """Yield the events of a call, its Result last; raises ToolError for a response that is not that of a Toolcrib server.
 
-    A server without streams, and one that refuses the call, answers with the result alone. `deadline` is a reading of
+    A server without streams, and one that refuses the call, responds with only the result. `deadline` is in the time of
     `time.monotonic`.
     """
     request = write_call(call, ACCEPT)
@@ -57,7 +57,7 @@ async def read_call(
 
 async def _next(pieces: AsyncIterator[bytes], deadline: float) -> bytes | None:
     try:
-        # For each piece by itself: what waits may be another task than the one before.
+        # A timeout for each piece, because the waiting task may differ from piece to piece.
         async with asyncio.timeout(max(0.0, deadline - time.monotonic())):
             return await anext(pieces, None)
     except TimeoutError:

@@ -1,4 +1,4 @@
-"""One server, asked by plain code and by async code: requests, and what their answers have to look like."""
+"""Requests to one server, from sync and async code, with validated responses."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NO_HEADERS: Mapping[str, str] = {}
 
 
 class Server:
-    """Asks the server at a URL. What is not async waits in the calling thread."""
+    """Sends requests to the server at a URL. Methods that are not async block the calling thread."""
 
     def __init__(self, url: str, token: str | None) -> None:
         self.connection = Connection(url, token)
@@ -40,7 +40,7 @@ class Server:
         body: Mapping[str, object] | bytes | None = None,
         seconds: float = SECONDS,
     ) -> Answer:
-        """An answer of that shape; raises ToolError where the server refuses."""
+        """Send a request; returns an answer of that shape, or raises ToolError if the server refuses."""
         return self._expect(
             shape, self.try_to_ask(method, path, query=query, headers=headers, body=body, seconds=seconds)
         )
@@ -55,7 +55,7 @@ class Server:
         body: Mapping[str, object] | bytes | None = None,
         seconds: float = SECONDS,
     ) -> Answer:
-        """The same, awaited."""
+        """Send a request like `ask`, from async code."""
         asking = self.connection.ask(method, path, query=query, body=body, seconds=seconds)
         return self._expect(shape, await self.loop.run(asking))
 
@@ -69,14 +69,14 @@ class Server:
         body: Mapping[str, object] | bytes | None = None,
         seconds: float = SECONDS,
     ) -> Answer:
-        """An answer, which may be a refusal."""
+        """Send a request; returns the answer, which may be a refusal."""
         asking = self.connection.ask(method, path, query=query, headers=headers, body=body, seconds=seconds)
         return self.loop.wait_for(asking)
 
     def list(
         self, path: str, query: Query, key: str, shape: Shape, headers: Mapping[str, str] = NO_HEADERS
     ) -> Iterator[Facts]:
-        """What stands under the key on every page there is."""
+        """The items under the key, from all pages."""
         token, count, size = "", 0, 0
         while True:
             more = [("pageToken", token)] if token else []
@@ -91,19 +91,19 @@ class Server:
                 raise ToolError(Kind.LIMIT_EXCEEDED, f"{self.url}: the list does not end; look for less at a time")
 
     def download(self, path: str) -> bytes:
-        """An archive of the server; raises ToolError where it refuses."""
+        """Download an archive; raises ToolError if the server refuses."""
         found = self.loop.wait_for(self.connection.download(path))
         if isinstance(found, bytes):
             return found
         raise self.connection.problem_of(found)
 
     async def close(self) -> None:
-        """Let go of the connections, and end the thread."""
+        """Close the connections and stop the thread."""
         await self.loop.run(self.connection.close())
         self.loop.close()
 
     def close_sync(self) -> None:
-        """The same for code that is not async."""
+        """Close from code that is not async."""
         self.loop.wait_for(self.connection.close())
         self.loop.close()
 

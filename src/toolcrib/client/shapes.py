@@ -1,6 +1,6 @@
-"""Check the answers of a server against the shapes that the client relies on, and read them into the types of the model.
+"""Validate the answers of a server against schemas (shapes), and read them into the types of the model.
 
-Every answer is checked against its shape before it is read.
+Every answer is validated before it is read.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     Document = Mapping[str, Any]
 
 MAX_PROBLEM = 300
-# No request has more recorded answers.
+# The most recorded answers that a request may have.
 MAX_ANSWERS = 64
 PARTIAL = "partialValue"
-# A server says how many answers were recorded, and not what they are.
+# Stands for a recorded answer, of which a server tells only the number.
 UNSEEN = RecordedAnswer(url="")
 
 ANYTHING: Schema = {}
@@ -42,7 +42,7 @@ TEXT: Schema = {"type": "string"}
 MAYBE_TEXT: Schema = {"type": ["string", "null"]}
 TEXTS: Schema = {"type": "array", "items": TEXT}
 SWITCH: Schema = {"type": "boolean"}
-# Greater ones cannot be shown as a decimal number.
+# Greater numbers cannot be printed without an exponent.
 AMOUNT: Schema = {"type": "number", "minimum": 0, "maximum": 1e15}
 WHOLE: Schema = {"type": "integer", "minimum": 0, "maximum": 2**53}
 MAYBE_COUNT: Schema = {"type": ["integer", "null"], "minimum": 1, "maximum": 2**53}
@@ -50,7 +50,7 @@ MAYBE_COUNT: Schema = {"type": ["integer", "null"], "minimum": 1, "maximum": 2**
 
 @dataclass(frozen=True)
 class Shape:
-    """What one kind of answer has to look like."""
+    """The schema of one kind of answer."""
 
     schema: Schema
 
@@ -59,7 +59,7 @@ class Shape:
         return compile_schema(self.schema)
 
     def check(self, document: object, url: str) -> None:
-        """Refuse an answer that looks otherwise."""
+        """Raise ToolError for an answer that does not match the schema."""
         problems = explain_problems(self._validator, document, self.schema)
         if problems:
             message = f"{url} does not answer as this version of Toolcrib expects: {problems[0][:MAX_PROBLEM]}"
@@ -298,7 +298,7 @@ def read_failure(document: Document, *, refused: bool) -> Result:
 
 
 def read_stream_event(name: str, document: Document) -> StreamEvent:
-    """What a server told of a call that runs."""
+    """An event of a streamed call."""
     if name == "progress":
         return Progress(progress=document["progress"], total=document["total"], message=document["message"])
     if name == "log":
@@ -307,12 +307,12 @@ def read_stream_event(name: str, document: Document) -> StreamEvent:
 
 
 def read_explanation(document: Document) -> Explanation:
-    """What every gate says."""
+    """The findings of all gates."""
     return Explanation(tool=document["tool"], findings=tuple(_finding(found) for found in document["findings"]))
 
 
 def read_bundle(document: Document) -> Bundle:
-    """A bundle; a time that never was is empty."""
+    """A bundle; a time of something that never happened is empty."""
     return Bundle(
         id=document["bundleID"],
         slug=document["slug"],
@@ -329,7 +329,7 @@ def read_bundle(document: Document) -> Bundle:
 
 
 def read_filed(document: Document) -> Filed:
-    """A request as its queue keeps it."""
+    """A request as its queue stores it."""
     return Filed(
         id=document["id"],
         name=document["name"],
@@ -351,12 +351,12 @@ def read_filed(document: Document) -> Filed:
 
 
 def read_event(document: Document) -> Event:
-    """Something that happened to a request."""
+    """An event of a request."""
     return Event(number=int(document["number"]), at=document["at"], step=document["step"], text=document["text"])
 
 
 def read_experiment(document: Document) -> Experiment:
-    """Something that waits for tools."""
+    """An experiment that waits for tools."""
     return Experiment(
         id=document["id"],
         ready=document["status"] == "ready",

@@ -1,4 +1,4 @@
-"""Read the facts that a server tells of a tool into a Tool, which runs there."""
+"""Read the facts of a server about a tool into a Tool that runs there."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ COST_KEYS = ("per_invocation", "per_minute", "estimated_duration", "currency")
 
 
 def read_entry(facts: Document, url: str) -> Entry:
-    """A tool with its switch, as the server at the URL describes it; the facts have the shape of facts."""
+    """The entry of a tool as the server at the URL describes it; the facts were validated against their shape."""
     try:
         tool = _read_tool(facts, url)
     except (ValueError, TypeError, ToolError) as problem:

@@ -1,4 +1,4 @@
-"""Mutable state of one call, and everything about a tool that is decided once, before it is called."""
+"""The state of a call in the pipeline (Case), and a tool prepared for its calls (Plan)."""
 
 from __future__ import annotations
 
@@ -43,24 +43,22 @@ if TYPE_CHECKING:
     Record = Callable[[Line], None]
 
 
-# A call on its way through the pipeline.
-
 TEXT_MODE = "text"
 # The longest that a tool may wait for an answer of its client.
 ASK_SECONDS = 600.0
-# As many as a generator may yield without a client that reads along.
+# The limit of items that also applies to a generator without a streaming client.
 MAX_CHUNKS = 100_000
 MAX_CHUNK_BYTES = 64 * MEGABYTE
 
 
-# What the current caller may use; None for one without a quota.
+# The quota of the current caller; None for one without a quota.
 QUOTA: ContextVar[Quota | None] = ContextVar("quota", default=None)
 current_quota = QUOTA.get
 
 
 @contextmanager
 def limited_to(quota: Quota | None) -> Iterator[None]:
-    """Count calls within a `with` block, and in tasks that are begun in it, against this quota."""
+    """Count calls within a `with` block, and in tasks started in it, against this quota."""
     token = QUOTA.set(quota)
     try:
         yield
@@ -69,7 +67,7 @@ def limited_to(quota: Quota | None) -> Iterator[None]:
 
 
 class Case:
-    """Mutable state of one call."""
+    """The mutable state of one call in the pipeline."""
 
     __slots__ = (
         "approval",
@@ -101,41 +99,37 @@ class Case:
         self.started = monotonic() if started is None else started
         self.entry: Entry | None = None
         self.plan: Plan | None = None
-        # When the tool itself began, after everything that had to be done first.
+        # When the tool itself started to run, after waiting for slots and processes.
         self.began = self.started
         self.ran = False
-        # The arguments as given, and once the argument gate has passed them, with their defaults.
+        # The arguments as given; the argument gate adds the defaults.
         self.arguments = call.arguments
-        # The question of a rule that wants a confirmation.
+        # The verdict of a rule that demands confirmation.
         self.asks: Verdict | None = None
         # The id of a person's approval of exactly this call.
         self.approval = ""
-        # What its session counts the call as, and in which of its turns.
+        # How the session counts the call, and in which turn.
         self.step: Step | None = None
         self.turn: Turn | None = None
-        # How much of its value the client has seen already; a tool is not tried again behind that.
+        # How much the client has been streamed already; after that there is no retry.
         self.chunks = 0
         self.chunk_bytes = 0
-        # The quota of its caller, what it takes of limits, and the proof that it was taken.
+        # The quota of its caller, the claims on limits, and the receipt for them.
         self.quota = current_quota()
         self.claims: Sequence[Claim] = ()
         self.taken: Taken | None = None
-        # How often the tool was tried, what its runner said besides the value, and who ends it when its time is up.
         self.attempts = 1
-        # What its runner made ready while it checked the call.
+        # The return value of `Bound.check`.
         self.prepared: object = None
         self.outcome: Outcome | None = None
         self.watch: Watch | None = None
 
 
 def mode_of(call: Call) -> str:
-    """The mode a call is made in: its own, else its session's, else text."""
+    """The mode of a call: its own, else that of its session, else text."""
     if call.mode is not None:
         return call.mode
     return TEXT_MODE if call.session is None else call.session.mode
-
-
-# What a running tool may use: other tools, within what it declares itself, and the journal.
 
 
 def make_context(
@@ -148,7 +142,7 @@ def make_context(
     deadlines: Deadlines,
     mask: SecretsMask,
 ) -> Context:
-    """The Context of a call; `perform` makes the calls of the tool, `record` keeps its lines."""
+    """Make the Context of a call; `perform` makes the calls of the tool, `record` writes its journal entries."""
     call = case.call
     link = None if call.client is None else PatientLink(call.client, case, plan, deadlines, mask)
     return Context(
@@ -168,7 +162,7 @@ def make_context(
 
 
 def json_size(value: object) -> int:
-    """How many bytes a JSON value takes; the standard library has integers beyond 64 bit."""
+    """The size of a value as JSON in bytes; falls back to the standard library for integers beyond 64 bit."""
     if isinstance(value, str):
         return len(value)
     try:
@@ -178,10 +172,10 @@ def json_size(value: object) -> int:
 
 
 class PatientLink:
-    """The way to the client of a call; the time that the client takes to answer does not count against the tool.
+    """The connection of a running tool to the client, which stops the clock of the tool while it waits for an answer.
 
-    What it is told is masked, chunks also across their borders, and chunks are bounded. Those of a tool that another tool
-    called are not the client's: the caller gets their value.
+    Everything sent to the client has its secrets masked, also where they span chunks, and the number of chunks is limited.
+    A tool that was called by another tool sends no chunks: only its caller gets its value.
     """
 
     def __init__(self, client: ClientLink, case: Case, plan: Plan, deadlines: Deadlines, mask: SecretsMask) -> None:
@@ -199,15 +193,15 @@ class PatientLink:
         self._waited = self._since = self._left = 0.0
 
     def progress(self, progress: float, total: float | None, message: str) -> None:
-        """Tell the client how far the call is."""
+        """Report progress to the client."""
         self._client.progress(progress, total, str(self._mask.value(message)))
 
     def log(self, level: str, data: object, logger: str) -> None:
-        """Send the client a message of the log."""
+        """Send the client a log message."""
         self._client.log(level, self._mask.value(data), logger)
 
     async def chunk(self, value: object) -> None:
-        """Hand the client a chunk; raises ToolError for one that is not JSON, and where there were too many."""
+        """Send the client a chunk; raises ToolError if it is not JSON, or if there were too many."""
         case, name = self._case, self._case.call.name
         try:
             case.chunk_bytes += json_size(value)
@@ -218,27 +212,27 @@ class PatientLink:
         if case.chunks > MAX_CHUNKS or case.chunk_bytes > MAX_CHUNK_BYTES:
             message = f"{name} yielded more than {MAX_CHUNKS} chunks or {MAX_CHUNK_BYTES} bytes; yield less"
             raise ToolError(Kind.LIMIT_EXCEEDED, message, partial_side_effects=True)
-        # A secret may become known while the tool runs, when it is first used.
+        # Not in the constructor: a secret becomes known when the tool first uses it.
         self._chunk_mask = self._chunk_mask or self._mask.chunks(is_one_text=self._is_one_text)
         for shown in (value,) if self._chunk_mask is None else self._chunk_mask.feed(value):
             await self._client.chunk(shown)
 
     async def end_chunks(self) -> None:
-        """Hand over what was held back because it might have been the beginning of a secret."""
+        """Send the text that was held back because it could have been the beginning of a secret."""
         for shown in () if self._chunk_mask is None else self._chunk_mask.flush():
             await self._client.chunk(shown)
 
     def waited(self) -> float:
-        """How long the client has been waited for, also by tools that this one called."""
+        """Seconds spent waiting for the client so far, also by tools that this one called."""
         return self._waited + (monotonic() - self._since if self._open else 0.0)
 
     def hold_while_asking(self, hold: Callable[[], AbstractContextManager[None]]) -> None:
-        """Enter what `hold` makes while questions are open."""
+        """Enter the context manager of `hold` while questions are open."""
         self._hold = hold
 
     async def ask(self, question: Question) -> dict[str, object]:
         """The answer of the client."""
-        # Of several questions at once, the first stops the clock of the tool and the last lets it go on.
+        # Of concurrent questions, the first stops the clock of the tool and the last starts it again.
         if not self._open:
             self._stop_clock()
         self._open += 1
@@ -277,7 +271,7 @@ async def _call_from(
     /,
     **more: object,
 ) -> Result:
-    """A call made by a running tool: same caller, what it sees and the tool itself declares, the time that is left."""
+    """Make a call for a running tool: same caller and view, the grants of that tool, the remaining time."""
     call = Call(
         name=name,
         arguments={**(arguments or {}), **more},
@@ -288,27 +282,27 @@ async def _call_from(
         grants=tool.requires,
         parent=parent,
         consent=parent.consent,
-        # A question of the called tool is one that this tool waits for too.
+        # While the called tool waits for its client, this tool waits too.
         client=link,
     )
-    # A tool may call from a thread or a task that another caller began.
+    # Set explicitly, because a tool may call from a thread or task whose context is that of another caller.
     with seen_through(view), limited_to(quota):
         return await perform(call)
 
 
 def _audit(record: Record, case: Case, plan: Plan, event: str, data: Mapping[str, object] | None = None) -> None:
     facts = {"data": dict(data or {})}
-    # The word for a call is the pipeline's own: a tool cannot write one down that never was.
+    # Only the pipeline writes `call` events, so that a tool cannot forge one.
     event = f"audit:{event}" if event == CALL else event
     record((event, monotonic(), case.id, plan.address, case.call.caller, 0.0, None, facts, plan.tool_id))
 
 
 HOLDS_THE_LOOP_SECONDS = 0.05
-# The output schemas that allow every value of a type.
+# The output schemas that are satisfied by every value of a type.
 PLAIN_OUTPUTS: tuple[tuple[dict[str, object], type], ...] = (({"type": "integer"}, int), ({"type": "string"}, str))
 CALL_SECONDS = 30.0
 RESULT_BYTES = 256_000
-# What runs in processes of its own may use its whole limit; ending them and reporting it takes a moment more.
+# The grace period of tools that run in child processes, to end them at their time limit and report it.
 ROOM_SECONDS = 0.5
 
 
@@ -317,7 +311,7 @@ def _read_variables(name: str, value: object) -> frozenset[str]:
     for word in sorted(words):
         tool, _, variable = word.partition(":")
         if not tool or not variable.isidentifier() or not variable.isascii():
-            raise ValueError(f"{name}: {word!r:.80} is no grant of a variable; write 'tool:NAME' or '*:NAME'")
+            raise ValueError(f"{name}: {word!r:.80} is not a grant of a variable; write 'tool:NAME' or '*:NAME'")
         try:
             GrantsSettings.check_word(tool)
         except ValueError as problem:
@@ -329,7 +323,7 @@ FORMER_GRANTS = 'write [grants] and below it "*" = ["fs.*"] for every tool, "NAM
 
 
 class AccessSettings(Table, name="access", moved={"grants": FORMER_GRANTS}):
-    """What tools may see of the host."""
+    """Which environment variables of the host tools may read."""
 
     variables: frozenset[str] = setting(
         default=frozenset(),
@@ -339,19 +333,19 @@ class AccessSettings(Table, name="access", moved={"grants": FORMER_GRANTS}):
 
 
 class CallsSettings(Table, name="calls"):
-    """How calls are bounded."""
+    """Limits of calls."""
 
     timeout_ms: int = setting(
         default=30_000,
         read=read_positive,
         opens=False,
-        summary="how long a call may take whose tool says nothing about it",
+        summary="time limit of a call whose tool declares none",
     )
     result_bytes: int = setting(
         default=256_000,
         read=read_positive,
         opens=False,
-        summary="how large a value may be before it is kept aside to be read in pieces",
+        summary="how large a value may be before it is stored, to be read in pieces",
     )
     confirmation_seconds: int = setting(
         default=300, read=read_positive, opens=False, summary="how long a confirmation can be used"
@@ -361,7 +355,7 @@ class CallsSettings(Table, name="calls"):
 
 @record
 class Policy:
-    """What the operator decided."""
+    """The grants and default limits that the operator has set."""
 
     grants: Grants = field(default_factory=Grants)
     timeout_seconds: float = CALL_SECONDS
@@ -370,9 +364,9 @@ class Policy:
 
 @record
 class Plan:
-    """A tool made ready: its validators, its merged limits, the rules that concern it.
+    """A tool prepared for its calls: its validators, its effective limits, the rules that concern it.
 
-    `simple` is set for a bare function about which no gate but that of the arguments has anything to say.
+    `simple` is the function of a tool whose calls can take the fast path, because only the argument gate could refuse them.
     """
 
     tool: Tool
@@ -392,20 +386,20 @@ class Plan:
     name: str
     address: str
     tool_id: str
-    # What `meta` of every result says, with empty places for what is known at the end of a call. Its `source` is what made
-    # the value: the kind of tool and its bundle.
+    # Template for `meta` of results. Its `source` is the kind of the tool and its bundle.
     meta: dict[str, object]
-    # The type of which every value is one that the output schema allows; None where the schema must be asked.
+    # If set, every value of this type satisfies the output schema, so that it need not be validated.
     returns: type | None
+    # A successful call that took longer than so many seconds has warnings or costs to report.
     attention: float
 
     def is_over_budget(self, seconds: float) -> bool:
-        """Whether a call that took this long was slower than the tool's author meant it to be."""
+        """Whether a call of this duration exceeds the latency budget of the tool."""
         budget = self.tool.limits.latency_budget_ms
         return budget is not None and seconds * 1000 > budget
 
     def warn(self, seconds: float) -> Iterator[str]:
-        """What the operator or the author would want to know about a call that took this long."""
+        """Warnings for the operator or the author about a call of this duration."""
         name = self.tool.name
         if self.is_over_budget(seconds):
             yield f"{name} took {seconds * 1000:.0f} ms, its budget is {self.tool.limits.latency_budget_ms} ms"
@@ -423,29 +417,29 @@ class Gate(Protocol):
     name: str
 
     def concerns(self, plan: Plan) -> bool:
-        """Whether the gate could refuse a call that is within the tool's parameters and says nothing but its arguments."""
+        """Whether the gate could refuse a plain call with valid arguments; if not, the fast path skips it."""
 
     def judge(self, case: Case, plan: Plan) -> Verdict:
         """Allow, or refuse with a reason; consumes nothing."""
 
 
 class CallLimits(Protocol):
-    """Rates of tools and quotas of callers, counted for all processes; raises ToolError where it cannot count."""
+    """Rate limits of tools and quotas of callers, counted across processes; raises ToolError if it cannot count."""
 
     def judge(self, case: Case, plan: Plan) -> Verdict:
-        """Allow, or refuse what is too much; nothing is used up."""
+        """Allow, or deny a call that exceeds a limit; consumes nothing."""
 
     def admit(self, case: Case, plan: Plan) -> Verdict:
-        """Count the call, or refuse it."""
+        """Count the call, or deny it."""
 
     def give_back(self, case: Case) -> None:
-        """Forget a call that was not made."""
+        """Refund a call that was not made."""
 
     def charge(self, case: Case, result: Result | None, seconds: float) -> None:
         """Count what is known only at the end of a call."""
 
     def describe(self, case: Case, plan: Plan) -> str:
-        """What is left, in words."""
+        """Describe what is left of the limits."""
 
 
 def prepare(
@@ -456,7 +450,7 @@ def prepare(
     gates: tuple[Gate, ...],
     policy: Policy,
 ) -> Plan:
-    """Do everything once that a call would otherwise do again and again."""
+    """Make the Plan of a tool: validate and compile its schemas, bind its runner, merge its limits."""
     runner = runners.get(tool.kind)
     if runner is None:
         raise ToolError(Kind.EXECUTOR_NOT_FOUND, f"nothing here runs tools of kind {tool.kind!r}")
@@ -464,7 +458,7 @@ def prepare(
     if tool.output_schema is not None:
         check_schema(tool.output_schema, f"{tool.name}: output schema")
     has_text = holds_text(tool.parameters)
-    # Where there is text, every value is looked at; numbers alone are bounded by the schema itself.
+    # With text, the argument gate inspects every value; with numbers alone, bounds in the schema suffice.
     parameters = tool.parameters if has_text else bound_integers(tool.parameters)
     bound = runner.bind(tool)
     retry = tool.limits.retry or (REPEAT_IDEMPOTENT if tool.idempotent else ONCE)
@@ -508,7 +502,7 @@ def _seconds(tool: Tool, policy: Policy) -> float:
 
 
 def _attention(tool: Tool, *, is_inline: bool) -> float:
-    """How many seconds a call may take before there is something to say about it."""
+    """Seconds above which a successful call has something to report; negative for always."""
     if tool.cost is not None or tool.deprecated:
         return -1.0
     held = HOLDS_THE_LOOP_SECONDS if is_inline else math.inf

@@ -1,4 +1,4 @@
-"""Tokens that confirm one call each, once."""
+"""Issue and check confirmation tokens, each valid once and for one call."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 
 
 class UsedNames(Protocol):
-    """Remembers names that may be used once, such as that of a confirmation; many processes may share one."""
+    """Stores one-time names, such as the nonce of a confirmation; many processes may share one."""
 
     def use_once(self, name: str, expiry: float, now: float) -> bool:
-        """Use a name up, which means nothing after `expiry`; False if it was used before, in whichever process."""
+        """Mark a name as used until `expiry`; False if it was used before, in any process."""
 
     def was_used(self, name: str, expiry: float) -> bool:
-        """Whether the name was used up."""
+        """Whether the name was used."""
 
 
 class Confirmations:
-    """Hands tokens out, checks them, and remembers the used ones until they expire.
+    """Issues tokens, checks them, and stores the used ones until they expire.
 
     A token is bound to the tool's address and content, the arguments, the caller and its expiry.
     """
@@ -43,7 +43,7 @@ class Confirmations:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._seal = Seal(functools.cache(key))
-        # A function, because what remembers them is made when the first is used.
+        # A factory, because the store of used names is created on first use.
         self._used = used
         self._seconds = seconds
         self._clock = clock
@@ -54,7 +54,7 @@ class Confirmations:
         return self._seal.write([expiry, os.urandom(NONCE_BYTES).hex(), _digest(tool, arguments, call)]), expiry
 
     def problem_with(self, token: str, tool: Tool, arguments: dict[str, object], call: Call) -> str:
-        """Why the token does not confirm this call; empty if it does. Nothing is used up."""
+        """Why the token does not confirm this call; empty if it does. Does not use the token."""
         found = self._read(token)
         if found is None:
             return "the confirmation is not one of ours"
@@ -68,12 +68,12 @@ class Confirmations:
         return ""
 
     def use(self, token: str) -> bool:
-        """Use the token up; False if it was used before, in this process or another."""
+        """Use the token; False if it was used before, in any process."""
         found = self._read(token)
         return found is not None and self._used().use_once(found[1], found[0], self._clock())
 
     def _read(self, token: object) -> tuple[int, str, str] | None:
-        """The expiry, the nonce and the digest of the call."""
+        """The expiry, the nonce and the digest of the call in a token; None if its seal is invalid."""
         match self._seal.read(token) if isinstance(token, str) else None:
             case [int(expiry), str(nonce), str(digest)]:
                 return expiry, nonce, digest
@@ -81,7 +81,7 @@ class Confirmations:
 
 
 def bound_to(tool: Tool, arguments: dict[str, object], call: Call) -> bytes:
-    """What a confirmation or an approval holds for: each part with its length in front, so that no two calls read alike."""
+    """The bytes that a confirmation or an approval is bound to; each part is prefixed with its length, so that they are unambiguous."""
     parts = [
         tool.address.encode(),
         tool.content_hash.encode(),
@@ -92,7 +92,7 @@ def bound_to(tool: Tool, arguments: dict[str, object], call: Call) -> bytes:
 
 
 def _digest(tool: Tool, arguments: dict[str, object], call: Call) -> str:
-    # Imported here, as the library takes longer than most calls of a tool.
+    # Imported here, because the import takes longer than most calls.
     import hashlib
 
     return hashlib.sha256(bound_to(tool, arguments, call)).hexdigest()

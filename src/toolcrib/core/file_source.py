@@ -1,4 +1,4 @@
-"""Sources of tools that formats read: folders of files, folders that are tools, and stored documents."""
+"""Sources of tools that are read by formats: folders of files, tool folders, and stored documents."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("toolcrib.catalog")
 MAX_FILE_BYTES = 256_000
-# How long a document of the store that another process changed may go unnoticed.
+# How long a change of a stored document by another process may go unnoticed.
 LOOK_SECONDS = 0.1
 
 
 @record
 class ReadFile:
-    """What a file held when it was last read, and the stamps of all that it depends on; without any it is read again.
+    """The tools of a file when it was last read, and the stamps of all files it depends on; without stamps it is read again.
 
-    `beside` are the other files that its tools run, or that its problem names: they belong to it and are no tools themselves.
+    `beside` are the other files that its tools run, or that its problem names; they are not tools themselves.
     """
 
     stamps: Mapping[str, Stamp | None] = field(default_factory=dict)
@@ -59,7 +59,7 @@ class ReadFile:
 
 
 class Place(NamedTuple):
-    """A slug, and the tool of that slug or the problem that a file has in its place."""
+    """A slug, its file, and the tool of that slug or the reason why it is broken."""
 
     slug: str
     file: str
@@ -76,7 +76,7 @@ class Contents:
         self.files: dict[str, list[str]] = {}
 
     def add(self, place: Place) -> None:
-        """Add what stands behind those that were added before."""
+        """Add a tool, after those that were added before."""
         self.files.setdefault(place.slug, []).append(place.file)
         if isinstance(place.found, Entry):
             self.entries.append(place.found)
@@ -86,10 +86,10 @@ class Contents:
 
 
 class FileSource(ListedSource):
-    """The tools of one folder, under one bundle; of a `deep` one the folders in it are part.
+    """The tools of one folder, in one bundle; with `deep`, including its subfolders.
 
-    Files are named by their path from the folder. A file in which no format finds a tool is left out. A lookup looks at the
-    folders and at the files of that name; only `entries` looks at every file.
+    Files are named by their path in the folder. A file in which no format finds a tool is left out. A lookup by name checks
+    only the folders and the files of that name for changes; `entries` checks every file.
     """
 
     settled = False
@@ -105,7 +105,7 @@ class FileSource(ListedSource):
         root: Path | None = None,
     ) -> None:
         self.path = path
-        # A caller is told the file, and not where on this machine the project lies.
+        # Callers see the path within the project, not the absolute one.
         is_inside = root is not None and path.is_relative_to(root)
         self._shown = path.relative_to(root).as_posix() if root is not None and is_inside else path.name
         self.bundle = bundle
@@ -121,7 +121,7 @@ class FileSource(ListedSource):
 
     @property
     def files(self) -> list[tuple[str, ReadFile]]:
-        """The files of the folder that are meant to be tools, by name; not those that belong to another one."""
+        """The tool files of the folder, by name, without files that belong to another tool."""
         owned = {path for file in self._files.values() for path in file.beside}
         return sorted(
             (name, file) for name, file in self._files.items() if not owned or str(self._path(name)) not in owned
@@ -130,7 +130,7 @@ class FileSource(ListedSource):
     def find(
         self, name: str, bundle: str | None, version: str | None, session: Session | None
     ) -> Entry | Broken | None:
-        """The tool that is meant, as its file is now."""
+        """The tool of that name, as its file is now."""
         with self._reading:
             if not self.refresh_names():
                 current = self._current()
@@ -139,19 +139,19 @@ class FileSource(ListedSource):
             return self._current().names.find(name, bundle, version)
 
     def entries(self, session: Session | None = None) -> list[Entry]:
-        """Every tool as its file is now, by file name, and of several by one name the highest version first."""
+        """Every tool as its file is now, by file name; among equal names the highest version first."""
         with self._reading:
             self.refresh()
             return self._current().entries
 
     def generation(self) -> int:
-        """How often a file was not as it was; whether files came or went is looked at now."""
+        """The number of changes seen so far; checks now whether files were added or removed."""
         with self._reading:
             self.refresh_names()
             return self._changes
 
     def problems(self) -> list[ToolError]:
-        """Why the other files, or folders, could not be read: each problem of a file for itself."""
+        """Why files or folders could not be read; several problems of a file are separate errors."""
         with self._reading:
             self.refresh()
             broken = (file.problem for _, file in self.files if file.problem is not None)
@@ -170,7 +170,7 @@ class FileSource(ListedSource):
             yield from (Place(entry.tool.slug, name, entry) for entry in file.entries)
             if file.problem is not None:
                 reason = file.problem.message.replace(str(self.path), self._shown)
-                # What the tool was to be called may still be said in the file; else the name of the file says so.
+                # The file may still name the tool; otherwise the file name does.
                 ids = file.problem.details.get("tool_ids")
                 stems = () if file.entries else (PurePath(name).stem, file.problem.details.get("tool_id"))
                 known = (*stems, *(ids if isinstance(ids, list) else ()))
@@ -178,7 +178,7 @@ class FileSource(ListedSource):
                     yield Place(slug, name, Broken(f"its file is broken: {reason}"))
 
     def refresh(self) -> bool:
-        """Look at every file; True if anything is not as it was."""
+        """Check every file; True if anything changed."""
         before = [problem.message for problem in self._listing.problems]
         self._listing = self._list()
         gone = self._files.keys() - self._listing.files
@@ -191,12 +191,12 @@ class FileSource(ListedSource):
         return is_changed
 
     def refresh_names(self) -> bool:
-        """Look at every file if any came or went; True if anything is not as it was."""
+        """Check every file if any was added or removed; True if anything changed."""
         stamps = self._listing.stamps
         return not (stamps and all(is_as_it_was(path, stamp) for path, stamp in stamps.items())) and self.refresh()
 
     def refresh_file(self, name: str) -> bool:
-        """Look at one file that is known; True if it is not as it was."""
+        """Check one known file; True if it changed."""
         is_changed = name in self._files and self._look_at(name)
         self._changes += is_changed
         return is_changed
@@ -205,7 +205,7 @@ class FileSource(ListedSource):
         return list_files(self.path, deep=self._deep)
 
     def _path(self, name: str) -> Path:
-        """The file that a name stands for."""
+        """The path of the file of that name."""
         return self.path / name
 
     def _stamps_around(self, path: Path) -> dict[str, Stamp | None]:
@@ -222,16 +222,16 @@ class FileSource(ListedSource):
         if found is None:
             return self._files.pop(name, None) is not None
         is_alike = known is not None and _alike(known, found)
-        # The tools that are known already stay the same objects, and what was prepared for them stays good.
+        # Unchanged tools stay the same objects, so that their plans stay valid.
         self._files[name] = replace(found, entries=known.entries) if known is not None and is_alike else found
         return not is_alike
 
     def _read(self, path: Path, readers: Iterable[Format]) -> ReadFile | None:
-        """What the first format finds that finds anything in the file; None if there is no such file."""
+        """Read the file with the first format that finds a tool in it; None if there is no such file."""
         try:
             if not str(path).isascii():
                 check_letters(path.parent, path.name)
-            # Before anything is read: what changes meanwhile changes its stamp once more.
+            # Before reading, so that a change meanwhile leaves a stamp that differs.
             stamps = self._stamps_around(path)
             stamps[str(path)], code = _read_bytes(path)
         except IsADirectoryError:
@@ -253,7 +253,7 @@ class FileSource(ListedSource):
 def translate(
     path: Path, reader: Format, bundle: str, code: bytes, stamps: Mapping[str, Stamp | None] | None = None
 ) -> ReadFile:
-    """Have a format read a file or document; what it cannot read is a problem of that file alone."""
+    """Read a file or document with a format; an error affects only that file."""
     known = {} if stamps is None else stamps
     entries: list[Entry] = []
     problem: ToolError | None = None
@@ -262,7 +262,7 @@ def translate(
     except ToolError as error:
         problem = error
     except Exception as error:
-        # A format may be of another package: its mistake costs this one file.
+        # A format may belong to another package: its failure must only affect this file.
         logger.exception("%s could not be read by the format %s", path, reader.name)
         message = f"{path}: the format {reader.name!r} failed on it ({type(error).__name__}); see the log"
         return ReadFile(stamps=known, problem=ToolError(Kind.INTERNAL, message))
@@ -277,7 +277,7 @@ def _other_files(path: Path, entries: Iterable[Entry], problem: ToolError | None
     for entry in entries:
         run = entry.tool.run
         script = run.script if isinstance(run, Chained) else run
-        # Nearly always the very Path that was read; comparing two takes longer.
+        # Nearly always the same Path object; comparing two paths takes longer.
         if isinstance(script, Script) and script.path is not path and script.path != path:
             yield str(script.path)
     beside = None if problem is None else problem.details.get("beside")
@@ -285,7 +285,7 @@ def _other_files(path: Path, entries: Iterable[Entry], problem: ToolError | None
 
 
 class PackageSource(FileSource):
-    """The tools that are folders in one folder: each holds a `description` in a file of that name, and goes by its own."""
+    """The tool folders in one folder: each is described by the file `description` in it, and has the name of its folder."""
 
     def __init__(
         self,
@@ -313,7 +313,7 @@ class PackageSource(FileSource):
 class DocumentSource(ListedSource):
     """The documents in one space of the store, each read by a format; the space is the bundle of their tools.
 
-    A document that another process changed is seen at most a moment later.
+    A change by another process is seen after at most LOOK_SECONDS.
     """
 
     rank = Rank.DOCUMENTS
@@ -328,7 +328,7 @@ class DocumentSource(ListedSource):
         self._read: tuple[str, list[ReadFile]] | None = None
 
     def generation(self) -> str:
-        """What changes with every document of the space."""
+        """A value that changes with every document of the space."""
         now = monotonic()
         if now >= self._look_at:
             self._look_at = now + LOOK_SECONDS
@@ -336,7 +336,7 @@ class DocumentSource(ListedSource):
         return self._generation
 
     def entries(self, session: Session | None = None) -> list[Entry]:
-        """The tools of every document that is written in the format."""
+        """The tools of every document in the format."""
         return [entry for document in self._documents() for entry in document.entries]
 
     def problems(self) -> list[ToolError]:
@@ -344,7 +344,7 @@ class DocumentSource(ListedSource):
         return [document.problem for document in self._documents() if document.problem is not None]
 
     def _documents(self) -> list[ReadFile]:
-        """Every document of the space, read again where any of them changed."""
+        """Every document of the space, read again if any of them changed."""
         generation, known = self.generation(), self._read
         if known is None or known[0] != generation:
             store = self._store()
@@ -360,7 +360,7 @@ def _is_as_it_was(known: ReadFile) -> bool:
 
 
 def _read_bytes(path: Path) -> tuple[Stamp | None, bytes]:
-    """The stamp and the bytes of one and the same file; never blocks, even on a device or a pipe."""
+    """The stamp and the bytes of a file, both from one descriptor; never blocks, even on a device or a pipe."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         status = os.fstat(descriptor)
@@ -392,7 +392,7 @@ def _facts(tool: Tool) -> tuple[object, ...]:
 
 
 def newest_first(places: Iterable[Place]) -> Iterator[Place]:
-    """The tools in the order of their files, but of several by one name the highest version first."""
+    """The tools in the order of their files, but among equal names the highest version first."""
     by_slug: dict[str, list[Place]] = {}
     for place in places:
         by_slug.setdefault(place.slug, []).append(place)
@@ -403,12 +403,12 @@ def newest_first(places: Iterable[Place]) -> Iterator[Place]:
 
 
 def _age(place: Place) -> tuple[object, ...]:
-    """Files do not say when they were made, versions do; the version of a broken file is unknown, so it comes first."""
+    """The sort key of a version; a broken file comes first, because its version is unknown."""
     return (False, version_order(place.found.tool.version)) if isinstance(place.found, Entry) else (True,)
 
 
 def _one_by_one(problem: ToolError) -> Iterator[ToolError]:
-    """The problems that one file has, each for itself."""
+    """Split the error of a file into one error for each of its problems."""
     texts = problem.details.get("problems")
     if not isinstance(texts, list) or not texts:
         yield problem

@@ -1,4 +1,4 @@
-"""The gates of a call. Each judges without side effects, so `explain` and the call itself use the same ones."""
+"""The gates of a call. Each judges without side effects, so `explain` and calls use the same ones."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ if TYPE_CHECKING:
     from toolcrib.model.session import Session, Step
 
 
-# What is wrong with a value, in sentences; a call whose arguments and value fit never loads it.
+# Describes why a value is invalid; loaded on first use, because a call with valid arguments and value does not need it.
 explain_problems: Callable[[Validator, object, object], list[str]] = later(
     "toolcrib.lib.schema_problems:explain_problems"
 )
 
 
 class Rules:
-    """Screens the raw call. A rule that asks for confirmation leaves its question to the confirmation gate."""
+    """Applies the rules. A verdict that asks for confirmation is passed on to the confirmation gate."""
 
     name = "rules"
 
     def concerns(self, plan: Plan) -> bool:
-        """Only where a rule concerns the tool."""
+        """Only if a rule concerns the tool."""
         return bool(plan.rules)
 
     def judge(self, case: Case, plan: Plan) -> Verdict:
-        """The strictest of the rules decides."""
+        """Return the strictest verdict of the rules."""
         verdict = strictest(plan.rules, plan.tool, case.call)
         if verdict.decision is Decision.CONFIRM:
             case.asks = verdict
@@ -59,7 +59,7 @@ class Enabled:
     name = "enabled"
 
     def concerns(self, plan: Plan) -> bool:
-        """Not by the tool itself; the fast path checks the switch too."""
+        """Never by the tool itself; the fast path checks the switch too."""
         return False
 
     def judge(self, case: Case, plan: Plan) -> Verdict:
@@ -76,11 +76,11 @@ class Mode:
     name = "mode"
 
     def concerns(self, plan: Plan) -> bool:
-        """Only where the tool names modes."""
+        """Only if the tool declares modes."""
         return plan.tool.modes is not None
 
     def judge(self, case: Case, plan: Plan) -> Verdict:
-        """The mode of the call, else of its session, else text."""
+        """Deny a call whose mode (its own, else that of its session, else text) the tool does not declare."""
         tool, mode = plan.tool, mode_of(case.call)
         if mode not in MODES:
             return deny(f"there is no mode {mode!r}", kind=Kind.VALIDATION, cure=f"use {' or '.join(sorted(MODES))}")
@@ -100,12 +100,12 @@ class Capabilities:
         self._grants = grants
 
     def concerns(self, plan: Plan) -> bool:
-        """Only where the tool requires something."""
+        """Only if the tool requires a capability."""
         return bool(plan.tool.requires)
 
     def judge(self, case: Case, plan: Plan) -> Verdict:
-        """What the operator granted, narrowed by what the calling tool was granted."""
-        # For each call: a tool that is added may be the one that a line of the grants means from now on.
+        """Deny a capability that the operator did not grant, or that the calling tool does not have itself."""
+        # Not cached: a tool that is added may change which tool a line of the grants means.
         tool, ungranted = plan.tool, self._grants.missing(plan.tool)
         missing = ungranted
         narrowed = case.call.grants
@@ -137,14 +137,14 @@ class Arguments:
     name = "arguments"
 
     def concerns(self, plan: Plan) -> bool:
-        """Not where the arguments are within the parameters, which the fast path checks too."""
+        """Only if the tool takes text: the fast path validates against the schema, but does not run `check_plain`."""
         return plan.holds_text
 
     def judge(self, case: Case, plan: Plan) -> Verdict:
-        """Check the arguments against the schema; nothing is coerced or dropped."""
+        """Validate the arguments against the schema, without coercing or dropping any."""
         try:
             if plan.holds_text:
-                # A schema lets pass what it does not mention; numbers alone it mentions always.
+                # A schema permits what it does not mention; schemas of numbers alone are bounded by `prepare`.
                 check_plain(case.arguments)
             if plan.fill is not None:
                 case.arguments = plan.fill(case.arguments)
@@ -168,7 +168,7 @@ class Arguments:
         )
 
 
-# The words of model.approval.State, which a call that needs no approval does not load.
+# Values of model.approval.State, which is not imported here, because a call without approval does not need it.
 APPROVED, REFUSED = "approved", "refused"
 CONFIRM = Cure(
     "let a person confirm it (crib call --yes), or hand the token of this answer back for them",
@@ -182,21 +182,21 @@ APPROVE = Cure(
 
 
 class Confirmation:
-    """Refuses an unconfirmed call of a tool, or under a rule, that needs confirmation."""
+    """Refuses an unconfirmed call if its tool or a rule demands confirmation."""
 
     name = "confirmation"
 
     def __init__(self, confirmations: Callable[[], Confirmations], approvals: Callable[[], ApprovalStore]) -> None:
-        # Functions, because both are made when a call first needs one.
+        # Factories, because both are created on first use.
         self._confirmations = confirmations
         self._approvals = approvals
 
     def concerns(self, plan: Plan) -> bool:
-        """Where the tool asks, or a rule might."""
+        """If the tool requires confirmation, or a rule might."""
         return plan.tool.requires_confirmation or bool(plan.rules)
 
     def judge(self, case: Case, plan: Plan) -> Verdict:
-        """A token must have been given for exactly this call, or another person must have approved it."""
+        """Require a token for exactly this call, or its approval by another person."""
         tool, call = plan.tool, case.call
         if not tool.requires_confirmation and case.asks is None:
             return ALLOW
@@ -205,7 +205,7 @@ class Confirmation:
         if call.consent is not Consent.TOKEN:
             approval = self._approvals().find(tool, plan.bound, case.arguments, call)
         if approval is not None and approval.state == REFUSED:
-            # Also where the caller has a token, which may be older than the refusal.
+            # Even if the caller has a token, because that may be older than the refusal.
             return deny(f"{approval.decided_by} refused it", rule="approval", details={"approval": approval.id})
         if call.consent is not Consent.TOKEN and (call.confirmation is None or call.consent is Consent.PERSON):
             case.approval = "" if approval is None or approval.state != APPROVED else approval.id
@@ -225,7 +225,7 @@ class Confirmation:
         )
 
     def admit(self, case: Case, plan: Plan) -> bool:
-        """Use the approval or the token up; False if it was used a moment ago by another call."""
+        """Use the approval or the token; False if a concurrent call has used it."""
         if case.approval:
             return self._approvals().use(case.approval)
         token = case.call.confirmation
@@ -235,16 +235,16 @@ class Confirmation:
 
 
 class Prepare:
-    """Lets the runner refuse what it can see to fail."""
+    """Refuses a call that the runner knows would fail."""
 
     name = "prepare"
 
     def concerns(self, plan: Plan) -> bool:
-        """Where the runner has something to check."""
+        """If the runner has a check."""
         return plan.bound.checks
 
     def judge(self, case: Case, plan: Plan) -> Verdict:
-        """Deny what the runner refuses."""
+        """Deny if the check of the runner raises ToolError."""
         try:
             case.prepared = plan.bound.check(case.arguments, case.call)
         except ToolError as refusal:
@@ -260,44 +260,44 @@ class Prepare:
 
 
 def place_of(plan: Plan, what: str) -> str:
-    """Where the author of a tool said it."""
+    """Where a property of a tool is declared, for messages."""
     origin = plan.tool.origin
     return f"{what} of {plan.tool.name}" + (f" in {origin}" if origin else "")
 
 
-# The gates that count: how often a tool is called, how much a session may call, and whether it repeats itself.
+# The gates that count: rate limits and quotas, budgets of sessions, loops.
 
 NULL = {"type": "null"}
 
 
 class Rate:
-    """Refuses more calls in a minute than the tool allows, and more than its caller may use."""
+    """Enforces the rate limit of the tool and the quota of the caller."""
 
     name = "rate"
 
     def __init__(self, limits: Callable[[], CallLimits]) -> None:
-        # A function, because a tool without limits and a caller without a quota need no ledger.
+        # A factory, because a tool without limits and a caller without a quota need no ledger.
         self._limits = limits
 
     def concerns(self, plan: Plan) -> bool:
-        """Only where the tool sets a rate; the fast path checks for a quota too."""
+        """Only if the tool has a rate limit; the fast path checks for a quota too."""
         return plan.tool.limits.calls_per_minute is not None
 
     def judge(self, case: Case, plan: Plan) -> Verdict:
-        """Ask the ledger, which uses nothing up."""
+        """Ask the ledger whether the limits have room, without consuming anything."""
         return self._limits().judge(case, plan) if self._is_limited(case, plan) else ALLOW
 
     def admit(self, case: Case, plan: Plan) -> Verdict:
-        """Count the call; refuses it if others were faster."""
+        """Count the call; denies it if concurrent calls have exhausted a limit."""
         return self._limits().admit(case, plan) if self._is_limited(case, plan) else ALLOW
 
     def give_back(self, case: Case) -> None:
-        """Forget a call that was not made after all."""
+        """Refund a call that was not made after all."""
         if case.taken is not None:
             self._limits().give_back(case)
 
     def charge(self, case: Case, result: Result | None) -> None:
-        """Count what is known only at the end of a call; what cannot be counted is logged."""
+        """Count what is known only at the end of a call, such as its duration; a failure to count is logged."""
         if case.quota is not None and case.ran:
             self._limits().charge(case, result, time.monotonic() - case.started)
 
@@ -310,18 +310,18 @@ class Rate:
 
 
 class Budget:
-    """Refuses a call whose time is over, a chain of calls that is too deep, and a session that has used its calls up."""
+    """Refuses a call past its deadline, a chain of calls that is too deep, and a session whose budget is exhausted."""
 
     name = "budget"
 
     def concerns(self, plan: Plan) -> bool:
-        """Not by the tool itself: only a call with a deadline, a session or a parent has a budget."""
+        """Never by the tool itself: only a call with a deadline, a session or a parent has a budget."""
         return False
 
     def judge(self, case: Case, plan: Plan) -> Verdict:
-        """The deadline, the depth, and then what the session may still call."""
+        """Check the deadline, then the depth, then the budgets of the session."""
         call = case.call
-        # Written so that a deadline which is no number has passed too.
+        # Written so that a deadline of NaN has passed too.
         if call.deadline is not None and not call.deadline > time.monotonic():
             return deny("the deadline of the call has passed", kind=Kind.TIMEOUT, rule="deadline")
         if call.parent is None and call.session is None:
@@ -336,20 +336,19 @@ class Budget:
 
 
 class Loop:
-    """Refuses the same call over and over in one turn of a session, and a tool that keeps finding nothing.
+    """Refuses an identical call repeated within one turn of a session, and a tool that keeps returning nothing.
 
-    Only calls that the agent makes itself are remembered: a tool that asks another one again and again knows why, and
-    ends with its own time.
+    Only calls of the agent itself count: a tool may call another one repeatedly, and its own timeout ends it.
     """
 
     name = "loop"
 
     def concerns(self, plan: Plan) -> bool:
-        """Not by the tool itself: only a session remembers calls."""
+        """Never by the tool itself: only a session counts calls."""
         return False
 
     def judge(self, case: Case, plan: Plan) -> Verdict:
-        """What the session remembers of this turn."""
+        """Deny what the counts of the present turn show to be a loop."""
         session = case.call.session
         if session is None or not _looks_for_loops(case, session):
             return ALLOW
@@ -364,7 +363,7 @@ class Loop:
 
 
 def step_of(session: Session, case: Case, plan: Plan) -> Step:
-    """The call as its session counts it, once its arguments are checked and have their defaults."""
+    """The Step of a call; its arguments must have been validated and have their defaults."""
     if case.step is None:
         mark = _mark(plan.address, case.arguments) if _looks_for_loops(case, session) else b""
         is_retrieval = _is_retrieval(plan)
@@ -373,7 +372,7 @@ def step_of(session: Session, case: Case, plan: Plan) -> Step:
 
 
 def take_place(case: Case, plan: Plan) -> bool:
-    """Have the session count the call; False if it has no place left by now."""
+    """Have the session count the call; False if its budget is exhausted by now."""
     session = case.call.session
     if session is None:
         return True
@@ -382,13 +381,13 @@ def take_place(case: Case, plan: Plan) -> bool:
 
 
 def give_back(case: Case) -> None:
-    """Have the session forget a call that was not made after all."""
+    """Have the session uncount a call that was not made after all."""
     if case.call.session is not None and case.step is not None and case.turn is not None:
         case.call.session.take_back(case.step, case.turn)
 
 
 def note_empty(case: Case, plan: Plan, value: object) -> None:
-    """Remember a call that found nothing; a tool that promises to return nothing has not failed to."""
+    """Have the session count an empty result, unless the output schema of the tool is null."""
     session, step, turn = case.call.session, case.step, case.turn
     if session is None or step is None or turn is None or not step.mark or plan.tool.output_schema == NULL:
         return
@@ -405,7 +404,7 @@ def _is_retrieval(plan: Plan) -> bool:
 
 
 def _mark(address: str, arguments: dict[str, object]) -> bytes:
-    """What identical calls share, of one size however large their arguments are."""
+    """A hash of the tool and its arguments, equal for identical calls."""
     import hashlib
 
     text = orjson.dumps([address, arguments], option=orjson.OPT_SORT_KEYS)

@@ -1,4 +1,4 @@
-"""What tools may use: the lines of `[grants]`, each for one tool, one bundle or every tool."""
+"""The grants of capabilities to tools: the lines of `[grants]`, each for one tool, one bundle or every tool."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ if TYPE_CHECKING:
 
 EVERY = "*"
 MAX_WORD = 400
-# Those that the sandbox enforces, or that tools which come with Toolcrib require; any other is a name of its author's own.
+# The capabilities that the sandbox enforces or that built-in tools require; authors of tools may define others.
 KNOWN = ("fs.read", "fs.write", "net.http", "net.postgresql", "rye.execute", "shell.execute")
-# What a grant to every tool should not cover: it opens the machine or the network also to tools that are added later.
+# Capabilities that should not be granted to every tool: that opens the machine or the network to tools added later, too.
 WIDE = ("net.http", "shell.execute")
-# What the list of allowed hosts bounds, for stored tools that reach servers.
+# Capabilities that stored tools have without a grant, because the list of allowed hosts restricts them.
 BOUNDED = frozenset({"net.http", "net.postgresql"})
 _NAMES = "write a name, bundle/name, bundle/* for every tool of a bundle, or * for every tool"
 
 
 def read_grant(name: str, value: object) -> frozenset[str]:
-    """Capabilities, each by name, as everything below a dot (`net.*`), or all of them (`*`)."""
+    """Read the capabilities of one line: each a name, everything below a dot (`net.*`), or all (`*`)."""
     found = read_word_set(name, value)
     for word in sorted(found):
         spelled = f"{word[:-1]}all" if word.endswith(".*") else word
         if word != EVERY and not is_capability(spelled):
-            raise ValueError(f"{name}: {word!r:.80} is no capability; {_how_to_write(word)}")
+            raise ValueError(f"{name}: {word!r:.80} is not a capability; {_how_to_write(word)}")
     if not found and name != GrantsSettings.name_of(EVERY):
         raise ValueError(f'{name} = [] takes nothing away; remove it, and narrow "*", which counts for every tool')
     return found
@@ -56,13 +56,13 @@ def _how_to_write(word: str) -> str:
 
 
 class GrantsSettings(MapTable, name="grants"):
-    """What tools may use. A tool has what every line says that means it: `*`, its bundle, and the tool itself."""
+    """Capabilities of tools. A tool has those of all lines that match it: `*`, its bundle, and the tool itself."""
 
     example = '"NAME" = ["shell.execute"]'
 
     lines: Mapping[str, frozenset[str]] = setting(
         default={EVERY: frozenset({"fs.*"})},
-        read=read_grant,  # type: ignore[arg-type]  # it reads the value of one line
+        read=read_grant,  # type: ignore[arg-type]  # a MapTable calls it for each line
         adds=True,
         summary="capabilities, each by name, as everything below a dot (`net.*`), or all of them (`*`); the key says for which tools: "
         "`name` for the tool of the project that is called by it, `bundle/name`, either with `@version`, `bundle/*`, or `*` for every tool",
@@ -70,9 +70,9 @@ class GrantsSettings(MapTable, name="grants"):
 
     @classmethod
     def check_word(cls, word: str) -> None:
-        """Raise ValueError for what no tool can be called."""
+        """Raise ValueError for a key that cannot be the name of a tool or bundle."""
         if len(word) > MAX_WORD:
-            raise ValueError(f"this is no name of a tool; {_NAMES}")
+            raise ValueError(f"this is not a name of a tool; {_NAMES}")
         if word == EVERY:
             return
         bundle, name, version = read_address(word)
@@ -92,10 +92,10 @@ class GrantsSettings(MapTable, name="grants"):
 
 
 class ToolWords:
-    """Words of the operator that grant something, and the tools that each of them means.
+    """The words with which the operator names tools in grants, matched to tools.
 
     `bundle/name` and `bundle/*` mean the tools of exactly that bundle. A name alone means one tool: `means` says whether it
-    is this one. Any of them but `bundle/*` may end in `@version`.
+    is this one. All of them except `bundle/*` may end in `@version`.
     """
 
     def __init__(self, words: Iterable[str], means: Callable[[str, Tool], bool]) -> None:
@@ -107,7 +107,7 @@ class ToolWords:
             self._words.setdefault(key, []).append((word, address))
 
     def of(self, tool: Tool) -> list[str]:
-        """The words that mean the tool, the widest first."""
+        """The words that match the tool, the widest first."""
         if not self._words:
             return []
         bundle = tool.bundle or HOST
@@ -121,7 +121,7 @@ class ToolWords:
         return [*wide, *(word for *_, word in sorted(named))]
 
     def own_word(self, tool: Tool) -> str:
-        """The shortest word that means this tool and no other."""
+        """The shortest word that matches only this tool."""
         return tool.name if self._means(tool.name, tool) else f"{tool.bundle or HOST}/{tool.name}"
 
     def _is_of(self, address: Address, bundle: str, tool: Tool) -> bool:
@@ -131,9 +131,9 @@ class ToolWords:
 
 
 class Grants:
-    """What the operator granted, line by line; `where` says in which place a line was written.
+    """The lines of the operator's grants; `where` gives the place of a line in the settings.
 
-    `means` says whether a name without a bundle means a tool; without it, such a line means none.
+    `means` says whether a name without a bundle means a tool; without it, such a line matches none.
     """
 
     def __init__(
@@ -148,7 +148,7 @@ class Grants:
         self._bare = [word for word in self.lines if "/" not in word and word != EVERY]
 
     def missing(self, tool: Tool, required: frozenset[str] | None = None) -> frozenset[str]:
-        """What the tool requires, or would for one call, and no line grants it."""
+        """The capabilities that the tool requires, or `required` instead, and that no line grants it."""
         required = needed_grants(tool) if required is None else required
         if not required:
             return required
@@ -156,7 +156,7 @@ class Grants:
         return missing_grants(required, granted)
 
     def words_for(self, tool: Tool) -> list[str]:
-        """The words of the lines that mean the tool, the widest first."""
+        """The keys of the lines that match the tool, the widest first."""
         return self._words.of(tool)
 
     def describe(self, tool: Tool) -> str:
@@ -169,11 +169,11 @@ class Grants:
         return "; ".join(found)
 
     def place(self, tool: Tool) -> str:
-        """Where the narrowest line that means the tool was written."""
+        """The place in the settings of the narrowest line that matches the tool."""
         return self.where(GrantsSettings.name_of(self.words_for(tool)[-1]))
 
     def cure(self, tool: Tool, missing: Collection[str]) -> Cure:
-        """The line to write, and how to grant it for one call alone."""
+        """The line to write, and the option that grants it for one call."""
         listed = ", ".join(_quote(capability) for capability in sorted(missing))
         written = next((word for word in reversed(self.words_for(tool)) if not word.endswith(EVERY)), "")
         own = self._words.own_word(tool)
@@ -184,13 +184,13 @@ class Grants:
         return Cure(f"{line} under [grants] in {FILE_NAME}, or for one call: {cure}", "ask the operator to grant it")
 
     def refusal(self, tool: Tool, missing: Collection[str]) -> ToolError:
-        """The error of what cannot be done with a tool that lacks grants."""
+        """The error for a tool that lacks grants."""
         reason = f"{tool.name} requires {', '.join(sorted(missing))}, which is not granted"
         cure, details = self.cure(tool, missing), {"missing": sorted(missing)}
         return ToolError(Kind.CAPABILITY_MISSING, reason, cure=cure, details=details)
 
     def check(self, entries: Callable[[], Iterable[Entry]]) -> None:
-        """Raise SettingsError for a capability that is a slip of the pen: near one of ours, and required by no tool."""
+        """Raise SettingsError for a probable typo: a capability similar to one of ours, and required by no tool."""
         near = dict(near_misses(self._named() - set(KNOWN), KNOWN))
         required = {name for entry in entries() for name in entry.tool.requires} if near else ()
         for word, meant in sorted(near.items()):
@@ -202,10 +202,10 @@ class Grants:
     def problems(
         self, tools: Collection[Tool], is_there: Callable[[str], bool], stored: Callable[[str], str]
     ) -> Iterator[ToolError]:
-        """The lines that mean no tool, and the capabilities that none requires.
+        """The lines that match no tool, and the capabilities that no tool requires.
 
-        `is_there` says whether there is a tool, or a bundle, of a name that is not among the tools, and `stored` how a stored
-        tool of that name is granted.
+        `is_there` says whether a name that is not among the tools is that of another tool or of a bundle; `stored` returns
+        the key that grants a stored tool of that name.
         """
         meant = {word for tool in tools for word in self.words_for(tool)}
         required = {name for tool in tools for name in tool.requires}.union(KNOWN)
@@ -224,7 +224,7 @@ class Grants:
                     yield ToolError(Kind.VALIDATION, f"{place}: no tool requires {capability!r:.80}", cure=cure)
 
     def warnings(self, entries: Iterable[Entry]) -> Iterator[str]:
-        """The lines that open the machine or the network to every tool, and those that another tool may have been meant by."""
+        """Warnings about lines that open the machine or the network to every tool, and about ambiguous names."""
         granted = self.lines.get(EVERY, frozenset())
         opened = [name for name in WIDE if is_granted(name, granted)]
         if opened:
@@ -255,12 +255,12 @@ class Grants:
 
 
 def needed_grants(tool: Tool) -> frozenset[str]:
-    """What must be granted to the tool; a stored one may reach servers, because the list of allowed hosts bounds it."""
+    """The capabilities that need a grant; stored tools reach servers without one, restricted by the list of allowed hosts."""
     return tool.requires - BOUNDED if is_document(tool) else tool.requires
 
 
 def missing_grants(required: frozenset[str], granted: frozenset[str]) -> frozenset[str]:
-    """What is required and not granted; a grant may end in `*`."""
+    """The required capabilities that no grant covers."""
     return frozenset(capability for capability in required if not is_granted(capability, granted))
 
 
@@ -276,7 +276,7 @@ def _quote(text: str) -> str:
 
 
 def _names_of(tool: Tool) -> dict[str, None]:
-    """The names by which a line may mean the tool: its own, those of an action, and the one that models are shown."""
+    """The names by which a line may match the tool: its own, those of its action, and the one that models see."""
     action = action_of(tool)
     names = (tool.slug,) if action is None else (tool.slug, str(action), action.whole)
     return dict.fromkeys((*names, slug_of(function_name(tool.name))))

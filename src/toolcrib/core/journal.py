@@ -1,4 +1,4 @@
-"""Record what happened: lines of calls and audits, kept in daily files or, without a project, in memory."""
+"""The journal of calls and audit events, in daily files or, without a project, in memory."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ logger = logging.getLogger("toolcrib.journal")
 
 MAX_TEXT = 200
 FLUSH_SECONDS = 1.0
-# What a disk that hangs may cost in memory; after that the oldest lines go.
+# The limit of lines in memory while the disk hangs; beyond it the oldest are dropped.
 PENDING_LINES = 1_000_000
 KEPT_LINES = 10_000
 
 
 def to_json(line: Line, ahead: float | None = None) -> dict[str, object]:
-    """The line with its names; arguments and values are never part of one.
+    """The line as an object with named fields; it never holds arguments or values.
 
-    Calls read only the monotonic clock; `ahead` is how far the wall clock is ahead of it.
+    A line has only the time of the monotonic clock; `ahead` is the difference to the wall clock.
     """
     event, moment, call_id, tool, caller, seconds, error, facts, tool_id = line
     if ahead is None:
@@ -55,7 +55,7 @@ def to_json(line: Line, ahead: float | None = None) -> dict[str, object]:
 
 
 def to_bytes(lines: Iterable[Line]) -> bytearray:
-    """The lines as they are written; further facts that are not JSON are left out, and the line says so."""
+    """Serialise lines as JSON; further facts that are not JSON are left out, which the line notes."""
     ahead = time.time() - time.monotonic()
     text = bytearray()
     for line in lines:
@@ -73,14 +73,15 @@ def _is_plain(text: object) -> bool:
 
 
 def _short(text: object) -> str:
-    """What callers choose, such as the name of a tool that does not exist, bounded and writable."""
+    """Truncate a text that a caller chose, such as an unknown tool's name, and replace lone surrogates."""
     return str(text)[:MAX_TEXT].encode("utf-8", "replace").decode()
 
 
 class FileJournal:
     """Appends lines as JSON to `<folder>/<day>.jsonl`; processes may share the folder, because each write is one append.
 
-    Lines are gathered in memory and written behind the answer, at most FLUSH_SECONDS later. `on_lines` is handed the lines after they are written, or after the disk refused them.
+    Lines are buffered in memory and written by a thread every FLUSH_SECONDS. `on_lines` is called with the lines after they
+    are written, or after writing failed.
     """
 
     def __init__(
@@ -95,7 +96,7 @@ class FileJournal:
         self._on_lines = on_lines
         self._pending: deque[Line] = deque(maxlen=PENDING_LINES)
         self._disk = threading.Lock()
-        # A call hands its line over and waits for nothing; a thread of the journal's own writes behind it.
+        # A call only appends to the buffer; a thread writes it to disk.
         self.record: Callable[[Line], None] = self._pending.append
         stop = threading.Event()
         self._end = weakref.finalize(self, stop.set)
@@ -105,18 +106,18 @@ class FileJournal:
         try:
             writer.start()
         except RuntimeError as problem:
-            # No thread can be started: the lines wait for `close`.
+            # No thread can be started, so the lines are only written by `close`.
             logger.warning("journal: %s", problem)
 
     def read(self) -> Iterator[dict[str, object]]:
-        """The lines that were kept, in the order of writing; a line torn by a crash is passed over."""
+        """The recorded lines, in the order of writing; a line torn by a crash is skipped."""
         self.flush()
         yield from read_lines(self._folder)
 
     def flush(self) -> None:
-        """Write down what has gathered; a disk that refuses costs lines, never a call."""
+        """Write the buffered lines; a disk error loses lines, but never fails a call."""
         with self._disk:
-            # Taken one by one: a call may be adding a line at this very moment, and none may be lost.
+            # Popped one by one, because calls append concurrently and no line may be lost.
             lines = [self._pending.popleft() for _ in range(len(self._pending))]
             if not lines:
                 return
@@ -128,7 +129,7 @@ class FileJournal:
                 self._on_lines(lines)
 
     def close(self) -> None:
-        """Write down what is still in memory, and end the writer thread."""
+        """Write the buffered lines and end the writer thread."""
         self._end()
         self.flush()
 
@@ -167,7 +168,7 @@ def _write_behind(journal: weakref.ref[FileJournal], stop: threading.Event) -> N
 
 
 def _is_torn(descriptor: int) -> bool:
-    """Whether the file ends in the middle of a line, which must not swallow the one that comes next."""
+    """Whether the file ends in the middle of a line, so that the next one needs a line break first."""
     status = os.fstat(descriptor)
     if not stat.S_ISREG(status.st_mode):
         raise OSError(errno.EINVAL, "something else stands in place of its file")
@@ -183,7 +184,7 @@ def _parse(text: bytes) -> dict[str, object] | None:
 
 
 class MemoryJournal:
-    """Keeps the newest lines and forgets the oldest; `on_lines` is handed each of them once, many at a time."""
+    """Keeps the newest lines in memory; `on_lines` is called with batches of lines, each line once."""
 
     def __init__(self, kept: int = KEPT_LINES, *, on_lines: Callable[[Sequence[Line]], None] | None = None) -> None:
         self._lines: deque[Line] = deque(maxlen=kept)
@@ -193,29 +194,28 @@ class MemoryJournal:
         self.record: Callable[[Line], None] = self._lines.append if on_lines is None else self._recorder()
 
     def read(self) -> Iterator[dict[str, object]]:
-        """The lines that were kept, oldest first."""
+        """The recorded lines, oldest first."""
         self.flush()
         return (to_json(line) for line in tuple(self._lines))
 
     def flush(self) -> None:
-        """Hand over the lines that were not handed over yet."""
+        """Pass the new lines to `on_lines`."""
         if self._on_lines is None:
             return
         with self._handing:
-            # Taken one by one: a call may be adding a line at this very moment, and none may be lost.
+            # Popped one by one, because calls append concurrently and no line may be lost.
             lines = [self._new.popleft() for _ in range(len(self._new))]
             self._lines.extend(lines)
             self._on_lines(lines)
 
     def close(self) -> None:
-        """Hand over the lines that were not handed over yet; there is no disk to write to."""
+        """Pass the new lines to `on_lines`; there is nothing to write to disk."""
         self.flush()
 
     def _recorder(self) -> Callable[[Line], None]:
         new, add = self._new, self._new.append
 
         def record(line: Line) -> None:
-            # Every call waits for this.
             add(line)
             if len(new) >= KEPT_LINES:
                 self.flush()

@@ -1,4 +1,4 @@
-"""What the parts of one Crib share, each made when it is first asked for and closed when the Crib closes."""
+"""The resources of one Crib: created on first use, shared by its parts, and closed with it."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 
 
 SECRETS_FILE = "secrets.json"
-# What Node and Python find from a project's scripts and handlers upwards, and run for them.
+# Files in parent folders that Node and Python find from a script or handler, and load code from.
 INSTALLED = ("node_modules", "package.json", ".venv", "venv")
-# The sources behind all files: rank, bundles, and whether they are listed. A call of a file never loads what makes them.
+# The sources that rank after all files: rank, bundles, and whether they are listed. A call of a file tool never loads them.
 LATE: Mapping[str, tuple[float, tuple[str, ...], bool]] = {
     "bundles": (Rank.BUNDLES, (), False),
     "builtins": (Rank.BUILTINS, (BUILTIN_BUNDLE,), True),
@@ -63,29 +63,29 @@ class ModulesSettings(Table, name="modules"):
 
 @runtime_checkable
 class Gathering(Protocol):
-    """A journal that gathers lines and hands them on later."""
+    """A journal that buffers lines."""
 
     def flush(self) -> None:
-        """Hand on what was gathered."""
+        """Write the buffered lines."""
 
 
 class Data:
-    """Documents, what happened, secrets and keys; each is opened when it is first needed. `get` makes a registered resource."""
+    """The data of a Crib: store, journal, counts, secrets and keys, each opened on first use. `get` makes a registered resource."""
 
     def __init__(self, settings: Settings, get: Callable[[str], Any]) -> None:
         self._settings = settings
         self._get = get
-        # Every thread that makes calls counts in the same place.
+        # Guarded by a lock, because all threads must share one Metrics.
         self._metrics: Metrics | None = None
         self._making = threading.Lock()
 
     @property
     def path(self) -> Path | None:
-        """The folder, whether it is there or not; None without a project."""
+        """The data folder, which may not exist yet; None without a project."""
         return self._settings.data
 
     def folder(self) -> Path:
-        """The folder, made if it is not there."""
+        """The data folder, created if need be."""
         if self.path is None:
             raise ToolError(
                 Kind.VALIDATION, "there is no project to keep anything in", cure=Cure("make one with: crib init")
@@ -94,24 +94,24 @@ class Data:
         return self.path
 
     def file(self, name: str) -> Path | None:
-        """Where a file of that name lies or would; None without a project."""
+        """The path of a file in the data folder, which may not exist; None without a project."""
         return None if self.path is None else self.path / name
 
     @cached_property
     def store(self) -> Store:
-        """Where documents are kept."""
-        return self._get("store")  # type: ignore[no-any-return]  # what is registered as a store is one
+        """The store of documents."""
+        return self._get("store")  # type: ignore[no-any-return]  # registered with this type
 
     @cached_property
     def journal(self) -> Journal:
-        """Where calls are written down."""
+        """The journal of calls and audit events."""
         if self.path is None:
             return MemoryJournal(on_lines=self._count)
         return FileJournal(self.path / "journal", on_lines=self._count)
 
     @property
     def metrics(self) -> Metrics:
-        """How often each tool was called, and when last."""
+        """Counts of calls by tool, each with the time of the last call."""
         with self._making:
             if self._metrics is None:
                 self._metrics = Metrics(self.file("counts.sqlite3"), gather=self._gather, history=self._read_history)
@@ -119,11 +119,11 @@ class Data:
 
     @property
     def key(self) -> bytes:
-        """The key of the project; without a project it lasts as long as the Crib."""
-        return self._get("key")  # type: ignore[no-any-return]  # see above
+        """The secret key of the project; without a project it lives as long as the Crib."""
+        return self._get("key")  # type: ignore[no-any-return]  # registered with this type
 
     def derive_key(self, purpose: str) -> bytes:
-        """A key for signing texts of one purpose, made from that of the project."""
+        """Derive a key for signing texts of one purpose from the key of the project."""
         import hmac
 
         return hmac.digest(self.key, purpose.encode(), "sha256")
@@ -146,7 +146,7 @@ class Data:
         return any(name in self._settings.places for name in settings) or (kept is not None and kept.exists())
 
     def problems(self) -> list[ToolError]:
-        """What keeps secrets from being read, where there are any."""
+        """The errors of reading the stored secrets, if there are any."""
         if not self._may_have_secrets("secrets.file", "secrets.keyring"):
             return []
         try:
@@ -156,7 +156,7 @@ class Data:
         return []
 
     def _count(self, lines: Sequence[Line]) -> None:
-        # A method and not `metrics.note` itself: who makes no call needs no metrics.
+        # A method and not `metrics.note` itself, so that metrics are only created by the first call.
         self.metrics.note(lines)
 
     def _read_history(self) -> Iterator[dict[str, object]]:
@@ -168,17 +168,17 @@ class Data:
             journal.flush()
 
     def close(self) -> None:
-        """Write down what is owed."""
+        """Close the journal and the counts."""
         self.journal.close()
         if self._metrics is not None:
             self._metrics.close()
 
 
 class Resources:
-    """Settings, data, and everything that a feature registered as a resource, for one Crib.
+    """Settings, data, and everything that features register as resources, for one Crib.
 
-    `find_below` looks up the executors of a tool, in its own space or one further down. `means` says whether a name without a
-    bundle, in a grant, means a tool. `observe` has files of code watched. `plugins` is a registry that has started already.
+    `find_below` looks up the executors of a tool, among its own source and those of higher rank. `means` says whether a name
+    without a bundle, in a grant, means a tool. `observe` traces file tools. `plugins` is a registry after its `start`.
     """
 
     def __init__(
@@ -213,7 +213,7 @@ class Resources:
         self._making = threading.RLock()
 
     def get(self, name: str) -> Any:
-        """The resource of that name: one object for all threads, made at the first request."""
+        """The resource of that name: one object for all threads, created on first use."""
         try:
             return self._values[name]
         except KeyError:
@@ -223,25 +223,25 @@ class Resources:
                 return self._values[name]
 
     def make(self, name: str, **more: object) -> Any:
-        """A new object of a registered resource, which belongs to the caller; `more` replaces what it is given."""
+        """A new object of a registered resource, owned by the caller; `more` overrides its keyword arguments."""
         return self._part("resources", name).make(self, **more)
 
     def lend(self, **resources: object) -> None:
-        """Use these, which stay their owner's and are not closed here; before anything else asks for them."""
+        """Use these resources, which are owned and closed elsewhere; call it before they are first used."""
         self._values |= resources
         self._lent |= resources.keys()
 
     def is_lent(self, name: str) -> bool:
-        """Whether the resource belongs to another owner."""
+        """Whether the resource is owned elsewhere."""
         return name in self._lent
 
     def own(self, part: Any) -> Any:
-        """Close this part when the Crib closes, before everything that was made earlier."""
+        """Close this part when the Crib closes, before the parts created earlier."""
         self._made.append(part)
         return part
 
     def stored_bundles(self, space: str) -> Any:
-        """What keeps bundles and switches; None while nothing has asked for it and the space has no document."""
+        """The resource `bundles`; None while it is unused and the space holds no documents."""
         if not self.has_made("bundles"):
             folder = self.data.file(space)
             if folder is None or not folder.is_dir():
@@ -249,25 +249,25 @@ class Resources:
         return self.get("bundles")
 
     def has_made(self, name: str) -> bool:
-        """Whether the resource was asked for, or lent."""
+        """Whether the resource was created or lent."""
         return name in self._values
 
     def make_store(self) -> Any:
-        """The store of documents: files of the project, or memory where there is none."""
+        """Make the store of documents: files of the project, or memory without a project."""
         return self._part("stores", "memory" if self.data.path is None else "files").make(self)
 
     def rules(self) -> list[Rule]:
-        """The rules that features and packages bring, and then those of the operator's modules."""
+        """The rules of features and packages, and then those of the operator's modules."""
         rules = [rule for part in self.plugins.parts("rules") for rule in part.load()(self)]
         return [*rules, *(self.get("host_modules").rules() if self.settings.table(ModulesSettings).rules else ())]
 
     def formats(self, *, in_trees: bool = False) -> list[Format]:
-        """The formats of single files, or those of them that trees of scripts are read in too."""
+        """The formats of single files; with `in_trees` only those that are also used for trees of scripts."""
         files = [part for part in self.plugins.parts("formats", "") if not part.options["stored"]]
         return [_format(part) for part in files if part.options["in_trees"] or not in_trees]
 
     def document_formats(self) -> list[tuple[str, Format]]:
-        """The formats of documents in the store, each with the space that its documents lie in."""
+        """The formats of documents in the store, each with the space of its documents."""
         parts = self.plugins.parts("formats", "")
         return [(part.options["stored"], _format(part)) for part in parts if part.options["stored"]]
 
@@ -277,7 +277,7 @@ class Resources:
         return [(name, LazyFormat(partial(self._make_format, name))) for name in names]
 
     def sources(self) -> Iterator[Source]:
-        """Every source of tools but the host program; what stands behind all files is made when a lookup gets there."""
+        """Every source of tools except the host program; those that rank after all files are created on first use."""
         for name in self.plugins.names("sources"):
             if name not in LATE:
                 yield from self._make_sources(name)
@@ -298,7 +298,7 @@ class Resources:
             yield LateSource(rank, partial(self._make_sources, name), bundles=bundles, listed=listed)
 
     def as_tool(self, value: object) -> Tool:
-        """A Tool as it is, or the Tool that a converter makes of the value."""
+        """Convert a value into a Tool; a Tool is only checked."""
         if isinstance(value, Tool):
             check_parameters(value.parameters, f"{value.name}: parameters")
             if value.output_schema is not None:
@@ -308,16 +308,16 @@ class Resources:
             if converter.converts(value):
                 return converter.convert(value)
         raise ToolError(
-            Kind.VALIDATION, f"{value!r:.80} is no tool; hand over a function, a Tool, or an instance of BaseTool"
+            Kind.VALIDATION, f"{value!r:.80} is not a tool; hand over a function, a Tool, or an instance of BaseTool"
         )
 
     def tool_folders(self) -> list[Path]:
-        """The folders of plain tools, in their order."""
+        """The tool folders of the project, in their order."""
         root = self.settings.root
         return [] if root is None else [root / folder for folder in self.settings.table(CatalogSettings).folders]
 
     def protected_paths(self) -> list[Path]:
-        """What is obeyed, or run, at the next start, and what features protect besides: no tool may write it."""
+        """Paths that no tool may write: settings and code that the next start reads, and those that features protect."""
         root = self.settings.root
         ours = [] if root is None else [root / FILE_NAME, *self.tool_folders()]
         program = [Path(sys.prefix)] if sys.prefix != sys.base_prefix else []
@@ -331,7 +331,7 @@ class Resources:
         return bool(modules.tools or modules.rules)
 
     def variable(self, tool: Tool, name: str) -> str | None:
-        """A variable of the host or a secret, if the operator lets the tool see it; empty if it is not set."""
+        """A variable of the host or a secret, if it is granted to the tool; None if not, empty if it is not set."""
         if name not in self._granted_variables(tool):
             return None
         if name in self.environment:
@@ -340,28 +340,28 @@ class Resources:
         return "" if secret is None else str(secret.reveal())
 
     def granted_names(self, tool: Tool, code: bytes) -> tuple[str, ...]:
-        """The variables and secrets that the operator lets the tool see, and whose names stand in its file."""
+        """The variables and secrets that are granted to the tool and mentioned in its file."""
         names = self._granted_variables(tool)
         return tuple(sorted(name for name in names if re.search(rf"\b{name}\b".encode(), code)))
 
     def variable_word(self, tool: Tool, name: str) -> str:
-        """The item of `access.variables` that grants a variable to this tool and to no other."""
+        """The item of `access.variables` that grants a variable to this tool only."""
         return f"{self._variable_owners.own_word(tool)}:{name}"
 
     def _granted_variables(self, tool: Tool) -> set[str]:
         return {name for owner in self._variable_owners.of(tool) for name in self._variables[owner]}
 
     def lend_variables(self) -> Callable[[], GrantedVariables] | None:
-        """What gives files the variables that are granted to their tools; None where the settings grant none."""
+        """A factory of the variables that are granted to file tools; None if the settings grant none."""
         return partial(self.get, "granted_variables") if self.settings.said("access").get("variables") else None
 
     def check_settings(self) -> None:
-        """Raise SettingsError for what would otherwise only show when a tool is called."""
+        """Raise SettingsError now for settings that are otherwise only read by a call."""
         for part in self.plugins.parts("checks"):
             part.load()(self)
 
     async def close(self) -> None:
-        """Close what was made, the newest first."""
+        """Close everything that was created, the newest first."""
         while self._made:
             await _close(self._made.pop())
         for part in self.plugins.parts("on_close"):
@@ -369,7 +369,7 @@ class Resources:
         self.data.close()
 
     def _make_format(self, name: str) -> Format:
-        return self._part("formats", name).make(None)  # type: ignore[no-any-return]  # so it is registered
+        return self._part("formats", name).make(None)  # type: ignore[no-any-return]  # registered with this type
 
     def _make_sources(self, name: str) -> Iterator[Source]:
         for part in self.plugins.parts("sources", name):
@@ -392,12 +392,12 @@ class Resources:
 
 
 class Runners(dict[str, "Runner"]):
-    """The runners by the kind of tools that they run; each is made when the first tool of its kind is prepared."""
+    """The runners by kind of tool; each is created when the first tool of its kind is prepared."""
 
     def __init__(self, resources: Resources) -> None:
         super().__init__()
         self._resources = resources
-        # One runner may run several kinds.
+        # By part, because one runner may run several kinds.
         self._made: dict[object, Runner] = {}
         self._making = threading.RLock()
 
@@ -407,7 +407,7 @@ class Runners(dict[str, "Runner"]):
             parts = self._resources.plugins.parts("runners", kind)
             if not parts:
                 return default
-            # Those of packages before ours, those of one class of `run` before those of any, the newest first.
+            # Runners of packages before ours, those for one class of `run` before general ones, the newest first.
             asked = list(reversed(parts))
             asked.sort(key=lambda part: (part.is_ours, part.options["runs"] is None))
             self[kind] = LazyRunner(kind, asked, self._make)
@@ -422,7 +422,7 @@ class Runners(dict[str, "Runner"]):
 
 
 class LazyRunner:
-    """Stands in for the runners of a kind, the one that is asked first first, until a tool needs one of them."""
+    """Creates the runner of a kind on first use and delegates to it; `parts` are tried in order."""
 
     def __init__(self, kind: str, parts: list[Part], make: Callable[[Part], Runner]) -> None:
         self.kind = kind
@@ -430,7 +430,7 @@ class LazyRunner:
         self._make = make
 
     def bind(self, tool: Tool) -> Bound:
-        """Have the first runner that runs such a tool prepare it."""
+        """Bind the tool with the first runner that supports it."""
         fitting = (
             part for part in self._parts if part.options["runs"] is None or isinstance(tool.run, part.options["runs"])
         )
@@ -444,9 +444,9 @@ class LazyRunner:
 
 
 class LazyFormat:
-    """Stands in for a format until there is a file with one of its suffixes, or any file if it names none.
+    """Creates a format on first use, when there is a file with one of its suffixes (any file, if it has none).
 
-    With `mentions` it waits until such a file holds one of these words.
+    With `mentions` it is only created for a file that contains one of these words.
     """
 
     def __init__(
@@ -460,8 +460,8 @@ class LazyFormat:
         self._format: Format | None = None
 
     def reads(self, path: Path) -> bool:
-        """Whether the file is written in the format."""
-        # As `path.suffix` says it, which takes three times as long; this runs for every file of a folder.
+        """Whether the file is in the format."""
+        # Equal to a comparison of `path.suffix`, but three times as fast; this runs for every file of a folder.
         name = path.name
         is_meant = not self._suffixes or (name.endswith(self._endings) and name not in self._suffixes)
         return is_meant and (bool(self._mentions) or self._made.reads(path))
@@ -473,7 +473,7 @@ class LazyFormat:
         return self._made.read(path, code)
 
     def _is_mentioned(self, code: bytes) -> bool:
-        # A loop and no generator: it runs for every file of a folder.
+        # A loop and no generator expression, because it runs for every file of a folder.
         for word in self._mentions:  # noqa: SIM110 - see above
             if word in code:
                 return True
@@ -488,12 +488,12 @@ class LazyFormat:
 
 
 def _format(part: Part) -> Format:
-    """What reads the files; one that is named by reference or by suffixes is made when there is such a file."""
+    """The format of a part, created on first use."""
     return LazyFormat(partial(part.make, None), part.options["suffixes"], part.options["mentions"])
 
 
 async def _close(part: Any) -> None:
-    """Close one part, if it can be closed; what waits for child processes does so in a thread."""
+    """Close one part, if it can be closed; a part with `settle` may block on child processes, so it closes in a thread."""
     if hasattr(part, "settle"):
         import asyncio
 

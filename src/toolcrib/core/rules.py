@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 STRICTNESS = {Decision.ALLOW: 0, Decision.CONFIRM: 1, Decision.DENY: 2}
-# What rules that are asked together have read of a call, so that each need not read it again.
+# A cache for the rules that judge the same call, so that each need not parse its texts again.
 SHARED: ContextVar[dict[tuple[int, int], object] | None] = ContextVar("shared", default=None)
 log = logging.getLogger(__name__)
 
@@ -46,7 +46,7 @@ class AuthRule:
         return tool.slug not in self.allowed
 
     def __call__(self, tool: Tool | None, call: Call) -> Verdict:
-        """Judge the name of the tool; an unknown one is judged by the name that was called."""
+        """Judge the name of the tool; for an unknown one, the name in the call."""
         slug = _slug(call.name) if tool is None else tool.slug
         if slug in self.allowed:
             return ALLOW
@@ -63,16 +63,16 @@ def _slug(name: str) -> str:
 
 
 class TooMuchToReadError(Exception):
-    """More than a rule can judge while others wait."""
+    """The arguments are too large for a rule to judge in reasonable time."""
 
 
 def strictest_of(verdicts: Iterable[Verdict]) -> Verdict:
-    """Deny before confirm before allow, and of equally strict ones the first."""
+    """The strictest verdict: deny before confirm before allow, and the first of equally strict ones."""
     return max(verdicts, key=lambda verdict: STRICTNESS[verdict.decision], default=ALLOW)
 
 
 def unreadable(place: str, error: ToolError, *, rule: str, where: str) -> Verdict:
-    """Deny a command that cannot be parsed; the error says what would make it readable."""
+    """Deny a command that cannot be parsed, with the message of the parser."""
     return deny(f"rule {rule!r}: {place}: {error.message}", rule=rule, where=where, details={"argument": place})
 
 
@@ -88,14 +88,14 @@ def too_much(rule: str, where: str) -> Verdict:
 
 
 def default_rules(workspace: Path) -> list[Rule]:
-    """The rules that hold unless the operator disables them."""
+    """The rules that are enabled by default."""
     plugins = Plugins()
     settings = load_settings(None, {}, plugins.tables(), {"workspace": {"folder": workspace}})
     return Resources(settings, {}, plugins=plugins).rules()
 
 
 class TextRule:
-    """A rule about commands and paths in texts, made when it is first asked, because reading commands takes a grammar."""
+    """A rule about commands and paths in texts, created on first use, because it loads the parser of shell commands."""
 
     def __init__(self, name: str, make: Callable[[], Rule]) -> None:
         self.name = name
@@ -104,7 +104,7 @@ class TextRule:
     def concerns(self, tool: Tool) -> bool:
         """Whether the tool is a command itself, or a call of it can hold a command or a path."""
         if isinstance(tool.run, Http | Sql):
-            return False  # what it is given is data for a server or a database, and its commands and files are not ours
+            return False  # its arguments are data for a server or a database, not commands or files of this machine
         return holds_text(tool.parameters) or (isinstance(tool.run, Chained) and tool.run.is_command_line)
 
     def __call__(self, tool: Tool | None, call: Call) -> Verdict:
@@ -113,7 +113,7 @@ class TextRule:
 
 
 def strictest(rules: Iterable[Rule], tool: Tool | None, call: Call) -> Verdict:
-    """Ask all of the rules; the strictest verdict counts, and of several equally strict ones the first."""
+    """Ask all of the rules; the strictest verdict counts, and the first of equally strict ones."""
     before = SHARED.set({})
     try:
         return strictest_of([_ask(rule, tool, call) for rule in rules])
@@ -143,7 +143,7 @@ class RuleEngine:
         return tuple(self._added)
 
     def add_rule(self, rule: Rule) -> None:
-        """Ask this rule too."""
+        """Add a rule."""
         self._added.append(rule)
         for changed in self._listeners:
             changed()
@@ -172,7 +172,7 @@ def _concerns(rule: Rule, tool: Tool) -> bool:
 def _ask(rule: Rule, tool: Tool | None, call: Call) -> Verdict:
     """Ask one rule; a rule that fails has not decided, so the call is refused."""
     try:
-        verdict: object = rule(tool, call)  # a plug-in may give back anything
+        verdict: object = rule(tool, call)  # a plugin may return anything
     except TooMuchToReadError:
         return too_much(rule.name, type(rule).__module__)
     except Exception:

@@ -1,4 +1,4 @@
-"""Sources of tools: their order, the index of names that they share, those in memory, which tools are disabled, and which the caller sees."""
+"""Sources of tools: ranks, indexes of names, tools in memory, switches, and the view of a limited caller."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
 # The bundles of the tools that come with Toolcrib.
 BUILTIN_BUNDLE = "builtin"
 SYSTEM_BUNDLE = "system"
-# What the bundle of the host program's own tools is called.
+# The name of the bundle of the host program's own tools.
 HOST = "host"
 NAMED_ACTIONS = 10
-# Where the bundles are stored, and the switches that were moved while a Crib ran.
+# The spaces of the store for bundles, and for switches that were changed at run time.
 BUNDLES = "bundles"
 SWITCHES = "switches"
 LOOK_SECONDS = 0.1
 
 
 class Rank:
-    """The order of sources: of equal names the tool of the source with the lower rank is meant."""
+    """The order of sources: among equal names the tool of the source with the lowest rank is found."""
 
     HOST = 0
     TOOL_FOLDERS = 20
@@ -48,7 +48,7 @@ class Rank:
     SYSTEM = 70
 
 
-# The sources that hold what was imported or arrived through the API, and not what lies in the project.
+# The sources of tools that were imported or created through the API, not written as files of the project.
 STORED_RANKS = (Rank.DOCUMENTS, Rank.BUNDLES)
 
 
@@ -58,10 +58,10 @@ def folder_rank(position: int) -> float:
 
 
 class _CollectorPause:
-    """Pauses the garbage collector while tools are made by the thousand; threads may share it.
+    """Pauses the garbage collector while thousands of tools are created; thread-safe.
 
-    Everything that is made stays, and none of it is a cycle, so looking through it again and again finds nothing and takes
-    a tenth of the time. How many tools there are is bounded, and so is the pause.
+    All of these objects stay alive and contain no cycles, so that collections would find nothing and take a tenth of the
+    time. The number of tools is limited, and so is the pause.
     """
 
     def __init__(self) -> None:
@@ -83,12 +83,12 @@ class _CollectorPause:
                 gc.enable()
 
 
-# One for the process, as the collector is.
+# One for the whole process, like the collector.
 COLLECTOR_PAUSE = _CollectorPause()
 
 
 class NameIndex:
-    """Entries by every spelling of their names; of equal names the one that was added first is meant."""
+    """Entries by every spelling of their names; among equal names the first one added is found."""
 
     def __init__(self, entries: Iterable[Entry] = ()) -> None:
         self.names: dict[str, Entry | Broken] = {}
@@ -98,7 +98,7 @@ class NameIndex:
             self.add(entry)
 
     def add(self, entry: Entry) -> None:
-        """Add a tool behind those that were added before."""
+        """Add a tool, after those that were added before."""
         tool = entry.tool
         self.slugs.setdefault(tool.slug, []).append(entry)
         self.names.setdefault(tool.name, self.names.setdefault(tool.slug, entry))
@@ -106,23 +106,23 @@ class NameIndex:
             self.actions.setdefault(action.whole, {}).setdefault(action.action, tool.slug)
 
     def add_broken(self, slug: str, name: str, broken: Broken) -> None:
-        """Hold a name for a tool that cannot be read."""
+        """Reserve the name of a tool that cannot be read."""
         self.slugs.setdefault(slug, []).append(broken)
         self.names.setdefault(slug, broken)
         self.names.setdefault(name, broken)
 
     def slug_of(self, name: str) -> str:
-        """The slug that a spelling of a name means; `tool.action` means the tool of that action."""
+        """Normalise a name to its slug; `tool.action` becomes the slug of the tool of that action."""
         slug = slug_of(name)
         whole, dot, action = slug.rpartition(".")
         return self.actions.get(whole, {}).get(action, slug) if dot else slug
 
     def find(self, name: str, bundle: str | None, version: str | None) -> Entry | Broken | None:
-        """The entry that is meant, of any bundle and version unless they are given."""
+        """The first entry of that name, of any bundle and version unless they are given."""
         if bundle is None and version is None:
             return self.names.get(name) or self.names.get(self.slug_of(name))
         for found in self.slugs.get(self.slug_of(name), ()):
-            # The bundle and version of a broken file are not known, so it is not what such a lookup asks for.
+            # The bundle and version of a broken file are unknown, so such a lookup skips it.
             if (
                 isinstance(found, Entry)
                 and bundle in (None, found.tool.bundle)
@@ -133,7 +133,7 @@ class NameIndex:
 
 
 class ListedSource(ABC):
-    """A Source that says what tools it has, and has them found by name: a subclass only writes `rank` and `entries`."""
+    """A Source that finds its tools in an index of its `entries`; a subclass only defines `rank` and `entries`."""
 
     rank: float = Rank.PACKAGES
     bundles: Collection[str] = ()
@@ -144,33 +144,33 @@ class ListedSource(ABC):
 
     @abstractmethod
     def entries(self, session: Session | None = None) -> Sequence[Entry]:
-        """Every tool, the one that is meant first of equal names first."""
+        """Every tool; among equal names the one to be found comes first."""
 
     def find(
         self, name: str, bundle: str | None, version: str | None, session: Session | None
     ) -> Entry | Broken | None:
-        """The tool that is meant among those of the source."""
+        """Look the name up in the index."""
         return self.index.find(name, bundle, version)
 
     @property
     def index(self) -> NameIndex:
-        """The names of its tools as they are now."""
-        # Noted before the tools are read: what changes meanwhile is seen the next time.
+        """The index of its present tools, cached until `generation` changes."""
+        # Read before the tools are, so that a change meanwhile is noticed next time.
         generation, named = self.generation(), self._named
         if named is None or named[0] != generation:
             named = self._named = generation, NameIndex(self.entries())
         return named[1]
 
     def generation(self) -> object:
-        """What changes whenever the source has other tools."""
+        """A value that changes whenever the tools of the source do."""
         return 0
 
     def problems(self) -> list[ToolError]:
-        """What the source holds and cannot be used."""
+        """Errors of the tools that cannot be used."""
         return []
 
     def hint(self, slug: str) -> str:
-        """Why there is no tool of that slug, although there could be; empty if there is nothing to say."""
+        """Why a tool of that slug is missing here, for error messages; empty if there is nothing to say."""
         return ""
 
 
@@ -183,7 +183,7 @@ class ToolList(ListedSource):
     def __init__(self, rank: float, tools: Iterable[Tool] = ()) -> None:
         self.rank = rank
         self._tools: dict[str, dict[str, Tool]] = {}
-        # A view, which follows the tools.
+        # A live view of the keys.
         self.bundles = self._tools.keys()
         self._changes = 0
         self._changing = threading.Lock()
@@ -217,9 +217,9 @@ class ToolList(ListedSource):
 
 
 class LateSource:
-    """Stands in for sources until a lookup first gets to them: a call of another tool never loads what makes them.
+    """Creates sources when a lookup first reaches them, so that a call of another tool never loads them.
 
-    `is_empty` says that they have no tools as long as this Crib runs; they are only made for their hints.
+    `is_empty` says that they have no tools as long as this Crib runs; they are only created for their hints.
     """
 
     version = ""
@@ -243,20 +243,20 @@ class LateSource:
 
     @property
     def sources(self) -> tuple[Source, ...]:
-        """The sources, made now if they were not; what could not be made is tried again the next time."""
+        """The sources, created on first use; if that fails, it is tried again next time."""
         if self._made is None:
             self._made = tuple(self._make())
         return self._made
 
     def load(self) -> None:
-        """Make the sources now, unless they have no tools."""
+        """Create the sources now, unless they have no tools."""
         if not self._is_empty:
             _ = self.sources
 
     def find(
         self, name: str, bundle: str | None, version: str | None, session: Session | None
     ) -> Entry | Broken | None:
-        """The tool that is meant in the first source that has one."""
+        """The tool of the first source that has one of that name."""
         for source in () if self._is_empty else self.sources:
             found = source.find(name, bundle, version, session)
             if found is not None:
@@ -268,22 +268,22 @@ class LateSource:
         return chain.from_iterable(source.entries(session) for source in (() if self._is_empty else self.sources))
 
     def generation(self) -> object:
-        """What the sources say; nothing while there are none."""
+        """The generations of the sources; None before they are created."""
         return None if self._is_empty or self._made is None else tuple(source.generation() for source in self._made)
 
     def problems(self) -> list[ToolError]:
-        """What the sources hold and cannot be used."""
+        """The problems of all sources."""
         return [] if self._is_empty else [problem for source in self.sources for problem in source.problems()]
 
     def hint(self, slug: str) -> str:
-        """What the first source says that has something to say."""
+        """The first hint of any source."""
         return next(filter(None, (source.hint(slug) for source in self.sources)), "")
 
 
 class Index:
-    """Entries by address and by slug, the slugs of the names that models are shown, and the actions of each tool.
+    """The index of the catalog: entries by address and by slug, slugs by the names that models see, and actions of tools.
 
-    What cannot be told apart is a problem.
+    Equal addresses, and names that look equal to models, are problems.
     """
 
     def __init__(self, entries: Iterable[Entry] = ()) -> None:
@@ -298,7 +298,7 @@ class Index:
             self._add_shown(slug, entry)
 
     def name_actions(self, slug: str) -> str:
-        """The actions of the tool that the slug is, or begins with before a dot."""
+        """A hint at the actions of the tool that the slug, or its part before the last dot, names."""
         whole = slug if slug in self.actions else slug.rpartition(".")[0]
         named = [f"{whole}.{action}" for action in dict.fromkeys(self.actions.get(whole, ()))]
         return f"{whole} has the actions {', '.join(named[:NAMED_ACTIONS])}" if named else ""
@@ -307,7 +307,7 @@ class Index:
         tool = entry.tool
         first = self.addresses.setdefault(tool.address, entry)
         if first is not entry:
-            # The host program may put a tool of its own in the place of one that comes with Toolcrib.
+            # The host program may override a tool that comes with Toolcrib.
             if tool.bundle not in (BUILTIN_BUNDLE, SYSTEM_BUNDLE):
                 there = first.tool.origin or "the host program"
                 message = f"{tool.origin}: {tool.address} is already defined in {there}; rename one of them"
@@ -318,7 +318,7 @@ class Index:
             self.actions.setdefault(action.whole, []).append(action.action)
 
     def _add_shown(self, slug: str, entry: Entry) -> None:
-        """The name that models are shown; a tool that is really called so comes first."""
+        """Add the name that models see; a tool whose real name it is takes precedence."""
         visible = function_name(entry.tool.name)
         meant = slug_of(visible)
         meant = meant if meant in self.slugs else self.shown.setdefault(visible, slug)
@@ -329,9 +329,9 @@ class Index:
 
 
 class StoredSwitches:
-    """The switches that were moved while a Crib ran; what stores them is only loaded if there are any.
+    """The switches that were changed at run time; their store is only loaded if there are any.
 
-    `is_loaded` says whether it was loaded, `load` returns it, or None while nothing is stored.
+    `is_loaded` says whether the store was loaded; `load` returns it, or None while nothing is stored.
     """
 
     def __init__(self, is_loaded: Callable[[], bool], load: Callable[[], Any]) -> None:
@@ -340,7 +340,7 @@ class StoredSwitches:
         self._look_at = 0.0
 
     def generation(self) -> object:
-        """The switches themselves: another object whenever one was moved, here at once, elsewhere at most a moment ago."""
+        """The switches, another object after each change; a change by another process is seen after at most LOOK_SECONDS."""
         if not self._is_loaded():
             now = monotonic()
             if now < self._look_at:
@@ -356,10 +356,10 @@ class StoredSwitches:
 
 
 class Switches:
-    """Words that disable tools: a name, `name@version`, `bundle/name`, `bundle/name@version` or `bundle/*`.
+    """Decides which tools are disabled, by words: a name, `name@version`, `bundle/name`, `bundle/name@version` or `bundle/*`.
 
-    The name of a tool with actions disables every action, `name.action` that one. Dashes and underscores are the same letter
-    here, so that no spelling leaves a tool enabled by mistake. `stored` are switches that were moved while a Crib ran.
+    The name of a tool with actions disables every action, `name.action` that one. Dashes and underscores are equivalent
+    here, so that no spelling leaves a tool enabled by mistake. `stored` are switches that were changed at run time.
     """
 
     def __init__(self, disabled: frozenset[str], where: str) -> None:
@@ -368,7 +368,7 @@ class Switches:
         self.stored: StoredSwitches | None = None
 
     def apply(self, entry: Entry) -> Entry:
-        """The entry, disabled if any switch of it is off."""
+        """The entry, disabled if a setting or a stored switch disables it."""
         entry = self.apply_words(entry)
         reason = self.stored.why_off(entry.tool) if entry.enabled and self.stored is not None else ""
         if not reason:
@@ -379,7 +379,7 @@ class Switches:
         return Entry(tool=tool, enabled=False, reason=reason, cure=cure)
 
     def apply_words(self, entry: Entry) -> Entry:
-        """The entry, disabled if a word of the operator disables it."""
+        """The entry, disabled if a word of the settings disables it."""
         hit = self._word_for(entry.tool) if self._words else None
         if hit is None:
             return entry
@@ -388,7 +388,7 @@ class Switches:
         return Entry(tool=entry.tool, enabled=False, reason=reason, cure=cure)
 
     def idle(self, tools: list[Tool], is_name: Callable[[str], bool]) -> Iterator[ToolError]:
-        """The words that disable nothing: they are spellings of none of the tools, and no other name."""
+        """Errors for words that match none of the tools, nor any other name."""
         if not self._words:
             return
         used = {spelling for tool in tools for spelling in spellings(tool)}
@@ -402,7 +402,7 @@ class Switches:
 
 
 def spellings(tool: Tool, bundle: str | None = None) -> tuple[str, ...]:
-    """Every way in which a word of the operator may mean the tool; `bundle` is how its bundle is written there."""
+    """All words of the settings that match the tool; `bundle` is how its bundle is written there."""
     bundle = slug_of(tool.bundle) if bundle is None else bundle
     version = slug_of(tool.version)
     action = action_of(tool)
@@ -411,28 +411,25 @@ def spellings(tool: Tool, bundle: str | None = None) -> tuple[str, ...]:
     return (*chain.from_iterable(found), f"{bundle}/*")
 
 
-# Which tools the current caller may see: interfaces set it, and what finds or shows tools honours it. It is ambient and no
-# parameter, so that an endpoint that knows nothing of it is limited too.
-
-
 class View(Protocol):
-    """What a limited caller sees; what it does not show is treated as if it did not exist."""
+    """Which tools a limited caller may see; all others are treated as if they did not exist."""
 
     @property
     def bundles(self) -> frozenset[str] | None:
-        """The only bundles whose tools are shown; None where they are not limited."""
+        """The only bundles whose tools are visible; None if bundles are not limited."""
 
     def shows(self, tool: Tool) -> bool:
         """Whether the tool may be seen and called."""
 
     def shows_published(self, name: str, bundle: str, tags: Iterable[str], modes: Collection[str] | None) -> bool:
-        """Whether what is published under this name beside tools may be seen and read."""
+        """Whether the resource or prompt of this name may be seen and read."""
 
     def mode_of(self, asked: str | None) -> str | None:
-        """The mode of a call that asks for one or for none; raises ToolError for one that is not this caller's."""
+        """The mode of a call, which may ask for one; raises ToolError for a mode that the caller does not have."""
 
 
-# The view of the current caller; None for one that may see everything.
+# The view of the current caller; None for one that may see everything. Interfaces set it. It is a context variable and no
+# parameter, so that an endpoint that does not know about views is limited too.
 VIEW: ContextVar[View | None] = ContextVar("view", default=None)
 current_view = VIEW.get
 
@@ -445,7 +442,7 @@ def call_mode(asked: str | None) -> str | None:
 
 @contextmanager
 def seen_through(view: View | None) -> Iterator[None]:
-    """Limit what is found and shown within a `with` block, and in tasks that are begun in it."""
+    """Limit lookups and listings to a view within a `with` block, and in tasks started in it."""
     token = VIEW.set(view)
     try:
         yield

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class State(StrEnum):
-    """What became of an approval."""
+    """The state of an approval."""
 
     PENDING = "pending"
     APPROVED = "approved"
@@ -23,10 +23,10 @@ class State(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Approval:
-    """A call that waits for a person: what exactly would run, for whom and why it needs approval.
+    """A call that waits for a person: what exactly would run, for which caller, and why it needs approval.
 
-    `arguments` are shown with secrets masked; `digest` binds the approval to the exact ones, and to everything in `runs`, which
-    is only read for a single approval. Times are seconds since 1970.
+    `arguments` have secrets masked; `digest` binds the approval to the exact arguments, and to everything in `runs`, which
+    is only loaded for a single approval. Times are seconds since 1970.
     """
 
     id: str

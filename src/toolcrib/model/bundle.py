@@ -15,9 +15,9 @@ T = TypeVar("T")
 
 
 class Owner(StrEnum):
-    """Who says what is in a bundle."""
+    """Who defines the content of a bundle."""
 
-    STORE = "store"  # clients that write to the store
+    STORE = "store"  # clients, through the store
     FILES = "files"  # files in the folders of the project or of the user
     HOST = "host"  # the host program
     BUILTIN = "builtin"  # Toolcrib itself
@@ -27,8 +27,8 @@ class Owner(StrEnum):
 class Bundle:
     """Tools under one switch.
 
-    Times are RFC 3339 in UTC with milliseconds, empty for what never happened. `toggled_at` is when the switch was last
-    moved, which is no change of the bundle itself.
+    Times are RFC 3339 in UTC with milliseconds, empty for what never happened. `toggled_at` is when the bundle was last
+    enabled or disabled, which does not change `modified_at`.
     """
 
     id: str
@@ -50,17 +50,17 @@ class Bundle:
 
     @property
     def read_only(self) -> bool:
-        """Whether only its switches can be moved."""
+        """Whether clients can only enable and disable it and its tools."""
         return self.owner is not Owner.STORE
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Kept:
-    """A tool as it is kept in a bundle: with its switch, its times, and why it cannot be used.
+    """A tool in a bundle: with its switch, its times, and why it cannot be used.
 
-    `tool` is None where its file is broken. `document` is what the store holds, with every key that its author wrote; empty
-    for a tool of another owner. `enabled` is its own switch. `reason` says why a call would find it disabled, no matter
-    the cause: its own switch, its bundle, a function or a model that is not there, a broken file; empty if it would not.
+    `tool` is None if its file is broken. `document` is the stored document, with every key that its author wrote; empty
+    for a tool of another owner. `enabled` is the tool's own switch. `reason` says why a call would find it disabled: its own
+    switch, its bundle, a missing function or model, a broken file; empty if it is usable.
     `stamp` changes whenever the document does.
     """
 
@@ -97,9 +97,9 @@ class Found:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Page(Generic[T]):
-    """Some of many, and the token that asks for the next ones; empty behind the last.
+    """One page of a list, and the token of the next page; empty on the last.
 
-    While the index is `indexing` stored documents, more of them may be there than it knows.
+    `indexing` says that the index is still being filled, so that items may be missing.
     """
 
     items: tuple[T, ...]

@@ -1,8 +1,8 @@
-"""Why a call failed.
+"""Errors of calls and of loading, with a cure for each reader.
 
     Exception
     └── ToolError             a call, or the loading of a tool, failed; `kind` says why
-        └── SettingsError     the operator's settings are wrong; nothing starts
+        └── SettingsError     the operator's settings are wrong; the start is refused
 
 Below the pipeline code raises `ToolError`; from the pipeline outwards there is only `Result`.
 """
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Kind(StrEnum):
-    """The closed list of reasons."""
+    """Why a call failed: the closed list."""
 
     VALIDATION = "VALIDATION"
     NOT_FOUND = "NOT_FOUND"
@@ -51,12 +51,12 @@ class Kind(StrEnum):
 
 
 class Reader(StrEnum):
-    """Who reads an error, and so what the reader can do about it."""
+    """Who reads an error, which decides what cure can be followed."""
 
-    OPERATOR = "operator"  # runs the project: edits files and settings, runs commands
-    CLIENT = "client"  # a client of the server: sends requests, and has neither its files nor its commands
-    MODEL = "model"  # a model: makes calls of tools that it was given
-    SEARCHER = "searcher"  # a model that searches a large catalogue with tools
+    OPERATOR = "operator"  # edits files and settings of the project, runs commands
+    CLIENT = "client"  # sends HTTP requests to the server, without access to its files and commands
+    MODEL = "model"  # calls the tools that it was given
+    SEARCHER = "searcher"  # a model that finds the tools of a large catalog by searching
 
 
 ASK_THE_OPERATOR = "ask the operator"
@@ -64,7 +64,7 @@ ASK_THE_OPERATOR = "ask the operator"
 
 @record(kw_only=False)
 class Cure:
-    """What helps against a failure, in words for each reader. What is empty for a model is what a client is told."""
+    """How to resolve a failure, worded for each reader; a model without a text of its own gets that of the client."""
 
     operator: str
     client: str = ASK_THE_OPERATOR
@@ -72,14 +72,14 @@ class Cure:
     searcher: str = ""
 
     def words_for(self, reader: Reader) -> str:
-        """What this reader can do."""
+        """The text for this reader."""
         if reader is Reader.OPERATOR:
             return self.operator
         told = {Reader.MODEL: self.model, Reader.SEARCHER: self.searcher or self.model}
         return told.get(reader) or self.client
 
     def then(self, other: Cure) -> Cure:
-        """Both cures, one behind the other."""
+        """Both cures, one after the other."""
         return Cure(*(_join(self.words_for(reader), other.words_for(reader)) for reader in Reader))
 
 
@@ -89,12 +89,12 @@ def _join(words: str, more: str) -> str:
 
 
 def cure_of(cure: Cure | str) -> Cure:
-    """The cure; a plain text is one that every reader can follow."""
+    """Make a Cure of a plain text, which every reader can follow."""
     return cure if isinstance(cure, Cure) else Cure(cure, cure)
 
 
 NO_CURE = Cure("", "")
-# In how many seconds to try again, as details of errors say it.
+# The key in `details` for the seconds until a retry.
 RETRY_AFTER = "retryAfter"
 MAX_RETRY_SECONDS = 10**9
 READ_THE_LOG = cure_of("the log has the details")
@@ -107,10 +107,10 @@ LIST_THE_TOOLS = Cure(
 
 
 class ToolError(Exception):
-    """A reason that names the place, its cure, and whether to retry and whether effects may remain.
+    """Why a call failed, with place and cure, whether to retry, and whether side effects may remain.
 
-    `message` is the reason with the cure for the operator; `told_to` words it for another reader. `value` is what the tool
-    had achieved when it failed; it becomes the result's partial value.
+    `message` is the reason with the cure for the operator; `told_to` gives it with the cure for another reader. `value` is
+    the partial result of a tool that failed.
     """
 
     FACTS = frozenset({"kind", "message", "reason", "cure", "retryable", "partial_side_effects", "details", "value"})
@@ -152,7 +152,7 @@ class ToolError(Exception):
         self.args = (message,)
 
     def replace(self, **facts: object) -> Self:
-        """The same error with other facts and without its history: no traceback, no cause."""
+        """The same error with other facts, without traceback and cause."""
         error = _revive(type(self), {**self.__dict__, **facts})
         ToolError._word(error, error.reason, cure_of(error.cure))
         return error
@@ -162,24 +162,24 @@ class ToolError(Exception):
         words = self.cure.words_for(reader)
         if reader is Reader.OPERATOR or (words == self.cure.operator and "where" not in self.details):
             return self
-        # Which setting or file decided is for the operator, who can change it.
+        # Only the operator may see and change the setting or file that decided.
         details = {name: fact for name, fact in self.details.items() if name not in {"cure", "where"}}
         return self.replace(cure=words, details=details)
 
     @property
     def retry_after(self) -> float | None:
-        """In how many seconds to try again; None where that is not known. Tools and servers may have written anything there."""
+        """Seconds until a retry; None if unknown. The value comes from tools and servers, so it is validated here."""
         wait = self.details.get(RETRY_AFTER)
         if isinstance(wait, bool) or not isinstance(wait, int | float) or wait != wait:  # noqa: PLR0124 - not a number
             return None
         return float(min(max(0, wait), MAX_RETRY_SECONDS))
 
     def as_cure(self) -> Cure:
-        """The whole message as what is said behind another reason."""
+        """The whole message as the cure of another error."""
         return Cure(*(self.told_to(reader).message for reader in Reader))
 
     def __setattr__(self, name: str, value: object) -> None:
-        # Only the facts are frozen: contextlib and others set __traceback__ on exceptions that pass through them.
+        # Only these fields are frozen: contextlib and others set __traceback__ on exceptions that pass through them.
         if name in self.FACTS:
             message = f"{name} of a ToolError cannot be changed"
             raise AttributeError(message)
@@ -189,7 +189,7 @@ class ToolError(Exception):
         return (_revive, (type(self), dict(self.__dict__)))
 
     def to_json(self) -> dict[str, object]:
-        """The error as every face shows it."""
+        """The error as every interface shows it."""
         return {
             "type": str(self.kind),
             "message": self.message,
@@ -200,13 +200,13 @@ class ToolError(Exception):
 
 
 class SettingsError(ToolError):
-    """A setting that cannot be obeyed, with the file that holds it."""
+    """An invalid setting, with the file that holds it."""
 
     def __init__(self, reason: str, *, cure: Cure | str = NO_CURE) -> None:
         super().__init__(Kind.VALIDATION, reason, cure=cure)
 
     def told_to(self, reader: Reader) -> Self:
-        """Only the operator reads which setting of which file is wrong."""
+        """Hide from all but the operator which setting of which file is wrong."""
         if reader is Reader.OPERATOR:
             return self
         return self.replace(reason="the server is not set up for this", cure=ASK_THE_OPERATOR, details={})

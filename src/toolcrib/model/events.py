@@ -1,4 +1,4 @@
-"""What a call tells while it runs: how far it is, messages of the log, and chunks; the last event is its Result."""
+"""Events of a streamed call: progress, log messages and chunks; the last event is its Result."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from toolcrib.model.result import Result
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Progress:
-    """How far the call is."""
+    """The progress of the call, out of a total if that is known."""
 
     progress: float
     total: float | None = None
@@ -22,7 +22,7 @@ class Progress:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LogMessage:
-    """A message of the log."""
+    """A log message of the tool."""
 
     level: str
     data: object
@@ -35,7 +35,7 @@ class LogMessage:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Chunk:
-    """What the tool yielded. No schema has judged it yet, so it is for people to watch and never a result for a model."""
+    """An item that the tool yielded. It is not validated against the output schema, so it must not reach a model as a result."""
 
     number: int
     value: object

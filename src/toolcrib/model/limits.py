@@ -1,4 +1,4 @@
-"""Limits on how often and how much: what a call takes of them, and what a caller has."""
+"""Rate limits and quotas: what a call consumes of them, and the quota of a caller."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from toolcrib.model.errors import Kind, ToolError
 
 MINUTE = 60
 PERIODS = {"minute": MINUTE, "hour": 3_600, "day": 86_400, "month": 30 * 86_400}
-# What quotas are about, and in how many parts of one each is counted.
+# The units of quotas, each with the factor by which it is stored as a whole number.
 UNITS = {"calls": 1, "bytes": 1, "seconds": 1_000, "money": 1_000_000}
 MAX_QUOTA = 10**12
 MAX_CURRENCY = 8
@@ -18,9 +18,9 @@ MAX_CURRENCY = 8
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Claim:
-    """So much of a limit: `limit` within any `window` seconds; whose it is says `subject`.
+    """An amount to consume of a limit: `limit` within any `window` seconds, counted by `subject`.
 
-    An amount of 0 uses nothing up, and asks whether anything is left.
+    An amount of 0 consumes nothing; it asks whether anything is left.
     """
 
     subject: str
@@ -31,14 +31,14 @@ class Claim:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Taken:
-    """Proof that claims were taken, which gives them back."""
+    """A receipt for consumed claims, with which they can be refunded."""
 
     at: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Shortage:
-    """A claim that there is no room for, and in how many seconds there will be; None for never."""
+    """A claim that exceeds its limit, and after how many seconds it would fit; None for never."""
 
     claim: Claim
     used: int
@@ -47,7 +47,7 @@ class Shortage:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Usage:
-    """How much of a limit is used up now: `limit` of a `unit` within any `per`; `name` is that of a token."""
+    """How much of a limit is used now: `limit` of a `unit` within any `per`; `name` is that of a token."""
 
     subject: str
     unit: str
@@ -58,7 +58,7 @@ class Usage:
 
     @property
     def left(self) -> float:
-        """What is left; never less than nothing."""
+        """What is left; never negative."""
         return max(0.0, self.limit - self.used)
 
 
@@ -86,15 +86,15 @@ class Quota:
         if not self.limits():
             raise ToolError(Kind.VALIDATION, f"a quota limits at least one of {', '.join(UNITS)}")
         if not 0 < len(self.currency) <= MAX_CURRENCY or not self.currency.isalnum():
-            raise ToolError(Kind.VALIDATION, f"{self.currency!r:.40} is no currency; write a word such as EUR")
+            raise ToolError(Kind.VALIDATION, f"{self.currency!r:.40} is not a currency; write a word such as EUR")
 
     def limits(self) -> dict[str, int]:
-        """The limits by unit, as they are counted."""
+        """The limits by unit, as the whole numbers that are counted."""
         given = {unit: getattr(self, unit) for unit in UNITS}
         return {unit: int(value * UNITS[unit]) for unit, value in given.items() if value is not None}
 
     def claims(self, caller: str, **amounts: float) -> list[Claim]:
-        """What a call of this caller takes, by unit; a unit without a limit takes nothing."""
+        """The claims of a call of this caller, by unit; none for a unit without a limit."""
         limits, window = self.limits(), PERIODS[self.per]
         return [
             # Rounded up, so that many small amounts are not free.
@@ -115,7 +115,7 @@ class Quota:
 
 
 def read_quota(found: object) -> Quota | None:
-    """A quota as it was written; None is none. Raises ToolError for what is none."""
+    """Read a quota from JSON; None stays None. Raises ToolError for anything else that is not a quota."""
     if found is None:
         return None
     if not isinstance(found, Mapping) or not found.keys() <= {"per", "currency", *UNITS}:
@@ -130,5 +130,5 @@ def read_quota(found: object) -> Quota | None:
 
 
 def spell_amount(number: float) -> str:
-    """An amount as people write it."""
+    """Format an amount for people."""
     return f"{int(number):,}" if number == int(number) else f"{number:,.3f}"

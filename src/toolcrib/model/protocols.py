@@ -1,4 +1,4 @@
-"""The protocols of parts: what a package registers in `toolcrib.core.plugins` meets one of these."""
+"""The protocols of the parts that packages register in `toolcrib.core.plugins`."""
 
 from __future__ import annotations
 
@@ -21,103 +21,103 @@ if TYPE_CHECKING:
     from toolcrib.model.toolrequest import Allowance, Claim, Event, Experiment, Filed, Made, Status, ToolRequest
 
 LOCK_SECONDS = 10.0
-# The largest document that a store gives out unless a reader expects less; results that are stored may be large.
+# The default size limit for reading a document; stored results may be large.
 MAX_DOCUMENT_BYTES = 64 * 1024 * 1024
 
 
 class Format(Protocol):
     """Reads one way of writing tools, without running any of it.
 
-    `path` is that of a file, of the file that describes a tool which is a folder, or the key of a stored document.
+    `path` is that of a file, of the describing file in a tool folder, or the key of a stored document.
     """
 
     name: str
 
     def reads(self, path: Path) -> bool:
-        """Whether what lies there is written in the format."""
+        """Whether the file at this path is in this format."""
 
     def read(self, path: Path, code: bytes) -> Iterable[Tool]:
-        """The tools that the bytes describe; raises ToolError with place and cure, after those that can be used."""
+        """Yield the tools that the bytes describe; raises ToolError with place and cure after the usable ones."""
 
 
 class Source(Protocol):
-    """Where tools are found; `toolcrib.core.sources.ListedSource` has all of it but `entries`."""
+    """Where tools are found; `toolcrib.core.sources.ListedSource` implements everything except `entries`."""
 
     @property
     def rank(self) -> float:
-        """Its place in the order of sources: of equal names the tool of the lower rank is meant."""
+        """The order of sources: among equal names the tool of the source with the lowest rank is found."""
 
     @property
     def bundles(self) -> Collection[str]:
-        """The bundles of its tools; empty where they are not known beforehand."""
+        """The bundles of its tools; empty if they are not known in advance."""
 
     @property
     def listed(self) -> bool:
-        """Whether the catalog lists all of its tools; a source with too many is asked by name and keeps their switches."""
+        """Whether the catalog lists all its tools; a very large source is only queried by name, and stores its own switches."""
 
     @property
     def settled(self) -> bool:
-        """Whether `generation` alone tells that a tool changed; else `find` looks again at every call."""
+        """Whether `generation` changes with every tool, so that lookups can be cached; else every call runs `find`."""
 
     @property
     def version(self) -> str:
-        """What a new session keeps to; empty where its tools have no versions."""
+        """The version that a new session is pinned to; empty if its tools have no versions."""
 
     def find(
         self, name: str, bundle: str | None, version: str | None, session: Session | None
     ) -> Entry | Broken | None:
-        """The tool that is meant; for a session of an earlier version, as that version has it.
+        """The tool of that name, in the version that the session is pinned to.
 
-        Broken where the name is that of something which cannot be used.
+        Broken if the tool of that name cannot be used; None if there is none.
         """
 
     def entries(self, session: Session | None = None) -> Iterable[Entry]:
-        """Every tool as it is now, the one that is meant first of equal names first."""
+        """Every present tool; among equal names the one that `find` returns comes first."""
 
     def generation(self) -> object:
-        """What changes whenever the source has other tools; quick, because every call asks."""
+        """A value that changes whenever the tools of the source do; must be fast, because every call reads it."""
 
     def problems(self) -> list[ToolError]:
-        """What the source holds and cannot be used, with place and cure."""
+        """Errors of the tools that cannot be used, with place and cure."""
 
     def hint(self, slug: str) -> str:
-        """Why there is no tool of that slug, although there could be; empty if there is nothing to say."""
+        """Why a tool of that slug is missing here, for error messages; empty if there is nothing to say."""
 
 
 class Converter(Protocol):
-    """Turns values of the host program into Tools."""
+    """Converts objects of the host program into Tools."""
 
     def converts(self, value: object) -> bool:
-        """Whether a value that was handed over as a tool is one of its kind."""
+        """Whether this converter handles a value that was given as a tool."""
 
     def convert(self, value: object) -> Tool:
-        """The Tool of such a value; raises ToolError with place and cure."""
+        """Make the Tool of such a value; raises ToolError with place and cure."""
 
     def is_tool(self, value: object) -> bool:
-        """Whether a value at the top of a module is meant as a tool."""
+        """Whether a module-level value is meant as a tool."""
 
     def tools_among(self, module: ModuleType, values: Iterable[object]) -> list[object]:
-        """What is meant as a tool among the values at the top of a module."""
+        """The module-level values that are meant as tools."""
 
     def functions_among(self, values: Iterable[object]) -> dict[str, Callable[..., object]]:
-        """The functions that tools of bundles name, by their keys."""
+        """The functions that tools of bundles refer to, by their keys."""
 
 
 @runtime_checkable
 class Rule(Protocol):
-    """Judges a raw call before anything else looks at it; reads, and changes nothing."""
+    """Judges a call before its arguments are validated; a pure function, which changes nothing."""
 
     name: str
 
     def concerns(self, tool: Tool) -> bool:
-        """Whether any call of this tool could be judged other than ALLOW; False keeps the rule off its way."""
+        """Whether any call of this tool could be judged other than ALLOW; if False, the rule is skipped for it."""
 
     def __call__(self, tool: Tool | None, call: Call) -> Verdict:
         """Judge; `tool` is None when the name is unknown."""
 
 
 class Bound(Protocol):
-    """A tool made ready to run."""
+    """A tool that a runner has prepared to run."""
 
     is_async: bool
     wants_context: bool
@@ -125,16 +125,16 @@ class Bound(Protocol):
 
     @property
     def function(self) -> Callable[..., Any] | None:
-        """What to call with the arguments, where that is all there is to do; None where `run` does more."""
+        """The plain function, if calling it with the arguments is all that `run` does; else None."""
 
     def check(self, arguments: dict[str, object], call: Call) -> object:
-        """Refuse, by raising ToolError, what can be seen to fail before anything runs; changes nothing.
+        """Raise ToolError for a call that would certainly fail; has no side effects.
 
-        Only asked where `checks` is true. What it returns is `prepared` in the Context that `run` is given.
+        Only called if `checks` is true. `run` gets the return value as `prepared` of its Context.
         """
 
     def run(self, arguments: dict[str, object], context: Context | None) -> object:
-        """Run once: the value, an `Outcome`, or an awaitable of one (`is_async` says which)."""
+        """Run the tool; returns the value or an `Outcome`, or an awaitable of it if `is_async`."""
 
 
 class Runner(Protocol):
@@ -143,134 +143,134 @@ class Runner(Protocol):
     kind: str
 
     def bind(self, tool: Tool) -> Bound:
-        """Do everything that needs to be done once per tool."""
+        """Do the work that is needed once per tool."""
 
     async def close(self) -> None:
-        """End everything that was started."""
+        """Stop everything that was started."""
 
 
-# A line of the journal: event, time.monotonic, call id, tool, caller, seconds, kind of error, further facts, the tool's id
-# where it is kept under one. A bare tuple, because every call waits for one to be made; it becomes JSON when it is written.
+# An entry of the journal: event, time.monotonic, call id, tool, caller, seconds, kind of error, further facts, id of a
+# stored tool. A bare tuple, because every call makes one; it is serialised when it is written.
 Line = tuple[str, float, str, str, str, float, "str | None", "Mapping[str, object] | None", str]
 
 
 class Journal(Protocol):
-    """Keeps what happened."""
+    """Records calls and other events."""
 
     def record(self, line: Line) -> None:
-        """Keep one line; quick, because a call waits for it."""
+        """Record one entry; must be fast, because the call waits for it."""
 
     def read(self) -> Iterator[dict[str, object]]:
-        """The lines that were kept, oldest first."""
+        """The recorded entries, oldest first."""
 
     def close(self) -> None:
-        """Write down what is still in memory."""
+        """Flush the entries that are still in memory."""
 
 
 class ApprovalStore(Protocol):
     """Stores calls that wait for a person, and lets an approved one run once."""
 
     def file(self, tool: Tool, bound: Bound, arguments: dict[str, object], call: Call, verdict: Verdict) -> Approval:
-        """Store the call, or find the same one that waits already; raises LIMIT_EXCEEDED."""
+        """Store the call, or return the pending approval of the same call; raises LIMIT_EXCEEDED."""
 
     def find(self, tool: Tool, bound: Bound, arguments: dict[str, object], call: Call) -> Approval | None:
-        """The approval of exactly this call that is approved, refused or pending; nothing is used up."""
+        """The approved, refused or pending approval of exactly this call; does not use it."""
 
     def use(self, approval_id: str) -> bool:
-        """Use an approval up; False if another call, in any process, was faster."""
+        """Use an approval; False if another call, in any process, has used it already."""
 
 
 class Store(Protocol):
-    """Keeps documents by key; many processes may share one. The first word of a key is its space: `bundles/…`."""
+    """Stores documents by key; many processes may share one. The first segment of a key is its space: `bundles/…`."""
 
     def get(self, key: str, limit: int = MAX_DOCUMENT_BYTES) -> bytes | None:
         """The document, or None; raises LIMIT_EXCEEDED, without reading further, for one of more than `limit` bytes."""
 
     def create(self, key: str, document: bytes) -> bool:
-        """Keep a new document; False if the key is taken. Of many creators, in whichever process, one wins."""
+        """Store a new document; False if the key exists. Of concurrent creators, in any process, one succeeds."""
 
     def replace(self, key: str, document: bytes) -> None:
-        """Keep a document in place of the one that may be there; a reader sees the old one or the new one."""
+        """Store a document, replacing an existing one atomically."""
 
     def remove(self, key: str) -> bool:
-        """Forget a document; False if there is none."""
+        """Delete a document; False if there is none."""
 
     def keys(self, prefix: str = "") -> list[str]:
-        """The keys that begin so, sorted."""
+        """The keys with this prefix, sorted."""
 
     def stamp(self, key: str) -> str | None:
-        """What changes whenever the document does, also by another process; None if there is none. Quick: nothing is read."""
+        """A value that changes with the document, also by another process; None if there is none. Fast: reads no content."""
 
     def changed_at(self, key: str) -> float | None:
         """When the document last changed, also by another process, in seconds since 1970; None if there is none."""
 
     def stamps(self, prefix: str) -> dict[str, str]:
-        """The stamps of all documents whose keys begin so, in one pass."""
+        """The stamps of all documents with this prefix, in one pass."""
 
     def folders(self, prefix: str) -> dict[str, str]:
-        """The words that follow `prefix/` in longer keys, each with a stamp of its own.
+        """The next segments after `prefix/` in longer keys, each with a stamp.
 
-        It changes when a document below it comes, goes or is replaced as a whole; edits within one may go unnoticed.
+        The stamp changes when a document below is created, removed or replaced; edits in place may go unnoticed.
         """
 
     def strangers(self, prefix: str) -> list[str]:
-        """What lies directly in a folder and is neither a document nor the store's own, by name."""
+        """The names of files directly in a folder that are neither documents nor the store's own files."""
 
     def create_folder(self, prefix: str, documents: Mapping[str, bytes], *, replacing: bool = False) -> bool:
-        """Keep a folder of documents, by the last word of each key: others see all of them or none; False if it is there.
+        """Store a folder of documents, by the last segment of each key, atomically; False if the folder exists.
 
-        When `replacing`, what is there goes in the same step.
+        With `replacing`, an existing folder is replaced in the same step.
         """
 
     def discard(self, prefix: str) -> None:
-        """Forget everything below a folder at once: others see all of it or nothing."""
+        """Delete a folder and everything below it, atomically."""
 
     def generation(self, space: str) -> str:
-        """What changes with every document of the space that is created, replaced or removed through a store."""
+        """A value that changes whenever a store creates, replaces or removes a document of the space."""
 
     def lock(self, name: str, seconds: float = LOCK_SECONDS) -> AbstractContextManager[None]:
-        """Be the only one, of all processes and threads, to hold the name; raises TRANSIENT at the deadline."""
+        """Hold a lock, exclusive among all processes and threads; raises TRANSIENT at the deadline."""
 
 
 class Queue(Protocol):
-    """Keeps requests until their tools are there; many processes may share one. Every method may block and may be called by any thread.
+    """Stores requests until their tools are built; many processes may share one. Methods may block and are thread-safe.
 
-    What a method has returned is stored. A queue that cannot be reached raises TRANSIENT and says that nothing was stored.
+    When a method returns, its change is stored. A queue that cannot be reached raises TRANSIENT and has stored nothing.
     """
 
     def file(self, request: ToolRequest) -> Filed:
-        """Keep a request and wake an idle Builder, in one step; one without an id gets the next number of today (UTC).
+        """Store a request and wake an idle Builder, in one step; one without an id gets the next number of today (UTC).
 
-        The same id with the same text is no second request; with another text it is refused with CONFLICT. A request that is
-        open already is not built twice: without an id it becomes part of that one, which is returned; with an id it is kept
-        under its own and ends as that one does. The higher priority counts for both. Its experiment waits from now on.
-        Raises LIMIT_EXCEEDED when the numbers of a day are used up.
+        Filing the same id and text again has no effect; the same id with another text raises CONFLICT. A tool with an open
+        request is not built twice: a request without an id is merged into the open one, which is returned; one with an id is
+        stored under it and gets the status of the open one. The higher priority counts for both. The experiment of the
+        request waits from now on. Raises LIMIT_EXCEEDED when the numbers of a day are used up.
         """
 
     def get(self, request_id: str) -> Filed | None:
-        """One request."""
+        """The request of that id, or None."""
 
     def requests(self, status: Status | None = None, *, limit: int = 1_000) -> list[Filed]:
-        """The requests in the order in which they were filed, the newest last; of many the newest."""
+        """The newest requests, up to `limit`, in the order in which they were filed."""
 
     def find_open(self, name: str) -> Filed | None:
-        """The request for a tool of that name which is pending or being built, if there is one."""
+        """The pending or building request for a tool of that name, or None."""
 
     def history(self, request_id: str, after: int = 0) -> list[Event]:
-        """What happened to it, from the event behind that number on; only the latest are kept."""
+        """The events of a request after that number; only the latest are stored."""
 
     def claim(self, owner: str, seconds: float, request_id: str | None = None) -> Claim | None:
-        """Take what is to be built next, by priority and then by age, or this very one, also one that is held.
+        """Claim the next request, by priority and then by age, or the one of this id, even if it is held.
 
-        None if there is nothing to build, or if another builder has that one or it is over. A lease that ran out is there
-        to be claimed again.
+        None if there is nothing to build, or if the request of this id is final or leased by another builder. An expired
+        lease can be claimed again.
         """
 
     def renew(self, claim: Claim) -> bool:
-        """Extend the lease; False if another builder has the request by now, or it is over."""
+        """Extend the lease; False if another builder has claimed the request, or if it is final."""
 
     def note(self, claim: Claim, step: str, text: str = "") -> bool:
-        """Write what happens into the history; False as for `renew`."""
+        """Add an event to the history; False as for `renew`."""
 
     def hold(self, claim: Claim, text: str) -> bool:
         """Leave it to a person: it stays `building`, without a lease, until it is claimed by its id. False as for `renew`."""
@@ -279,46 +279,46 @@ class Queue(Protocol):
         """Return it to the queue for another builder. False as for `renew`."""
 
     def finish(self, claim: Claim, made: Made) -> bool:
-        """It is ready: say so to everyone, and release every experiment that waits for it, once. False as for `renew`."""
+        """Mark as ready, notify all waiters, and release each waiting experiment once. False as for `renew`."""
 
     def fail(self, claim: Claim, error: str) -> bool:
         """Mark as failed, with the reason. False as for `renew`."""
 
     def cancel(self, request_id: str, reason: str) -> Filed:
-        """Cancel it. Raises NOT_FOUND, or CONFLICT if it is over already."""
+        """Cancel a request. Raises NOT_FOUND, or CONFLICT if it is final already."""
 
     def retry(self, request_id: str) -> Filed:
-        """Have one that failed, or was cancelled, built again. Raises NOT_FOUND, or CONFLICT if it is not over or is ready."""
+        """Build a failed or cancelled request again. Raises NOT_FOUND, or CONFLICT for any other status."""
 
     def allow(self, request_id: str, allowance: Allowance) -> Filed:
-        """Have the Builder know what the operator adds to it; one that failed, or was cancelled, is built so when it is retried.
+        """Add what the operator allows to a request; for a failed or cancelled one it takes effect with a retry.
 
         Raises NOT_FOUND, or CONFLICT if it is ready.
         """
 
     def experiments(self) -> list[Experiment]:
-        """Everything that waits or waited for a tool."""
+        """All experiments that wait or waited for a tool."""
 
     def reconcile(self) -> int:
-        """Take in what arrived while no builder listened, and what was left half-done; how much that was."""
+        """Process what arrived while no builder listened and what was left half-done; returns how many that were."""
 
     def wait(self, seconds: float) -> bool:
-        """Sleep until anything may have changed since this object last waited, at most so long; False if nothing did."""
+        """Wait until the queue may have changed since the last wait, at most so many seconds; False if it has not."""
 
     def remarks(self) -> list[str]:
-        """What the operator should know: what would be lost in a fall, what could not be read."""
+        """Warnings for the operator: what a crash would lose, what could not be read."""
 
     def close(self) -> None:
-        """Close what is open, and wake every waiter."""
+        """Close all connections and wake every waiter."""
 
 
 @record
 class MakerTask:
-    """What a maker is asked for.
+    """The task of a maker: one attempt to write the code of a requested tool.
 
     `folder` is its workspace: it holds the brief, the request, the schemas and the contract, and the folder `package`
-    that is to be filled. `complaints` are what the gate said to its last attempt. `deadline` is a reading of `time.monotonic`.
-    `say` reports progress.
+    that is to be filled. `complaints` are the gate's findings on the last attempt. `deadline` is in the time of
+    `time.monotonic`. `say` reports progress.
     """
 
     request: ToolRequest
@@ -336,12 +336,12 @@ class MakerTask:
 
 
 class Maker(Protocol):
-    """Writes the code of a tool that was asked for."""
+    """Writes the code of a requested tool."""
 
     name: str
 
     async def make(self, task: MakerTask) -> bool:
-        """Fill the package; False leaves that to a person, who delivers it. Raises ToolError if it comes to nothing."""
+        """Fill the package; False if a person will deliver it later. Raises ToolError if it fails."""
 
     async def close(self) -> None:
-        """End everything that was started."""
+        """Stop everything that was started."""

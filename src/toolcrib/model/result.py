@@ -1,4 +1,4 @@
-"""What rules say about a call, and what a call results in."""
+"""The result of a call, the verdict of a rule, and the explanation of what each gate decides."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ class Intent:
 
 @record
 class Outcome:
-    """What a runner hands back when a bare value does not say it all.
+    """The return value of a runner when a bare value is not enough.
 
-    `waited` are the seconds that passed before the tool itself began: for a place, for a process, for what it loads. A value
-    that `stands_in` for one that could not be had is not held to the output schema.
+    `waited` are the seconds before the tool itself began: for a slot, for a process, for imports. A value that `stands_in`
+    replaces that of a failed request; it is not validated against the output schema.
     """
 
     value: object = None
@@ -59,9 +59,9 @@ class _Draft:
 
 @record
 class Result(_Draft):
-    """Success with a value, or an error that may stand beside a partial value; `refused` means that nothing ran.
+    """Success with a value, or an error, perhaps with a partial value; `refused` means that the tool did not run.
 
-    A Result is true if the call did what was asked: `if result: …`.
+    A Result is true if the call succeeded: `if result: …`.
     """
 
     value: object = None
@@ -72,7 +72,7 @@ class Result(_Draft):
 
     @property
     def ok(self) -> bool:
-        """Whether the call did what was asked."""
+        """Whether the call succeeded."""
         return self.error is None
 
     def __bool__(self) -> bool:
@@ -92,7 +92,7 @@ class Result(_Draft):
     def value_as(self, kind: type[T]) -> T: ...
 
     @overload
-    def value_as(self, kind: object) -> Any: ...  # a union, which no checker takes for a type
+    def value_as(self, kind: object) -> Any: ...  # a union, which type checkers do not accept as a type
 
     def value_as(self, kind: Any) -> Any:
         """The value as an object of a type: `result.value_as(Forecast)`, `result.value_as(list[int])`.
@@ -113,7 +113,7 @@ class Result(_Draft):
             raise ToolError(Kind.OUTPUT_INVALID, message, cure="read result.value, or ask for another type") from None
 
     def to_json(self) -> dict[str, object]:
-        """The canonical form, which every other form is a projection of."""
+        """The canonical form, from which every other form is derived."""
         return {
             "ok": self.error is None,
             "value": self.value,
@@ -124,7 +124,7 @@ class Result(_Draft):
 
 
 def succeed(value: object, intents: tuple[Intent, ...], meta: dict[str, object]) -> Result:
-    """Make a Result of a success, four times as fast as its constructor.
+    """Make the Result of a successful call, four times as fast as its constructor.
 
     A frozen dataclass writes each field through `object.__setattr__`, which alone would take as long as the two schema
     checks of a call. A draft of the same layout takes plain writes and is then declared to be a Result.
@@ -140,7 +140,7 @@ def succeed(value: object, intents: tuple[Intent, ...], meta: dict[str, object])
 
 
 class Decision(StrEnum):
-    """The three answers of a judge."""
+    """What a rule or a gate decides about a call."""
 
     ALLOW = "allow"
     CONFIRM = "confirm"
@@ -149,7 +149,7 @@ class Decision(StrEnum):
 
 @record
 class Verdict:
-    """A decision with its grounds. `rule` names who decided, `where` the setting behind it, `cure` what would allow it."""
+    """A decision with its reason. `rule` names the rule that decided, `where` its setting, `cure` what would allow the call."""
 
     decision: Decision
     reason: str = ""
@@ -161,7 +161,7 @@ class Verdict:
     retryable: bool = False
 
     def to_error(self, gate: str) -> ToolError:
-        """The refusal as the caller sees it."""
+        """The verdict as the error that the caller gets."""
         grounds = {"gate": gate, "rule": self.rule, "where": self.where}
         details = {**{name: text for name, text in grounds.items() if text}, **self.details}
         return ToolError(self.kind, self.reason, cure=self.cure, retryable=self.retryable, details=details)
@@ -200,9 +200,6 @@ def confirm(reason: str, *, rule: str = "", where: str = "", cure: Cure | str = 
     )
 
 
-# What every gate says to a call that was not made.
-
-
 @record
 class Finding:
     """What one gate says about a call; `verdict` is None where an earlier gate leaves it nothing to judge.
@@ -217,7 +214,7 @@ class Finding:
     granted: str = ""
 
     def to_json(self, reader: Reader = Reader.OPERATOR) -> dict[str, object]:
-        """The finding as every face shows it, with a cure that the reader can follow."""
+        """The finding as every interface shows it, with a cure that the reader can follow."""
         if self.verdict is None:
             return {"gate": self.gate, "decision": "not reached"}
         grounds = {"reason": self.verdict.reason, "rule": self.verdict.rule}
@@ -230,14 +227,14 @@ class Finding:
 
 @record
 class Explanation:
-    """Every gate's finding, in the order of the call."""
+    """The findings of all gates, in the order of the pipeline, for a call that was not made."""
 
     tool: str
     findings: tuple[Finding, ...]
 
     @property
     def refusal(self) -> Finding | None:
-        """The first gate that stops the call, which is the one its result would name."""
+        """The finding of the first gate that stops the call; the error of the call would name this gate."""
         for finding in self.findings:
             if finding.verdict is not None and finding.verdict.decision is not Decision.ALLOW:
                 return finding
@@ -249,14 +246,14 @@ class Explanation:
         return self.refusal is None
 
     def to_json(self, reader: Reader = Reader.OPERATOR) -> dict[str, object]:
-        """The explanation as every face shows it, with cures that the reader can follow."""
+        """The explanation as every interface shows it, with cures that the reader can follow."""
         findings = [finding.to_json(reader) for finding in self.findings]
         return {"tool": self.tool, "allowed": self.allowed, "findings": findings}
 
 
 @record
 class Piece:
-    """A part of a kept value: the text from `offset`, and where the next part begins (None at the end)."""
+    """A part of a stored result: the text from `offset`, and where the next part begins (None at the end)."""
 
     text: str
     offset: int

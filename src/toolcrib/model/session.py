@@ -1,4 +1,4 @@
-"""One conversation of an agent."""
+"""The session of an agent: mode, state, and budgets of calls, shared by the calls of one conversation."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Step:
-    """A call as its session counts it; `mark` is the same for identical calls, and empty where loops are not looked for.
+    """A call as its session counts it; `mark` is a hash of the call, and empty if loop detection is off.
 
-    `capabilities` are what the tool may use.
+    `capabilities` are those of the tool.
     """
 
     tool: str
@@ -34,7 +34,7 @@ class Step:
 
 @dataclass(kw_only=True, slots=True)
 class Turn:
-    """What was called since the user last spoke: how many, how many looked something up, how often each, what came back empty."""
+    """Counts since the last message of the user: calls, retrievals, identical calls, and empty results by tool."""
 
     calls: int = 0
     retrievals: int = 0
@@ -42,7 +42,7 @@ class Turn:
     empty: dict[str, int] = field(default_factory=dict)
 
     def count(self, step: Step, by: int) -> None:
-        """Count a call, or take it back."""
+        """Add a call to the counts, or subtract it again."""
         self.calls += by
         self.retrievals += by if step.is_retrieval else 0
         if step.mark:
@@ -50,22 +50,21 @@ class Turn:
 
 
 class Session:
-    """What the calls of one conversation share. Its facts are fixed; its state changes as the conversation goes on.
+    """The mode, state and budgets that the calls of one conversation share; thread-safe.
 
-    `max_calls` bounds the calls of the whole session, `max_turn_calls` and `max_turn_retrievals` those of one turn, and
-    `max_repeats` how often the very same call may be made within a turn; None bounds nothing. `tools_version` is the
-    registry that its tools come from. `send` hands a message to the client; without one there is no connection.
-    `on_intent` is called with what tools ask the host to do, in their order.
-    Calls may share it side by side, in several threads too.
+    `max_calls` limits the calls of the whole session, `max_turn_calls` and `max_turn_retrievals` those of one turn, and
+    `max_repeats` how often an identical call may be made within a turn; None is no limit. `tools_version` is the version of
+    the registry that the session is pinned to. `send` delivers a message to the client; without it there is no connection.
+    `on_intent` is called with each Intent of a tool, in order.
     """
 
-    # So often a tool may find nothing before the next call in the same turn is taken for a loop.
+    # After so many empty results of a tool within a turn, its next call counts as a loop.
     MAX_EMPTY = 2
 
     def __init__(
         self,
         *,
-        id: str,  # noqa: A002 - the word that every face uses for it
+        id: str,  # noqa: A002 - the name that every interface uses for it
         mode: str = "text",
         state: Mapping[str, object] | None = None,
         max_calls: int | None = None,
@@ -92,7 +91,7 @@ class Session:
         self._capabilities: dict[str, str] = {}
         self._turn = Turn()
         self._send = send
-        # Each is settled when the connection closes, and a waiting task gives its message up.
+        # One for each message being sent, resolved when the connection closes, so that its task stops waiting.
         self._under_way: set[asyncio.Future[None]] = set()
         self._lock = threading.Lock()
 
@@ -101,21 +100,21 @@ class Session:
 
     @property
     def state(self) -> Mapping[str, object]:
-        """What the conversation has come to by now; tools and rules read it and cannot change it."""
+        """The present state, set by the host; read-only for tools and rules."""
         return self._state
 
     def set_state(self, **changes: object) -> None:
-        """Change the state of the conversation; for the host alone. A reader of an earlier state keeps it whole."""
+        """Change the state; for the host only. The earlier mapping is not modified, so its readers see no change."""
         with self._lock:
             self._state = MappingProxyType({**self._state, **changes})
 
     @property
     def is_active(self) -> bool:
-        """Whether the conversation goes on."""
+        """Whether the session is still open."""
         return self._is_active
 
     def close(self) -> None:
-        """The conversation is over."""
+        """End the session and its connection."""
         self._is_active = False
         self.disconnect()
 
@@ -126,16 +125,16 @@ class Session:
 
     @property
     def capabilities(self) -> Mapping[str, str]:
-        """What the tools that were called in this session may use, each with the first of these tools."""
+        """The capabilities of the tools called in this session, each with the first tool that had it."""
         return MappingProxyType(self._capabilities)
 
     def next_turn(self) -> None:
-        """The user has spoken: the bounds of a turn, and what is remembered of loops, begin anew."""
+        """Begin a turn, after a message of the user: reset its budgets and its loop detection."""
         with self._lock:
             self._turn = Turn()
 
     def used_up(self, *, is_retrieval: bool) -> str:
-        """The budget that leaves no room for another call, by its name; empty while there is room."""
+        """The name of the budget that is exhausted; empty while another call is possible."""
         if _is_reached(self.max_calls, self._calls):
             return "max_calls"
         if _is_reached(self.max_turn_calls, self._turn.calls):
@@ -145,21 +144,21 @@ class Session:
         return ""
 
     def repeats(self, mark: bytes) -> bool:
-        """Whether the same call was made in this turn as often as it may be."""
+        """Whether the identical call has reached `max_repeats` in this turn."""
         return bool(mark) and _is_reached(self.max_repeats, self._turn.repeats.get(mark, 0))
 
     def finds_nothing(self, tool: str) -> bool:
-        """Whether the tool has come back empty in this turn so often that it will again."""
+        """Whether the tool has reached MAX_EMPTY empty results in this turn."""
         return _is_reached(self.MAX_EMPTY, self._turn.empty.get(tool, 0))
 
     def step(
         self, tool: str, *, is_retrieval: bool = False, mark: bytes = b"", capabilities: frozenset[str] = frozenset()
     ) -> Step:
-        """A call as the session counts it."""
+        """Make the Step of a call."""
         return Step(tool=tool, is_retrieval=is_retrieval, mark=mark, capabilities=capabilities)
 
     def admit(self, step: Step) -> Turn | None:
-        """Count a call and say in which turn; None if there was no room. Of two calls at once one gets the last place."""
+        """Count a call and return its turn; None if a budget is exhausted or the call is a loop. Check and count are atomic."""
         with self._lock:
             is_loop = bool(step.mark) and (self.repeats(step.mark) or self.finds_nothing(step.tool))
             if is_loop or self.used_up(is_retrieval=step.is_retrieval):
@@ -177,12 +176,12 @@ class Session:
             turn.count(step, -1)
 
     def note_empty(self, tool: str, turn: Turn) -> None:
-        """Remember that a tool found nothing, in the turn that it was called in."""
+        """Count an empty result of a tool, in the turn of its call."""
         with self._lock:
             turn.empty[tool] = turn.empty.get(tool, 0) + 1
 
     async def send(self, message: object) -> None:
-        """Hand a message to the client; raises ToolError where there is no connection, or none any more."""
+        """Send a message to the client; raises ToolError if there is no connection, or if it closes meanwhile."""
         import asyncio
 
         closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -205,7 +204,7 @@ class Session:
         sending.result()
 
     def disconnect(self) -> None:
-        """The client's connection is closed: messages that are under way, and all later ones, are refused."""
+        """Mark the connection of the client as closed: messages being sent, and all later ones, are refused."""
         with self._lock:
             self._send = None
             under_way = list(self._under_way)
@@ -213,7 +212,7 @@ class Session:
             try:
                 closed.get_loop().call_soon_threadsafe(_settle, closed)
             except RuntimeError:
-                # The loop has ended, and with it the waiting task.
+                # The event loop is closed, so the task no longer waits.
                 continue
 
 
@@ -234,7 +233,7 @@ def _settle(closed: asyncio.Future[None]) -> None:
 
 
 def _give_up(sending: asyncio.Future[None]) -> None:
-    """Have a message given up that is still under way, without a word about how that ends."""
+    """Cancel a message that is still being sent, and ignore how that ends."""
     if sending.done():
         return
     sending.add_done_callback(lambda ended: ended.cancelled() or ended.exception())

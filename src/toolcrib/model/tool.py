@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 MEGABYTE = 1_000_000
-# A file of the host program that changed later may have another text than what was loaded from it.
+# About when the host program was loaded: a source file of it that changed later may differ from the loaded code.
 LOADED_AT = time.time()
-# What an agent may be spoken to in.
+# How the user and the agent of a session communicate.
 MODES = frozenset({"text", "voice"})
 MAX_ATTEMPTS = 100
 # How documents of every format write the fields of a retry policy.
@@ -37,7 +37,7 @@ class Backoff(StrEnum):
 
 @record
 class RetryPolicy:
-    """When to try again; `max_attempts` counts the first attempt, delays are seconds."""
+    """How often to retry, and after what delay; `max_attempts` counts the first attempt, delays are seconds."""
 
     max_attempts: int = 1
     backoff: Backoff = Backoff.EXPONENTIAL
@@ -72,7 +72,7 @@ REPEAT_IDEMPOTENT = RetryPolicy(max_attempts=3, initial_delay=0.3, max_delay=3.0
 
 @record
 class Limits:
-    """What a tool declares about itself; None leaves the decision to the crib."""
+    """The limits that a tool declares for its calls; None means the default of the crib."""
 
     timeout_ms: int | None = None
     latency_budget_ms: int | None = None
@@ -102,11 +102,11 @@ class Cost:
             raise ValueError(message)
 
     def of(self, seconds: float) -> float:
-        """The price of one call that takes this long."""
+        """The cost of one call that takes this long."""
         return round(self.per_invocation + seconds / 60 * self.per_minute, 6)
 
     def estimate(self) -> float:
-        """The price of one call that takes as long as its author expects."""
+        """The cost of one call of the estimated duration."""
         return self.of(self.estimated_duration)
 
 
@@ -131,7 +131,7 @@ class SideEffects(StrEnum):
 
 @record
 class Origin:
-    """Where a tool is written down."""
+    """The file and line that define a tool."""
 
     place: str
     line: int = 1
@@ -144,11 +144,11 @@ class Origin:
 class Function:
     """A function of the host program; it runs in this process.
 
-    `revive` turns checked JSON arguments into the objects that the signature asks for, `flatten` turns what the function
-    returned into JSON or into an `Outcome`, `check` raises ToolError for what can be seen to fail before it runs; None
-    means there is nothing to do. `context_parameter` names the parameter that takes the Context. One that `takes_whole` is
-    called as `call(context, arguments)`, as functions are that are registered under a key. What one `yields` is its value, item
-    by item.
+    `revive` converts validated JSON arguments into the types of the signature, `flatten` converts the return value into JSON
+    or into an `Outcome`, `check` raises ToolError for a call that would certainly fail; None means there is nothing to do.
+    `context_parameter` names the parameter that takes the Context. With `takes_whole` the function is called as
+    `call(context, arguments)`, as functions registered under a key are. With `yields` its value is the list of the items
+    that it yields.
     """
 
     kind = "function"
@@ -164,7 +164,7 @@ class Function:
     yields: bool = False
 
     def identity(self) -> dict[str, object]:
-        """What makes this another function: where it is defined, and its text where that can be read."""
+        """What the content hash covers: where the function is defined, and its source if that can be read."""
         import inspect
 
         function = inspect.unwrap(self.call)
@@ -178,25 +178,25 @@ class Function:
 
 
 class Convention(StrEnum):
-    """How a file of code takes its arguments and gives its answer."""
+    """How a file takes its arguments and returns its result."""
 
-    KEYWORDS = "keywords"  # entry(**arguments), the return value
-    PARAMS = "params"  # entry(arguments), the return value
-    ARGV = "argv"  # the file itself with --key value, what it prints
-    SINK = "sink"  # the class `entry`, made from arguments; it is written to and answers nothing
-    OBJECT = "object"  # the function or object that `binding` finds in the file, the return value
-    HANDLER = "handler"  # entry(args, context), a response of the form that handlers give
+    KEYWORDS = "keywords"  # entry(**arguments) returns the result
+    PARAMS = "params"  # entry(arguments) returns the result
+    ARGV = "argv"  # the file runs with --key value and prints the result
+    SINK = "sink"  # the class `entry`, constructed with the arguments; it is written to and returns no result
+    OBJECT = "object"  # the function or object that `binding` locates in the file returns the result
+    HANDLER = "handler"  # entry(args, context) returns the response of a handler
 
 
 @record
 class Script:
-    """A file of code that was read and not run; it runs in a child process, from the very bytes that were read.
+    """A file of code that was read and not run; it runs in a child process, from exactly the bytes that were read.
 
-    `imports` names the modules that its first lines bring in, which a warm process may have ready. `files` are the bytes of
-    a package by their paths from its folder, the script's own among them; none for a file that stands alone. An answer of
-    one that is `enveloped` may be an object of `result`, `success` and `error` alone, which then says how it went.
-    `binding` says where in a file of another framework the function is, and how it is called, `packages` what such a file
-    needs where it does not say so.
+    `imports` names the modules that the file imports at its top, which a warm process may have loaded. `files` are the bytes
+    of a package by their paths in its folder, the script itself included; empty for a single file. With `enveloped` the
+    result may be an object of only `result`, `success` and `error`, which then decides over success and failure.
+    `binding` says where in a file of another framework the function is, and how it is called; `packages` are what such a
+    file needs if it does not declare them.
     """
 
     kind = "script"
@@ -213,7 +213,7 @@ class Script:
     packages: tuple[str, ...] = ()
 
     def identity(self) -> dict[str, object]:
-        """What makes this another script."""
+        """What the content hash covers."""
         import hashlib
 
         facts: dict[str, object] = {
@@ -232,11 +232,11 @@ class Script:
 
 @record
 class Chained:
-    """A tool that its executor runs: the executor is a tool itself, and the chain ends in a primitive of the platform.
+    """A tool that another tool, its executor, runs; the chain of executors ends in a primitive of the platform.
 
     `kind` is the canonical one (script, subprocess, http, docker, runtime, primitive, library, sink). `script` is the code
-    of a file that is code, None where the file only describes. `folder` is where it runs. `action` is the sub-action that
-    this tool is. `hosts` narrows where its network leads; None narrows nothing.
+    of the file, None if the file holds only a description. `folder` is the working directory. `action` is the sub-action
+    that this tool performs. `hosts` restricts its network access; None restricts nothing.
     """
 
     kind: str
@@ -250,11 +250,11 @@ class Chained:
 
     @property
     def is_command_line(self) -> bool:
-        """Whether it is written down as a line for a shell."""
+        """Whether its command is a line for a shell."""
         return self.config.get("shell") is True
 
     def identity(self) -> dict[str, object]:
-        """What makes this another tool; where it lies does not."""
+        """What the content hash covers; its location is not part of it."""
         return {
             "kind": self.kind,
             "toolType": self.tool_type,
@@ -268,12 +268,12 @@ class Chained:
 
 @record
 class Handler:
-    """The code of a tool folder, which takes `{args, context}` and answers with a response of its own form.
+    """The code of a tool folder, which takes `{args, context}` and returns a handler's response.
 
     `root` is the folder that holds the tool folders, `folder` the name of this one in it. `files` are the bytes of all its
-    files and `shared` those of the folders beside it that begin with an underscore, each by its path from `root`; what runs
-    are these bytes, even if the files change. `registry` is the version of the registry that it was loaded from.
-    `hosts` narrows where its network leads; None narrows nothing.
+    files and `shared` those of the sibling folders that begin with an underscore, each by its path from `root`; these bytes
+    run, even if the files change. `registry` is the version of the registry that it was loaded from.
+    `hosts` restricts its network access; None restricts nothing.
     """
 
     kind = "handler"
@@ -293,18 +293,18 @@ class Handler:
 
     @property
     def contents(self) -> dict[str, bytes]:
-        """Every file that belongs to it, its own and the shared ones, by their paths from the root."""
+        """All its files, its own and the shared ones, by their paths from the root."""
         return {**self.shared, **self.files}
 
     @property
     def folders(self) -> tuple[Path, ...]:
-        """Its own folder, and then those that it shares with others."""
+        """Its own folder, followed by the shared ones."""
         root = self.root.absolute()
         names = [self.folder, *sorted({path.partition("/")[0] for path in self.shared})]
         return tuple(root / name for name in names)
 
     def identity(self) -> dict[str, object]:
-        """What makes this another handler; where it lies does not."""
+        """What the content hash covers; its location is not part of it."""
         import hashlib
 
         return {
@@ -317,9 +317,9 @@ class Handler:
 
 @record
 class Registered:
-    """A function that the host program may or may not have registered under this key; what runs is the one it has.
+    """A function by the key under which the host program may have registered it; it is looked up when the tool is called.
 
-    `model` names a model that the tool cannot do without.
+    `model` names a model that the tool requires.
     """
 
     kind = "function"
@@ -328,12 +328,12 @@ class Registered:
     model: str = ""
 
     def identity(self) -> dict[str, object]:
-        """What makes this another tool."""
+        """What the content hash covers."""
         return {"kind": self.kind, "key": self.key, "model": self.model}
 
 
 class Encoding(StrEnum):
-    """How the body of an answer is read; `declared` as its Content-Type says, `events` and `lines` item by item."""
+    """How the body of a response is decoded; `declared` as its Content-Type says, `events` and `lines` item by item."""
 
     JSON = "json"
     TEXT = "text"
@@ -343,7 +343,7 @@ class Encoding(StrEnum):
 
 
 class ErrorMode(StrEnum):
-    """What a request comes to that failed."""
+    """What happens when a request fails: the call fails, or its value is empty."""
 
     FAIL = "fail"
     EMPTY = "empty"
@@ -369,7 +369,7 @@ class Method(StrEnum):
 
 
 METHODS = tuple(method.value for method in Method)
-# What changes nothing; what reads, and has no body; what may be repeated.
+# Safe and repeatable (idempotent) as RFC 9110 defines them; reading methods have no request body.
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 READING_METHODS = frozenset({"GET", "HEAD"})
 REPEATABLE_METHODS = READING_METHODS | {"PUT", "DELETE"}
@@ -379,10 +379,10 @@ REPEATABLE_METHODS = READING_METHODS | {"PUT", "DELETE"}
 class HttpCall:
     """One request of a tool, with slots in url, query, headers, body and auth.
 
-    `name` is how later requests speak of its answer. `success` are the statuses that count as success, none of them named
-    means any from 200 to 299. `extract` takes the value out of the answer; empty takes all of it. A body that is not text is
-    a JSON document, headers that are text are one slot. `auth` says how the request is signed, `pagination` how further pages are asked for, `cache` for how
-    long an answer may be used again.
+    `name` is how later requests refer to its response. `success` are the statuses that count as success; empty means 200 to
+    299. `extract` is an expression for the value in the response; empty takes all of it. A body that is not text is a JSON
+    document, headers that are text are one slot. `auth` says how the request is authenticated, `pagination` how further
+    pages are requested, `cache` for how long a response may be reused.
     """
 
     url: str
@@ -402,7 +402,7 @@ class HttpCall:
     cache: Mapping[str, object] = field(default_factory=dict)
 
     def identity(self) -> dict[str, object]:
-        """What makes this another request."""
+        """What the content hash covers."""
         facts = {each.name: getattr(self, each.name) for each in fields(self)}
         further = {name for name in ("auth", "pagination", "cache") if not facts[name]}
         known = {name: fact for name, fact in facts.items() if name not in further}
@@ -411,9 +411,9 @@ class HttpCall:
 
 @record
 class Http:
-    """Requests to the outside, one after the other; the answer of the last is the value.
+    """HTTP requests, one after the other; the response of the last is the value.
 
-    `bundle` is the id of the bundle that keeps it, which a request may name. `hosts` narrows where it leads; None narrows
+    `bundle` is the id of its bundle, which a slot may refer to. `hosts` restricts its network access; None restricts
     nothing.
     """
 
@@ -426,7 +426,7 @@ class Http:
     hosts: tuple[str, ...] | None = None
 
     def identity(self) -> dict[str, object]:
-        """What makes this another tool."""
+        """What the content hash covers."""
         calls = [call.identity() for call in self.calls]
         facts: dict[str, object] = {"kind": self.kind, "calls": calls, "model": self.model}
         return facts if self.hosts is None else {**facts, "hosts": self.hosts}
@@ -434,19 +434,19 @@ class Http:
 
 @record
 class Remote:
-    """A tool of a server, which runs there: `kind` is what runs it there, `digest` the content hash that it has there."""
+    """A tool that runs on a server; `kind` and `digest` are the kind and the content hash that it has there."""
 
     kind: str
     url: str
     digest: str
 
     def identity(self) -> dict[str, object]:
-        """What makes this another tool."""
+        """What the content hash covers."""
         return {"kind": self.kind, "url": self.url, "digest": self.digest}
 
 
 class Rows(StrEnum):
-    """What of its rows a statement returns: an object that holds them, a plain list, one row, or one value of one row."""
+    """The form in which a statement returns its rows: an object that holds them, a list, one row, or one value of one row."""
 
     ROWS = "rows"
     LIST = "list"
@@ -456,11 +456,11 @@ class Rows(StrEnum):
 
 @record
 class Sql:
-    """One SQL statement with parameters that a database binds.
+    """One SQL statement with bound parameters.
 
     `database` is a path in the workspace (SQLite) or a `postgresql://` URL, which may hold or be a slot such as `${secret:SHOP}`.
-    `choices` are arguments whose value selects a piece of SQL that the author wrote. Only one that declares to `write` may
-    change the database; `confirm` says that each call of it is confirmed. `hosts` narrows where it leads; None narrows nothing.
+    `choices` are arguments whose value selects a piece of SQL that the author wrote. Only with `write` may it change the
+    database; `confirm` says that each such call needs confirmation. `hosts` restricts its network access; None restricts nothing.
     """
 
     kind = "sql"
@@ -478,7 +478,7 @@ class Sql:
     hosts: tuple[str, ...] | None = None
 
     def identity(self) -> dict[str, object]:
-        """What makes this another tool."""
+        """What the content hash covers."""
         return {"kind": self.kind, **{each.name: getattr(self, each.name) for each in fields(self)}}
 
 
@@ -487,13 +487,13 @@ Run = Function | Script | Chained | Handler | Registered | Http | Remote | Sql
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Tool:
-    """Everything there is to know about a tool. Schemas are plain JSON and are read, never changed.
+    """The definition of a tool. Schemas are plain JSON and are never modified.
 
-    `summary` is what a system prompt says of it, `documentation` all there is to read. `examples` are arguments that its
-    author showed. `metadata` is what else the author said, for people to read.
-    `id` is the id of a stored tool, which a new name does not change; empty where it is not stored.
-    Two tools are the same only if they are one object: closures of one text are different tools, and `content_hash`
-    says whether two definitions read alike.
+    `summary` is the text for a system prompt, `documentation` the full text. `examples` are sample arguments of the author.
+    `metadata` are further facts of the author, for people to read.
+    `id` is the id of a stored tool, which survives a change of its name; empty if it is not stored.
+    Tools are compared by identity, because closures with the same source are different tools; `content_hash` compares
+    definitions.
     """
 
     name: str
@@ -529,27 +529,26 @@ class Tool:
         check_version(self.version)
 
     def in_bundle(self, bundle: str) -> Tool:
-        """The same tool in another bundle; `replace` would check the name again, which takes longer than all of this."""
+        """The same tool in another bundle; `replace` would validate the name again, which takes longer than the copy."""
         made = object.__new__(Tool)
         made.__dict__.update(self.__dict__)
         made.__dict__["bundle"] = bundle
-        # It is made of what the bundle is a part of.
         made.__dict__.pop("content_hash", None)
         return made
 
     @property
     def slug(self) -> str:
-        """The name as the platform spells it: dashes for underscores."""
+        """The name with dashes for underscores, as documents and addresses spell it."""
         return self.name.replace("_", "-")
 
     @property
     def kind(self) -> str:
-        """What runs it."""
+        """The kind of its `run`, which selects the runner."""
         return self.run.kind
 
     @property
     def address(self) -> str:
-        """The one spelling that means exactly this tool."""
+        """The unambiguous name of this tool: bundle, slug and version."""
         return f"{self.bundle}/{self.slug}@{self.version}"
 
     @cached_property
@@ -601,24 +600,24 @@ class Entry:
 
 @record(kw_only=False)
 class Broken:
-    """Holds a name for something that cannot be used, so that no tool of a later source is called in its place."""
+    """A tool that cannot be used; it keeps its name, so that no tool of a later source is called in its place."""
 
     reason: str
 
 
 def is_document(tool: Tool) -> bool:
-    """Whether the tool is written as documents of bundles are, whose servers the list of allowed hosts bounds."""
+    """Whether the tool is an HTTP or SQL document of a bundle, whose hosts the list of allowed hosts restricts."""
     return isinstance(tool.run, Http | Sql) and tool.run.spelling is Spelling.DOLLARS
 
 
 def check_slug(slug: str, name: str) -> None:
-    """Refuse what is not 1 to 64 Unicode letters, digits and dashes."""
+    """Raise ToolError unless the slug is 1 to 64 Unicode letters, digits and dashes."""
     if problem := _problem_of(slug, "-", "letters, digits, '-' or '_'"):
         raise ToolError(Kind.VALIDATION, f"name {name[:80]!r}: {problem}")
 
 
 def check_version(version: str) -> None:
-    """Refuse what is not 1 to 64 Unicode letters, digits, dashes and dots."""
+    """Raise ToolError unless the version is 1 to 64 Unicode letters, digits, dashes and dots."""
     if problem := version_problem(version):
         raise ToolError(Kind.VALIDATION, f"version {version[:80]!r}: {problem}")
 
@@ -636,7 +635,7 @@ def version_problem(version: str) -> str:
 
 
 def _problem_of(text: str, signs: str, rule: str) -> str:
-    # Nearly every name and version is of this kind; the rest is looked at letter by letter.
+    # Fast path for ASCII, which nearly every name and version is.
     bare = text
     for sign in signs:
         bare = bare.replace(sign, "a")
@@ -648,13 +647,13 @@ def _problem_of(text: str, signs: str, rule: str) -> str:
         return ""
     import unicodedata
 
-    # Two spellings that look alike and mean the same would be two tools.
+    # Two Unicode spellings of one name would be two tools.
     composed = unicodedata.normalize("NFC", text)
     return "" if composed == text else f"its letters have a shorter or more usual spelling; write {composed!r} (NFC)"
 
 
 def _is_letter_or_digit(letter: str) -> bool:
-    """Whether Unicode calls it a letter or a decimal digit; numbers such as a half are neither."""
+    """Whether it is a letter or a decimal digit of Unicode; other numbers, such as ½, are neither."""
     if letter.isascii():
         return letter.isalnum()
     return letter.isalpha() or letter.isdecimal()

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Priority(StrEnum):
-    """How much waits for the tool."""
+    """How urgent a request is."""
 
     HIGH = "high"  # an experiment is blocked
     MEDIUM = "medium"  # one is planned
@@ -19,12 +19,12 @@ class Priority(StrEnum):
 
     @property
     def rank(self) -> int:
-        """Its place in the queue: the smaller, the sooner."""
+        """The sort key of the queue: smaller numbers are built first."""
         return tuple(Priority).index(self)
 
 
 class Status(StrEnum):
-    """How far a request has come."""
+    """The status of a request."""
 
     PENDING = "pending"
     BUILDING = "building"
@@ -34,12 +34,12 @@ class Status(StrEnum):
 
     @property
     def is_final(self) -> bool:
-        """Whether nothing more happens to it by itself."""
+        """Whether only a retry can change it."""
         return self in {Status.READY, Status.FAILED, Status.CANCELLED}
 
 
 class Missing:
-    """The default of an input that has none; null is a default."""
+    """Marks an input without a default, because None is a default too."""
 
 
 MISSING: Final = Missing()
@@ -49,7 +49,7 @@ MISSING: Final = Missing()
 class Input:
     """One argument of the requested tool. `schema` is JSON Schema, with its description and default in it.
 
-    `samples` are values that the request shows for it, where it shows any.
+    `samples` are its values in the examples of the request.
     """
 
     name: str
@@ -62,7 +62,7 @@ class Input:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Output:
-    """One value of its answer. `is_list` says that it is an array."""
+    """One value in the result of the requested tool. `is_list` says that it is an array."""
 
     name: str
     schema: dict[str, object]
@@ -71,7 +71,7 @@ class Output:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Example:
-    """A call that the requester gives as an example, and the right answer; `expected` is the whole value."""
+    """An example call of the requester; `expected` is the whole value that it must return."""
 
     arguments: dict[str, object]
     expected: object
@@ -79,9 +79,9 @@ class Example:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RecordedAnswer:
-    """What a web server answers while a tool is proved: no real server is reached.
+    """A recorded HTTP response, which the gate serves in place of a real server while it proves a tool.
 
-    `url` is the address without its query, or with it where the query matters.
+    `url` includes the query only if the query matters.
     """
 
     url: str
@@ -91,7 +91,7 @@ class RecordedAnswer:
     body: str = ""
 
     def to_json(self) -> dict[str, object]:
-        """The answer as it is stored and sent."""
+        """The response as it is stored and sent."""
         return {
             "url": self.url,
             "method": self.method,
@@ -103,7 +103,7 @@ class RecordedAnswer:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Allowance:
-    """What the operator adds to a request: capabilities, hosts, answers of web servers, and whether it may go unproved."""
+    """What the operator adds to a request: capabilities, hosts, recorded answers, and whether it may be published unproved."""
 
     capabilities: frozenset[str] = frozenset()
     hosts: tuple[str, ...] = ()
@@ -111,7 +111,7 @@ class Allowance:
     unproved: bool = False
 
     def to_json(self) -> dict[str, object]:
-        """As every face shows it: of the answers, which may be long and private, only how many there are."""
+        """The allowance as every interface shows it, with only the number of answers, which may be long and private."""
         return {
             "capabilities": sorted(self.capabilities),
             "hosts": list(self.hosts),
@@ -124,11 +124,11 @@ class Allowance:
 class ToolRequest:
     """A request for a missing tool, read and checked.
 
-    `id` is empty for a request that has no number yet. `text` is the YAML itself. `function` is what the example imports, else
-    the tool's own name. `parameters` and `output_schema` are derived from
-    the inputs and outputs; without outputs the answer is unconstrained. `shown` are the arguments that the example shows,
-    as far as they are literals. `hosts` narrows where its network leads; None narrows nothing. `extra` are unknown
-    keys, kept as they are. `digest` is the same for two requests that ask for the same thing.
+    `id` is empty for a request that has no number yet. `text` is the YAML itself. `function` is the name that the example
+    imports, else the tool's name. `parameters` and `output_schema` are derived from the inputs and outputs; without outputs
+    the result is unconstrained. `shown` are the literal arguments in the usage example. `hosts` restricts its network
+    access; None restricts nothing. `extra` are unknown keys, stored as they are. `digest` is equal for two requests of the
+    same tool.
     """
 
     id: str
@@ -161,7 +161,7 @@ class ToolRequest:
 
     @property
     def asks_for_partial_results(self) -> bool:
-        """Whether what was achieved has to survive a failure."""
+        """Whether the tool has to return partial results when it fails."""
         return any("partial result" in line.lower() for line in self.requirements)
 
 
@@ -175,17 +175,17 @@ class Event:
     text: str = ""
 
     def to_json(self) -> dict[str, object]:
-        """As plain facts."""
+        """The event as JSON."""
         return {"number": self.number, "at": self.at, "step": self.step, "text": self.text}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Filed:
-    """A request as the queue keeps it.
+    """A request as the queue stores it.
 
-    `name` and `priority` are what the text says, `priority` raised by others that ask for the same. `merged_into` is the id of
-    the request that is built in its place. `tool` is the address of what was built. `held` means that a person builds it and
-    no lease runs. `attempts` counts how often building it was begun. Times are RFC 3339 in UTC.
+    `name` and `priority` come from the text; `priority` is raised by other requests for the same tool. `merged_into` is the
+    id of the request that is built in its place. `tool` is the address of the built tool. `held` means that a person builds
+    it, without a lease. `attempts` counts the claims of builders. Times are RFC 3339 in UTC.
     """
 
     id: str
@@ -206,7 +206,7 @@ class Filed:
     allowance: Allowance = Allowance()
 
     def to_json(self) -> dict[str, object]:
-        """As every face shows it."""
+        """The JSON that every interface shows."""
         return {
             "id": self.id,
             "name": self.name,
@@ -229,20 +229,20 @@ class Filed:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Submitted:
-    """A request that was filed. `merged` means that the same is requested already, and is built once."""
+    """A request that was filed. `merged` means that an open request for the same tool exists, so that it is built once."""
 
     filed: Filed
     warnings: tuple[str, ...] = ()
     merged: bool = False
 
     def to_json(self) -> dict[str, object]:
-        """As every interface shows it."""
+        """The JSON that every interface shows."""
         return {**self.filed.to_json(), "warnings": list(self.warnings), "merged": self.merged}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Claim:
-    """The right to build one request, until the lease ends or another builder claims it: `fence` grows with every claim."""
+    """A lease to build one request, until it expires or another builder claims it; `fence` is a fencing token, which grows with every claim."""
 
     id: str
     fence: int
@@ -255,7 +255,7 @@ class Claim:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Experiment:
-    """Something that waits for tools; ready when none of the requests it waits for is open any more.
+    """An experiment that waits for tools; ready when none of its requests is open any more.
 
     `waits_for` are the names of the tools that are still missing, `requests` the ids of all requests it was named in.
     """
@@ -267,7 +267,7 @@ class Experiment:
     released_at: str = ""
 
     def to_json(self) -> dict[str, object]:
-        """As every face shows it."""
+        """The JSON that every interface shows."""
         return {
             "id": self.id,
             "status": "ready" if self.ready else "blocked",
@@ -279,7 +279,7 @@ class Experiment:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Made:
-    """What was built and proved: the address of the tool, where it lies from the project, and its content hash."""
+    """A tool that was built and proved: its address, its path in the project, and its content hash."""
 
     name: str
     version: str

@@ -1,1 +1,1 @@
-"""What commands and endpoints of features are made of."""
+"""Building blocks of the commands and endpoints of features."""

@@ -1,4 +1,4 @@
-"""The protocols of a crib, the same for one of this machine and one behind a URL."""
+"""The protocols that a local crib and a remote crib both implement."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ T = TypeVar("T")
 
 
 class Suggesting(Protocol):
-    """Knows the names of tools, and what could not be loaded."""
+    """Suggests names of tools, and lists what could not be loaded."""
 
     def suggest(self, name: str) -> str:
-        """A hint at the name that was perhaps meant."""
+        """A hint at the similar name that may have been meant; empty if there is none."""
 
     @property
     def problems(self) -> Sequence[ToolError]:
@@ -49,7 +49,7 @@ class Suggesting(Protocol):
 
 
 class Closing(Protocol):
-    """Is closed at the end of a `with` block."""
+    """A context manager that closes itself at the end of the block."""
 
     def __enter__(self) -> Self: ...
 
@@ -59,7 +59,7 @@ class Closing(Protocol):
 
 
 class ProjectCrib(Suggesting, Closing, Protocol):
-    """A crib of this machine; commands of features add to it what only they use."""
+    """A local crib; features extend this protocol with what their commands use."""
 
     @property
     def settings(self) -> Settings:
@@ -67,7 +67,7 @@ class ProjectCrib(Suggesting, Closing, Protocol):
 
     @property
     def tools(self) -> tuple[Tool, ...]:
-        """Every tool there is, but those that only run others."""
+        """Every tool except executors."""
 
     def find(self, name: str) -> Entry | None:
         """The tool of that name, slug or address."""
@@ -76,7 +76,7 @@ class ProjectCrib(Suggesting, Closing, Protocol):
 class CallingCrib(Suggesting, Closing, Protocol):
     """Makes and explains calls.
 
-    `url` says where the crib is and is empty for one of this machine. `caller` is who calls there by default.
+    `url` is the address of the server, empty for a local crib. `caller` is the default caller.
     """
 
     url: str
@@ -86,7 +86,7 @@ class CallingCrib(Suggesting, Closing, Protocol):
         """The tool of that name, slug or address, as a session finds it if one is given."""
 
     def get_ready(self, name: str) -> None:
-        """Start ahead what a call of the tool will need."""
+        """Start the sandbox in advance if a call of the tool will need it."""
 
     def call_sync(self, name: str | Call, arguments: Mapping[str, object] | None = None, /, **more: object) -> Result:
         """Make a call from code that is not async."""
@@ -94,19 +94,19 @@ class CallingCrib(Suggesting, Closing, Protocol):
     def stream_sync(
         self, name: str | Call, arguments: Mapping[str, object] | None = None, /, **more: object
     ) -> Generator[StreamEvent, None, None]:
-        """Make a call and hear it while it runs; the last event is its Result."""
+        """Make a call and stream its events; the last event is its Result."""
 
     def explain(
         self, name: str | Call, arguments: Mapping[str, object] | None = None, /, **more: object
     ) -> Explanation:
-        """What every gate would say to a call, without making it."""
+        """The finding of every gate for a call, without making it."""
 
 
 class AnyCrib(CallingCrib, Protocol):
-    """A crib, of this machine (`Crib(…)`) or of a server (`Crib.connect(url)`): what is in here works alike on both.
+    """A crib, local (`Crib(…)`) or of a server (`Crib.connect(url)`): everything in here works alike on both.
 
-    What is not async waits for its answer, on a server for a request there; inside an event loop that must not wait, call it in a
-    thread: `await asyncio.to_thread(crib.offered)`.
+    Methods that are not async block, on a remote crib for an HTTP request; inside an event loop, call them in a thread:
+    `await asyncio.to_thread(crib.offered)`.
     """
 
     # --- calls ---------------------------------------------------------------------------------------------------------
@@ -114,18 +114,18 @@ class AnyCrib(CallingCrib, Protocol):
     def call(
         self, name: str | Call, arguments: Mapping[str, object] | None = None, /, **more: object
     ) -> Coroutine[object, object, Result]:
-        """Make a call: `await crib.call("name", city="Oslo")`; also what goes wrong on the way to a server is a result."""
+        """Make a call: `await crib.call("name", city="Oslo")`; a failure to reach a server is a Result, too."""
 
     async def call_all(self, calls: Iterable[Call]) -> list[Result]:
-        """Make several calls side by side: one result for each, in their order."""
+        """Make several calls concurrently; one result for each, in their order."""
 
     def stream(
         self, name: str | Call, arguments: Mapping[str, object] | None = None, /, **more: object
     ) -> AsyncGenerator[StreamEvent, None]:
-        """Make a call and hear it while it runs; to close the generator is to cancel the call."""
+        """Make a call and stream its events; closing the generator cancels the call."""
 
     def run_sync(self, work: Coroutine[object, object, T]) -> T:
-        """Wait from plain code for work that uses this crib."""
+        """Run a coroutine that uses this crib from code that is not async."""
 
     def session(
         self,
@@ -137,78 +137,78 @@ class AnyCrib(CallingCrib, Protocol):
         max_turn_retrievals: int | None = None,
         max_repeats: int | None = None,
     ) -> Session:
-        """Open a conversation, whose calls are bounded together."""
+        """Open a session, which limits its calls together."""
 
     def read_result(self, handle: str, *, offset: int = 0, length: int = ...) -> Piece:
-        """A piece of a value that was too large to be handed over at once."""
+        """A piece of a stored result that was too large to return at once."""
 
     # --- tools ---------------------------------------------------------------------------------------------------------
 
     @property
     def tools(self) -> tuple[Tool, ...]:
-        """Every tool there is, but those that only run others."""
+        """Every tool except executors."""
 
     @property
     def entries(self) -> tuple[Entry, ...]:
-        """Every tool there is, with its switch, but those that only run others."""
+        """Every tool except executors, each with whether it is enabled."""
 
     @property
     def tags(self) -> set[str]:
         """Every tag that a tool has."""
 
     def require(self, name: str, session: Session | None = None) -> Entry:
-        """The same; raises ToolError, with what may help, if there is none."""
+        """The tool of that name, slug or address; raises ToolError, with a cure, if there is none."""
 
     def documentation(self, name: str) -> str:
-        """All there is to read about a tool; empty if there is nothing, or no such tool."""
+        """The documentation of a tool; empty if it has none, or if there is no such tool."""
 
     def find_tools(self, question: str, *, limit: int = 10) -> list[Tool]:
-        """The tools that fit a question in plain words, the most fitting first."""
+        """The tools that match a question in plain words and have their grants, best match first."""
 
     def list_tools(self, *, tags: Sequence[str] = (), executors: bool = False) -> list[Facts]:
-        """The tools as JSON, or those with every one of the tags; or what executes them."""
+        """The tools that have all of the tags, as JSON; or the executors instead."""
 
     def show_tool(self, name: str) -> Facts | None:
-        """All that is known of the tool that a name means, as JSON."""
+        """All facts of the tool that a name means, as JSON."""
 
     def search_tools(
         self, text: str, *, is_question: bool = False, everything: bool = False, limit: int = 10
     ) -> tuple[list[Facts], bool]:
-        """The tools that fit what was typed, or a question; and whether there are more."""
+        """The tools that match a search text or a question; and whether there are more."""
 
     def request_from_search(self, text: str) -> str:
-        """The id of the request that was filed here for what was searched for in vain; empty if none was."""
+        """File a request for a search without results and return its id; empty if none was filed."""
 
     def switch_tool(self, name: str, *, on: bool) -> tuple[str, str] | None:
-        """Switch a tool; its address, and why it still cannot be called. None if there is no such tool."""
+        """Enable or disable a tool; returns its address and why it still cannot be called, or None if there is no such tool."""
 
     def secret_names(self) -> Collection[str]:
-        """What no argument of a tool may be called, as far as that is known here."""
+        """The names that no argument of a tool may have, as far as they are known here."""
 
     # --- models --------------------------------------------------------------------------------------------------------
 
     def offered(
         self, mode: str | None = None, session: Session | None = None, names: Iterable[str] | None = None
     ) -> tuple[Tool, ...]:
-        """The tools that a model may be told of, in a mode or in any; with `names` only these, by name or address."""
+        """The tools that a model is offered, in a mode or in any; with `names` only these, by name or address."""
 
     def prompt(self, mode: str, *, max_characters: int | None = None, max_tokens: int | None = None) -> Prompt:
-        """What a system prompt says of the tools of a mode, within a budget."""
+        """The part of a system prompt that describes the tools of a mode, within a budget."""
 
     def export(self, provider: str, *, mode: str | None = None, strict: bool = False) -> list[Export]:
-        """The tools as a provider takes them, each with what the provider cannot express."""
+        """The tools in the format of a provider, each with a report of what that format cannot express."""
 
     def as_langchain(self, **options: Any) -> list[Any]:
-        """The tools as LangChain takes them."""
+        """The tools as LangChain tools."""
 
     def as_openai_agents(self, **options: Any) -> list[Any]:
-        """The tools as openai-agents takes them."""
+        """The tools as tools of openai-agents."""
 
     def as_pydantic_ai(self, **options: Any) -> list[Any]:
-        """The tools as pydantic-ai takes them."""
+        """The tools as tools of pydantic-ai."""
 
     def as_smolagents(self, **options: Any) -> list[Any]:
-        """The tools as smolagents takes them."""
+        """The tools as tools of smolagents."""
 
     # --- what else a crib has ------------------------------------------------------------------------------------------
 
@@ -232,10 +232,10 @@ class AnyCrib(CallingCrib, Protocol):
         experiment: str = "",
         seconds: float | None = None,
     ) -> Tool:
-        """The tool of that name, at once if it is there; else it is asked for, and this waits until it is ready."""
+        """The tool of that name; if it does not exist, request it and wait until it is built."""
 
     async def close(self) -> None:
-        """End what was started."""
+        """Close connections and resources."""
 
     async def __aenter__(self) -> Self: ...
 
@@ -248,28 +248,28 @@ class AnyBundles(Protocol):
     """Bundles of every owner."""
 
     def list_all(self) -> Sequence[Bundle]:
-        """Every bundle, also disabled ones."""
+        """Every bundle, including disabled ones."""
 
     def document(self, bundle_id: str, slug: str, version: str) -> Mapping[str, object] | None:
-        """The document of a version of a stored tool, with what is known of it; None if there is none."""
+        """The document of a version of a stored tool, with its id and times; None if there is none."""
 
     def bundle(self, bundle_id: str) -> Bundle:
-        """One of them."""
+        """The bundle of that id."""
 
     def put_bundle(self, bundle_id: str, document: Mapping[str, object]) -> tuple[Bundle, bool]:
-        """Make or replace one; whether it is new."""
+        """Create or replace a bundle; returns it and whether it is new."""
 
-    def switch_bundle(self, bundle_id: str, enabled: bool) -> Bundle:  # noqa: FBT001 - a switch is what it is about
-        """Switch one on or off."""
+    def switch_bundle(self, bundle_id: str, enabled: bool) -> Bundle:  # noqa: FBT001 - a boolean is the point of it
+        """Enable or disable a bundle."""
 
     def delete_bundle(self, bundle_id: str) -> Bundle:
-        """Delete one that is empty."""
+        """Delete an empty bundle."""
 
     def export_bundle(self, bundle_id: str) -> bytes:
-        """A stored one and all its tools as a ZIP archive."""
+        """A stored bundle and all its tools as a ZIP archive."""
 
     def import_bundle(self, bundle_id: str, data: bytes, *, slug: str = "", enable: bool = False) -> Bundle:
-        """Store the bundle of an archive under this id, with all its tools or not at all."""
+        """Store the bundle of an archive and all its tools under this id, atomically."""
 
     def put_tool(self, bundle_id: str, slug: str, version: str, document: Mapping[str, object]) -> object:
         """Add a version of a tool."""
@@ -279,13 +279,13 @@ class AnyBundles(Protocol):
 
 
 class AnyApprovals(Protocol):
-    """Calls that wait for a person; what is not async waits until it is done."""
+    """Calls that wait for a person; methods that are not async block."""
 
     def list(self, state: State | None = ...) -> Sequence[Approval]:
-        """The approvals in a state, or all that are stored; the oldest first."""
+        """The approvals in a state, or all of them; the oldest first."""
 
     def show(self, approval_id: str) -> Approval:
-        """One of them."""
+        """The approval of that id."""
 
     def approve(self, approval_id: str, *, note: str = "") -> Approval:
         """Let the call run once."""
@@ -294,49 +294,49 @@ class AnyApprovals(Protocol):
         """Refuse the call until the approval expires."""
 
     async def wait(self, approval_id: str, seconds: float) -> Approval:
-        """Wait until it is decided or has expired, at most so long."""
+        """Wait until it is decided or expired, for at most `seconds`."""
 
     def watch(self) -> AsyncGenerator[Approval, None]:
-        """Every approval that is stored or changes its state from now on, after those that are pending now."""
+        """Yield the pending approvals, and then every approval that is created or changes its state."""
 
 
 class AnyRequests(Protocol):
-    """Requests for tools that do not exist yet; what is not async waits until it is done."""
+    """Requests for tools that do not exist yet; methods that are not async block."""
 
     def submit(self, text: str, *, strict: bool | None = None, place: str = ...) -> Submitted:
-        """File a request under the id that it has; what is wrong with it is told with the place it was read from."""
+        """File a request under its own id; errors name `place` as its origin."""
 
     def new(
         self, request: Mapping[str, object] | str | bytes, *, strict: bool | None = None, place: str = ...
     ) -> Submitted:
-        """File a request, given as its fields or as text; it gets a number unless it has an id."""
+        """File a request, given as fields or as text; without an id it gets the next number."""
 
     def list(self, status: Status | None = None, *, limit: int = ...) -> list[Filed]:
         """The requests, the newest last."""
 
     def show(self, request_id: str) -> Filed:
-        """One of them."""
+        """The request of that id; raises NOT_FOUND."""
 
     def history(self, request_id: str, after: int = 0) -> Sequence[Event]:
-        """What happened to it."""
+        """The events of a request after that number."""
 
     def watch(self, request_id: str, after: int = 0) -> AsyncIterator[Event]:
-        """What happens to it until it is over; a server or queue that is away for a while is asked again."""
+        """Yield the events of a request until it is final; retries while a server or queue is unreachable."""
 
     def package(self, request_id: str) -> Path | None:
-        """The package that was laid out for a person, on this machine."""
+        """The folder that a person is to fill, if it is on this machine."""
 
     async def deliver(self, request_id: str, path: Path, say: Callable[[str], None] | None = None) -> Filed:
-        """Have proved and published what was made for it."""
+        """Prove and publish the package that a person made for a request."""
 
     def cancel(self, request_id: str, reason: str = "") -> Filed:
-        """Cancel it; a builder that works on it stops."""
+        """Cancel a request; a builder that works on it stops."""
 
     def retry(self, request_id: str) -> Filed:
-        """Have it built again."""
+        """Build a failed or cancelled request again."""
 
     def allow(self, request_id: str, allowance: Allowance) -> Filed:
-        """Add what the operator allows."""
+        """Add what the operator allows to a request."""
 
     def experiments(self) -> Sequence[Experiment]:
-        """Everything that waits or waited for a tool."""
+        """All experiments that wait or waited for a tool."""

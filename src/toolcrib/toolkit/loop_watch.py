@@ -1,4 +1,4 @@
-"""Name the code that blocks the event loop of a server, while it blocks it."""
+"""Log the code that blocks the event loop of a server, while it blocks."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ logger = logging.getLogger("toolcrib.pipeline")
 
 @contextmanager
 def watch_loop(seconds: float = BLOCKED_SECONDS) -> Iterator[None]:
-    """Inside the block, log what blocks the running event loop for longer than `seconds`.
+    """Inside the block, log code that blocks the running event loop for longer than `seconds`.
 
-    What the pipeline says about a slow function comes when it returns; one that never does is named here.
+    The pipeline warns about a slow function when it returns; this names one that never does.
     """
     watch = _LoopWatch(asyncio.get_running_loop(), seconds)
     watch.start()
@@ -40,7 +40,7 @@ def watch_loop(seconds: float = BLOCKED_SECONDS) -> Iterator[None]:
 
 
 class _LoopWatch(threading.Thread):
-    """A thread that expects a beat of the loop every so often."""
+    """A thread that checks the heartbeat of an event loop."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, seconds: float) -> None:
         super().__init__(name="toolcrib loop watch", daemon=True)
@@ -59,12 +59,12 @@ class _LoopWatch(threading.Thread):
         self.join()
 
     def run(self) -> None:
-        """Look at the loop's last beat; each time that it is blocked is told once."""
+        """Check the last heartbeat; each blockage is logged once."""
         told, looked = 0.0, monotonic()
         while not self._ended.wait(self._seconds / 2):
             before, looked = looked, monotonic()
             last = self._last
-            # Where this thread came late too, the whole process was held up.
+            # If this thread is late too, the whole process was suspended.
             if looked - last > self._seconds and looked - before < self._seconds and last != told:
                 told = last
                 self._tell(looked - last)
@@ -74,8 +74,8 @@ class _LoopWatch(threading.Thread):
         self._timer = self._loop.call_later(self._seconds / 4, self._beat)
 
     def _tell(self, seconds: float) -> None:
-        frame = sys._current_frames().get(self._loop_thread)  # noqa: SLF001 - the documented way to another thread's stack
-        # A loop that waits for events is only late because the machine is busy.
+        frame = sys._current_frames().get(self._loop_thread)  # noqa: SLF001 - documented, the only way to another thread's stack
+        # If the loop is waiting for events, it is only late because the machine is busy.
         if frame is not None and not frame.f_code.co_filename.startswith(LOOP):
             logger.warning(
                 "%s has blocked the event loop for %.2g s, and every other call waits; write @tool(thread=True) or make it async",
@@ -85,7 +85,7 @@ class _LoopWatch(threading.Thread):
 
 
 def _name_blocker(innermost: FrameType) -> str:
-    """The host function that the pipeline called; without one, what runs."""
+    """The host function that the pipeline called; without one, the innermost function."""
     blocker, frame = innermost, innermost.f_back
     if not _is_ours(innermost):
         outermost = innermost

@@ -1,4 +1,4 @@
-"""Describe tools as JSON: which of them models are offered, and what every interface shows of one, without secrets."""
+"""Describe tools as JSON, without secrets, as every interface shows them; and decide which tools models are offered."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from toolcrib.model.tool import Entry, RetryPolicy, Tool
 
 
-Facts = dict[str, Any]  # JSON, of whichever shape the key has
+Facts = dict[str, Any]  # JSON, whose shape depends on the key
 
-# Kinds that other tools use and no caller calls.
+# Kinds that only other tools use.
 NOT_OFFERED = {
     "library": "it is a library, which other tools use",
     "runtime": "it is a runtime, which runs other tools",
@@ -40,11 +40,11 @@ RETRIED_WHILE = ", as long as the error may pass; once in voice mode"
 
 
 class UnbuiltFolder(Protocol):
-    """A tool folder that is not in force as it lies there."""
+    """A tool folder whose present files are not in the registry."""
 
     @property
     def folder(self) -> str:
-        """Its path, from the folder of tools."""
+        """Its path in the folder of tools."""
 
     @property
     def name(self) -> str:
@@ -52,18 +52,18 @@ class UnbuiltFolder(Protocol):
 
     @property
     def reason(self) -> str:
-        """Why it is not in force."""
+        """Why it is not built."""
 
 
 class UnbuiltFolders(Protocol):
-    """Knows the tool folders that are not in force, each with the folder of tools that it lies in."""
+    """Lists the tool folders that are not built, each with the folder of tools that contains it."""
 
     def unbuilt(self) -> Iterable[tuple[Path, UnbuiltFolder]]:
         """All of them."""
 
 
 class FailingExamples(Protocol):
-    """Knows the examples that failed when they were last tried, by the content hashes of their tools."""
+    """Lists the examples that failed when they were last run, by the content hashes of their tools."""
 
     def failing(self) -> Mapping[str, list[dict[str, object]]]:
         """All of them."""
@@ -78,18 +78,18 @@ class DescribedCrib(Protocol):
 
     @property
     def grants(self) -> Grants:
-        """What tools may use."""
+        """The capabilities that tools are granted."""
 
     @property
     def entries(self) -> tuple[Entry, ...]:
-        """Every tool there is, with its switch, but those that only run others."""
+        """Every tool except executors, each with whether it is enabled."""
 
     @property
     def unstored_entries(self) -> tuple[Entry, ...]:
-        """The same without the tools that are stored in bundles."""
+        """The entries without the tools that are stored in bundles."""
 
     def entries_with(self, tags: Iterable[str]) -> tuple[Entry, ...]:
-        """Every tool with all of the tags, in capitals or not."""
+        """Every tool with all of the tags, ignoring case."""
 
     @property
     def executors(self) -> tuple[Entry, ...]:
@@ -101,7 +101,7 @@ class DescribedCrib(Protocol):
 
     @property
     def examples(self) -> FailingExamples:
-        """What is known of the examples that tools carry."""
+        """The record of which examples of tools are known to fail."""
 
     def find(self, name: str) -> Entry | None:
         """The tool of that name, slug or address."""
@@ -113,12 +113,12 @@ class DescribedCrib(Protocol):
 def offered_tools(
     entries: Iterable[Entry], find: Callable[[str], Entry | None], mode: str | None, grants: Grants
 ) -> tuple[Tool, ...]:
-    """Those that are enabled, have what they require, and can be called, by their bare name, and in the mode if one is given."""
+    """The tools that models are offered: enabled, granted, callable by their bare name, and of the mode if one is given."""
     return tuple(entry.tool for entry in entries if _is_offered(entry, find, mode, grants))
 
 
 def without_failing(tools: Iterable[Tool], failing: Mapping[str, list[dict[str, object]]]) -> tuple[Tool, ...]:
-    """The tools without the examples that failed when they were last tried, by the content hashes of their tools."""
+    """The tools without their failing examples, which are given by content hash."""
     if not failing:
         return tuple(tools)
     return tuple(_without(tool, failing.get(tool.content_hash, [])) if tool.examples else tool for tool in tools)
@@ -142,7 +142,7 @@ def _is_offered(entry: Entry, find: Callable[[str], Entry | None], mode: str | N
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Shadow:
-    """The other tools of a tool's name, and which of them, or what else, is meant by it."""
+    """The other tools with a tool's name; `by` is the one that the name calls instead, or BROKEN_FILE."""
 
     others: tuple[str, ...] = ()
     by: str = ""
@@ -154,7 +154,7 @@ class Shadow:
 
 
 def shadow_of(crib: DescribedCrib, tool: Tool) -> Shadow:
-    """How the tool stands among those of its name."""
+    """Which tools share the tool's name, and which of them it calls."""
     others = tuple(crib.same_name(tool))
     first = crib.find(tool.name)
     if first is None:
@@ -170,7 +170,7 @@ def _offer(entry: Entry, shadow: Shadow, grants: Grants, reader: Reader) -> Fact
 
 
 def why_not_offered(entry: Entry, shadow: Shadow, grants: Grants, reader: Reader) -> str:
-    """Why no model sees the tool, and what changes that; empty if models see it."""
+    """Why models are not offered the tool, with the cure; empty if they are."""
     tool = entry.tool
     if not entry.enabled:
         return f"it is disabled, {entry.reason}; {cure_of(entry.cure).words_for(reader)}"
@@ -185,7 +185,7 @@ def why_not_offered(entry: Entry, shadow: Shadow, grants: Grants, reader: Reader
 
 
 def marks_of(tool: Tool) -> list[str]:
-    """What to know before relying on the tool."""
+    """Short notes on the tool, such as `deprecated`, for lists."""
     is_marked = {
         "deprecated": tool.deprecated,
         EXPERIMENTAL: tool.metadata.get(EXPERIMENTAL) is True,
@@ -196,7 +196,7 @@ def marks_of(tool: Tool) -> list[str]:
 
 
 def place_of(crib: DescribedCrib, tool: Tool) -> str:
-    """Where a tool is written down, relative to the project if it lies in it."""
+    """The file and line that define a tool, relative to the project if possible."""
     if tool.origin is None:
         return ""
     return f"{_from_root(Path(tool.origin.place), crib.settings.root)}:{tool.origin.line}"
@@ -214,10 +214,10 @@ def listed(
     stored: bool = True,
     reader: Reader = Reader.OPERATOR,
 ) -> list[tuple[str, Callable[[], Facts]]]:
-    """What a list of tools shows, each by its address and described when that is asked for.
+    """The tools of a list, each with its address and a function that describes it.
 
-    These are all tools, or those with every one of the tags, and behind them the folders that are not built; or what
-    executes tools. Without `stored`, those of bundles are left out.
+    These are all tools, or those with all of the tags, followed by the folders that are not built; or the executors instead.
+    Without `stored`, the tools of stored bundles are left out.
     """
     wanted = {tag.casefold() for tag in tags}
     if wanted and stored and not executors:
@@ -236,7 +236,7 @@ def listed(
 
 
 def unbuilt_facts(crib: DescribedCrib, reader: Reader = Reader.OPERATOR) -> list[Facts]:
-    """The tool folders that are not in force as they lie there, with cures that the reader can follow."""
+    """The facts of tool folders that are not built, with cures that the reader can follow."""
     root = crib.settings.root
     return [
         {
@@ -256,7 +256,7 @@ def unbuilt_facts(crib: DescribedCrib, reader: Reader = Reader.OPERATOR) -> list
 
 
 def found_facts(found: Found) -> Facts:
-    """What a search shows of a tool."""
+    """The facts of a tool in a search result."""
     kept, tool = found.kept, found.kept.tool
     return {
         "name": kept.slug if tool is None else tool.name,
@@ -271,13 +271,13 @@ def found_facts(found: Found) -> Facts:
 
 
 def all_facts_of(crib: DescribedCrib, entry: Entry, reader: Reader = Reader.OPERATOR) -> Facts:
-    """What is known of one tool, with what a model is told of it and the examples that it is not shown."""
+    """All facts of one tool, with its definition for models and its failing examples."""
     failing = crib.examples.failing().get(entry.tool.content_hash, [])
     return {**facts_of(crib, entry, reader), "failingExamples": failing, "definition": to_openai(entry.tool)}
 
 
 def facts_of(crib: DescribedCrib, entry: Entry, reader: Reader = Reader.OPERATOR) -> Facts:
-    """What is known of a tool, with cures that the reader can follow."""
+    """The facts of a tool, with cures that the reader can follow."""
     tool = entry.tool
     shadow = shadow_of(crib, tool)
     return {
@@ -363,7 +363,7 @@ def _limits(crib: DescribedCrib, tool: Tool) -> Iterator[str]:
 
 
 def _tried(crib: DescribedCrib, tool: Tool) -> str:
-    """How often a call is tried, and why."""
+    """How many attempts a call has, and why."""
     limits, why = tool.limits, ""
     if isinstance(tool.run, Http):
         most = 1 + crib.settings["http_tools"].max_retries
@@ -378,7 +378,7 @@ def _tried(crib: DescribedCrib, tool: Tool) -> str:
 
 
 def _waits(retry: RetryPolicy) -> str:
-    """The pauses between attempts, for as many as can be read at a glance."""
+    """The delays between the first few attempts."""
     pauses = [f"{retry.delay_after(attempt):g} s" for attempt in range(1, min(retry.max_attempts, 5))]
     more = ", …" if retry.max_attempts > len(pauses) + 1 else ""
     return f" ({retry.backoff}: {', '.join(pauses)}{more})" if pauses else ""

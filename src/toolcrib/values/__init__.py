@@ -1,7 +1,7 @@
-"""Convert between JSON and Python values, for the host and for what runs in the sandbox. Here: write Python objects as JSON, as tools return them.
+"""Convert between JSON and Python values, for the host and for the sandbox; this module serialises Python objects as JSON.
 
-Every launcher of the sandbox imports this, so it stands on modules that are loaded anyway. An object of a module that was
-never loaded cannot occur, so the classes of others are looked up among the loaded modules.
+Every launcher of the sandbox imports it, so it imports only modules that are loaded anyway. An object of a module that was
+never imported cannot occur, so classes of other libraries are looked up in `sys.modules`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import math
 import os
 import sys
 import types
-from _collections_abc import (  # what collections.abc offers; this module is always loaded
+from _collections_abc import (  # the module behind collections.abc, which is always loaded
     ItemsView,
     Iterable,
     Iterator,
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, NoReturn
 
-# So many items of a generator are taken; one that never ends is an error and not a wait.
+# The limit of items that are read from an iterator, which may be infinite.
 MAX_ITEMS = 100_000
 SHOWN = 80
 MAX_STEPS = 12
@@ -36,14 +36,14 @@ RETURN_CURE = "return plain values, a dict, a list or a dataclass"
 
 
 class ConversionError(ValueError):
-    """A value that cannot be converted; the text begins with its path."""
+    """A value that cannot be converted; the message begins with its path."""
 
     def __init__(self, problem: str) -> None:
         super().__init__(problem)
         self._steps: list[str] = []
 
     def at(self, step: str | int) -> ConversionError:
-        """The same problem, seen from one level further out."""
+        """Add the step of an outer level to the path."""
         self._steps.append(f".{step}" if isinstance(step, str) and step.isidentifier() else f"[{step!r:.{SHOWN}}]")
         return self
 
@@ -55,7 +55,7 @@ class ConversionError(ValueError):
 
 
 def to_json(value: object) -> object:
-    """The JSON of a value; raises ConversionError with the path and the type of what has none."""
+    """Convert a value to JSON; raises ConversionError with the path and the type of a part that has no JSON form."""
     kind = type(value)
     if kind is int or kind is bool or value is None:
         return value
@@ -76,7 +76,7 @@ def to_json(value: object) -> object:
 
 
 def joins_text(output_schema: Mapping[str, object] | None) -> bool:
-    """Whether a tool that yields promises one text, so that its value is what it yields joined, and no list."""
+    """Whether the items that a tool yields are joined to one string, because its output schema is a string."""
     return output_schema is not None and output_schema.get("type") == "string"
 
 
@@ -91,7 +91,7 @@ def is_written_by_value(kind: type[enum.Enum]) -> bool:
 
 
 def _convert(value: Any) -> object:
-    """The JSON of what is no exact JSON type; the first kind that fits decides."""
+    """Convert a value that is not exactly of a JSON type, by the first converter that matches."""
     if isinstance(value, enum.Enum):
         return to_json(enum_value(value))
     for kind, convert in _CONVERTERS:
@@ -142,7 +142,7 @@ def _items(values: Iterable[object]) -> list[object]:
 
 
 def _bounded(values: Iterable[object]) -> list[object]:
-    """The items of what may never end."""
+    """The items of an iterable that may be infinite, up to MAX_ITEMS."""
     import itertools
 
     items = list(itertools.islice(values, MAX_ITEMS + 1))
@@ -168,7 +168,7 @@ _WORDS: dict[object, str] = {True: "true", False: "false", None: "null"}
 
 
 def _key(key: object) -> str:
-    """The text of a key: JSON has no other ones."""
+    """Convert a key to a string, as JSON requires."""
     if isinstance(key, tuple):
         raise ConversionError("a tuple as a key has no JSON form; use a text")
     plain = to_json(key)
@@ -186,9 +186,9 @@ def _tuple(value: tuple[object, ...]) -> object:
 
 def _set(value: Set[object]) -> list[object]:
     items = _items(value)
-    # A set has no order of its own; sorted items give the same answer twice.
+    # A set has no order; sorting makes the result deterministic.
     try:
-        return sorted(items)  # type: ignore[type-var]  # what cannot be compared is sorted as text
+        return sorted(items)  # type: ignore[type-var]  # incomparable items are sorted by their repr
     except TypeError:
         return sorted(items, key=repr)
 
@@ -256,7 +256,7 @@ def _from_numpy(value: Any, module: Any) -> object:
     if not isinstance(value, (module.generic, module.ndarray)):
         return _NOT_MINE
     if value.dtype.kind in "mM":
-        # Nanoseconds, numpy's usual unit, would come out as plain integers.
+        # Nanoseconds, numpy's default unit, would become plain integers.
         if module.isnat(value).any():
             _refuse(value.dtype.type("NaT"))
         value = value.astype(f"{value.dtype.kind}8[us]")
@@ -272,7 +272,7 @@ def _from_pandas(value: Any, module: Any) -> object:
     if not isinstance(value, (module.DataFrame, module.Series)):
         return _items(list(value))
     index = value.index
-    # Row numbers say nothing; any other index is data, which must not be lost.
+    # Row numbers are left out; any other index is data, which must not be lost.
     is_numbered = index.nlevels == 1 and index.name is None and module.api.types.is_integer_dtype(index.dtype)
     if isinstance(value, module.Series):
         return _items(value.tolist()) if is_numbered else _mapping(value.to_dict())
@@ -319,7 +319,7 @@ def _record(value: Any) -> object:
 
 
 def is_written(field: Any) -> bool:
-    """Whether a field of a dataclass is part of its JSON: one that only the class itself sets may be private."""
+    """Whether a field of a dataclass is part of its JSON; a private one is only if the constructor takes it."""
     return field.init or not field.name.startswith("_")
 
 

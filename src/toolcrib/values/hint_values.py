@@ -1,6 +1,6 @@
-"""Make Python objects from JSON by their type hints: the arguments of functions of the host and of files in a child.
+"""Convert JSON into Python objects by type hints, for the arguments of host functions and of file tools.
 
-Every launcher of the sandbox imports this, so it imports nothing before a hint or a class needs it.
+Every launcher of the sandbox imports this module, so its own imports are deferred until a hint needs them.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import enum
 import sys
 import types
-from _collections_abc import (  # what collections.abc offers; this module is always loaded
+from _collections_abc import (  # the module behind collections.abc, which is always loaded
     Collection,
     Generator,
     Iterable,
@@ -32,12 +32,9 @@ if TYPE_CHECKING:
 
 MAX_HINTS = 2_000
 CURE = "use a plain type, a dataclass, a TypedDict, an Enum or a pydantic model"
-# What a class may raise that refuses its fields.
+# The exceptions by which a constructor may reject its fields.
 REFUSALS = (ValueError, TypeError, KeyError, OverflowError, ArithmeticError)
 MAX_CHOICES = 20
-
-
-# Plain JSON, checked.
 
 
 def _expect(name: str, *kinds: type) -> Revive:
@@ -50,20 +47,20 @@ def _expect(name: str, *kinds: type) -> Revive:
 
 
 def _check_int(value: object) -> int:
-    if type(value) is int or (type(value) is float and value.is_integer()):  # JSON knows one kind of number
+    if type(value) is int or (type(value) is float and value.is_integer()):  # JSON has only one type of number
         return int(value)
     raise ConversionError(f"{value!r:.{SHOWN}} is not an integer")
 
 
 def check_list(value: object) -> list[object]:
-    """A list as it is."""
+    """Return the value if it is a list."""
     if isinstance(value, list):
         return value
     raise ConversionError(f"{value!r:.{SHOWN}} is not a list")
 
 
 def check_dict(value: object) -> dict[str, object]:
-    """An object as it is."""
+    """Return the value if it is a dict."""
     if isinstance(value, dict):
         return value
     raise ConversionError(f"{value!r:.{SHOWN}} is not an object")
@@ -92,7 +89,7 @@ _LIMITS: dict[str, tuple[str, Callable[[Any, Any], bool]]] = {
 
 
 def limits_of(note: Any) -> list[tuple[Callable[[Any], bool], str]]:
-    """What a note of Annotated demands: pydantic's Field and annotated_types have these attributes."""
+    """The limits in a piece of metadata of Annotated, such as pydantic's Field or annotated_types, each with its wording."""
     found: list[tuple[Callable[[Any], bool], str]] = []
     for name, (text, is_kept) in _LIMITS.items():
         bound = getattr(note, name, None)
@@ -107,13 +104,11 @@ def _limit(is_kept: Callable[[Any, Any], bool], bound: float) -> Callable[[Any],
     def judge(value: object) -> bool:
         try:
             return is_kept(value, bound)
-        except TypeError:  # another member of a union, which the bound does not speak of
+        except TypeError:  # a value of another member of a union, to which the limit does not apply
             return True
 
     return judge
 
-
-# Classes that JSON has no value for.
 
 NOT_THERE = object()
 _ARRAYS: dict[object, Callable[[Any], object] | None] = {
@@ -126,13 +121,13 @@ _OBJECTS: dict[object, Callable[[Any], object] | None] = dict.fromkeys((dict, Ma
 
 
 def array_hints() -> dict[object, Callable[[Any], object] | None]:
-    """The hints that a JSON array satisfies, each with what makes its own kind of collection of a list."""
+    """The hints of collections that are JSON arrays, each with the constructor that takes a list; None for a plain list."""
     collections = sys.modules.get("collections")
     return _ARRAYS if collections is None else {**_ARRAYS, collections.deque: collections.deque}
 
 
 def object_hints() -> dict[object, Callable[[Any], object] | None]:
-    """The hints that a JSON object satisfies, each with what makes its own kind of mapping of a dict."""
+    """The hints of mappings that are JSON objects, each with the constructor that takes a dict; None for a plain dict."""
     collections: Any = sys.modules.get("collections")
     if collections is None:
         return _OBJECTS
@@ -140,7 +135,7 @@ def object_hints() -> dict[object, Callable[[Any], object] | None]:
 
 
 def maker_of(kind: Any) -> Revive | None:
-    """What makes an object of a class that is no record from its JSON; None for any other class."""
+    """The converter for a class that has a special JSON form, such as a date, an enum or a model; None for any other class."""
     for home, names in _MAKERS.items():
         module = sys.modules.get(home)
         for name, make in names.items() if module is not None else ():
@@ -154,21 +149,21 @@ def maker_of(kind: Any) -> Revive | None:
 
 
 def _model_maker(kind: Any) -> Revive | None:
-    """What makes a model of pydantic, or another of its types such as HttpUrl; pydantic is not ours and is never imported."""
+    """The converter of a pydantic model, or of another pydantic type such as HttpUrl; pydantic itself is never imported."""
     for method in ("model_validate", "parse_obj"):  # of version 2, and of version 1
         if hasattr(kind, method):
-            return getattr(kind, method)  # type: ignore[no-any-return]  # pydantic is not known here
+            return getattr(kind, method)  # type: ignore[no-any-return]  # pydantic is an optional dependency
     pydantic: Any = sys.modules.get("pydantic")
     if pydantic is None or kind.__module__.partition(".")[0] not in {"pydantic", "pydantic_core"}:
         return None
-    return pydantic.TypeAdapter(kind).validate_python  # type: ignore[no-any-return]  # pydantic is not known here
+    return pydantic.TypeAdapter(kind).validate_python  # type: ignore[no-any-return]  # pydantic is an optional dependency
 
 
 def _science_maker(kind: Any) -> Revive | None:
     for home, names in (("numpy", ("ndarray",)), ("pandas", ("DataFrame", "Series"))):
         module: Any = sys.modules.get(home)
         if module is not None and kind in [getattr(module, name) for name in names]:
-            return module.asarray if home == "numpy" else kind  # type: ignore[no-any-return]  # numpy is not ours
+            return module.asarray if home == "numpy" else kind  # type: ignore[no-any-return]  # numpy is an optional dependency
     numpy: Any = sys.modules.get("numpy")
     return kind if numpy is not None and issubclass(kind, numpy.generic) else None
 
@@ -180,7 +175,7 @@ def _enum_maker(kind: type[enum.Enum]) -> Revive:
         try:
             return choose(value)
         except ConversionError:
-            # Values that only running code can tell are offered by name.
+            # The schema offers members by name if their values are only known at run time.
             if isinstance(value, str) and value in kind.__members__:
                 return kind[value]
             raise
@@ -189,7 +184,7 @@ def _enum_maker(kind: type[enum.Enum]) -> Revive:
 
 
 def choose_by(pairs: list[tuple[object, object]]) -> Revive:
-    """Choose among values by the JSON of each."""
+    """A converter that chooses among values by their JSON form."""
 
     def revive(value: object) -> object:
         for written, wanted in pairs:
@@ -202,7 +197,7 @@ def choose_by(pairs: list[tuple[object, object]]) -> Revive:
 
 
 def _said(value: object, what: str, kinds: tuple[type, ...] = (str,)) -> str:
-    """The text of a value that is written as text, or as one of the other kinds."""
+    """The value as a string, if it is of one of these types; `what` names the expected form in the error."""
     if type(value) in kinds:
         return str(value)
     raise ConversionError(f"{value!r:.{SHOWN}} is not {what}")
@@ -304,22 +299,19 @@ _MAKERS: dict[str, dict[str, Revive]] = {
 }
 
 
-# Objects of any hint, made of those.
-
-
 class UnreadableHintError(Exception):
-    """A hint of which no object can be made, with the cure."""
+    """A hint into which JSON cannot be converted, with the cure."""
 
 
 class UnknownHintError(UnreadableHintError):
-    """A hint that cannot be evaluated, so that nothing is known about it."""
+    """A hint that cannot be evaluated."""
 
 
 class HintConverter:
-    """Finds out how the values of hints are made from JSON.
+    """Makes converters from JSON for type hints.
 
-    With `checks`, JSON of another type than the hint's is an error; without, a schema has made sure of that already.
-    `names` are those that a hint may use where it is written as text, and `evaluate` finds out what it means.
+    With `checks`, a converter validates the types of the JSON; without, a schema has validated them already.
+    `names` are the names that a hint written as text may use, and `evaluate` evaluates such a text.
     """
 
     def __init__(
@@ -336,7 +328,7 @@ class HintConverter:
         self._count = 0
 
     def read(self, hint: Any) -> Revive | None:
-        """What makes an object from its JSON; None where the JSON is the object. Raises UnreadableHintError."""
+        """The converter of a hint; None if the JSON needs no conversion. Raises UnreadableHintError."""
         self._count += 1
         if self._count > MAX_HINTS:
             raise UnreadableHintError(f"unfolds to more than {MAX_HINTS:,} types; make it smaller")
@@ -400,7 +392,7 @@ class HintConverter:
         return revive
 
     def _union(self, members: tuple[Any, ...]) -> Revive | None:
-        """Make the object by the first member that can."""
+        """The converter of a union, which tries its members in order."""
         some = [member for member in members if member not in (None, type(None))]
         takes_none = len(some) < len(members)
         makers = [self.read(member) for member in some]
@@ -409,7 +401,7 @@ class HintConverter:
         if len(some) == 1:
             only = makers[0]
             return lambda value: value if only is None or (value is None and takes_none) else only(value)
-        # Any text may be base64, so text means text where both are allowed.
+        # Any text may be base64, so a union of str and bytes tries str first.
         some = sorted(some, key=lambda member: member is bytes and str in some)
         strict = HintConverter(checks=True, names=self._names, evaluate=self._evaluate)
         strict._opened = self._opened
@@ -439,7 +431,7 @@ class HintConverter:
 
     def _own_class(self, kind: Any) -> Revive | None:
         if (outer := self._opened.get(kind)) is not None:
-            # A class that contains itself: how it is made is known by the time it is needed.
+            # A recursive class: its converter exists by the time that this one is called.
             return lambda value: value if outer[0] is None else outer[0](value)
         if (make := maker_of(kind)) is not None:
             return make
@@ -492,11 +484,11 @@ class HintConverter:
         return revive
 
     def _key(self, hint: Any) -> Revive | None:
-        """What makes a key of its text: a number is written in digits."""
+        """The converter of a key, which JSON always writes as text."""
         return hint if hint in (int, float) else None if hint is str else self.read(hint)
 
     def _record(self, kind: Any) -> Revive | None:
-        """A dataclass, a NamedTuple, a TypedDict or a class of attrs, made of its fields."""
+        """The converter of a dataclass, a NamedTuple, a TypedDict or an attrs class, by its fields."""
         import typing
 
         names = _field_names(kind)
@@ -522,7 +514,7 @@ class HintConverter:
 
 
 def meant_by(hint: Any) -> Any:
-    """The hint that a name stands for: a NewType, a TypeVar, an alias, a text; None for any other."""
+    """The hint behind a NewType, a TypeVar, an alias or a forward reference; None for any other."""
     import typing
 
     if isinstance(hint, typing.TypeVar):
@@ -542,7 +534,7 @@ def is_typed_dict(kind: Any) -> bool:
 
 
 def required_keys(kind: Any, hints: Mapping[str, object]) -> frozenset[str]:
-    """The keys that a TypedDict demands."""
+    """The required keys of a TypedDict."""
     import typing
 
     marks: dict[object, bool] = {typing.Required: True, typing.NotRequired: False}
@@ -553,7 +545,7 @@ def required_keys(kind: Any, hints: Mapping[str, object]) -> frozenset[str]:
 
 
 def _field_names(kind: Any) -> dict[str, bool] | None:
-    """The names that a value is built from, each with whether None stands for it; None for a class that is no record."""
+    """The names of the fields of a class, each with whether its default is None; None for a class without declared fields."""
     if hasattr(kind, "__dataclass_fields__"):
         import dataclasses
 
@@ -567,7 +559,7 @@ def _field_names(kind: Any) -> dict[str, bool] | None:
 
 
 def or_none(make: Revive | None) -> Revive | None:
-    """The same for a value that may also be None, as the default says."""
+    """The same converter for a value that may also be None."""
     return None if make is None else lambda value: None if value is None else make(value)
 
 
@@ -583,7 +575,7 @@ def _build(kind: Callable[..., object], fields: dict[str, object]) -> object:
         return kind(**fields)
     except ConversionError:
         raise
-    except REFUSALS as problem:  # a validation of the class itself, or a field that is missing
+    except REFUSALS as problem:  # validation by the class itself, or a missing field
         raise ConversionError(str(problem)) from None
 
 
@@ -594,7 +586,7 @@ def _refuse_missing(fields: dict[str, object], demanded: frozenset[str]) -> dict
 
 
 def _convert(make: Revive | None, value: object, step: str | int) -> object:
-    """The value, made of its JSON; an error says at which step from here it is wrong."""
+    """Convert one part of a value; `step` is added to the path of an error."""
     if make is None:
         return value
     try:

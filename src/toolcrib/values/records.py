@@ -1,8 +1,8 @@
 """Make a class a frozen dataclass that is cheap to define.
 
-`dataclass(frozen=True)` compiles six methods of a class while its module is imported. That was more than half of what a cold `crib call`
-did beyond loading other people's modules. Records share these methods, and only a class of which many instances are made gets a compiled
-constructor. They are dataclasses otherwise: `fields`, `replace`, `asdict`, `copy` and `pickle` take them.
+`dataclass(frozen=True)` compiles six methods of a class while its module is imported, which was more than half of the time
+that a cold `crib call` spent in our own modules. Records share these methods, and only a class with many instances gets a
+compiled constructor. Otherwise they are dataclasses: `fields`, `replace`, `asdict`, `copy` and `pickle` work on them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dataclasses import Field
 
 RecordT = TypeVar("RecordT")
-# A compiled constructor takes some 300 µs to make and saves 3 µs for each instance; a cold call makes up to fifteen instances of a class.
+# Compiling a constructor takes some 300 µs and saves 3 µs for each instance; a cold call makes up to fifteen instances of a class.
 INSTANCES_BEFORE_COMPILING = 32
 
 
@@ -71,7 +71,7 @@ def _make_record(cls: type, *, kw_only: bool) -> type:
 def _set_fields(
     self: Any, own: Sequence[Field[Any]], positional: Sequence[object], named: Mapping[str, object]
 ) -> bool:
-    """Set the fields as a constructor does; false if the arguments are wrong, which a compiled constructor says best."""
+    """Set the fields as a constructor does; False for wrong arguments, for which the compiled constructor raises the error."""
     given = dict(zip([each.name for each in own if not each.kw_only], positional, strict=False))
     if len(given) < len(positional) or not named.keys().isdisjoint(given):
         return False
@@ -94,8 +94,8 @@ def _set_fields(
 
 
 def _compile_constructor(cls: type) -> Callable[..., None]:
-    """The constructor that the standard library gives a frozen dataclass with the same fields."""
-    # Without a docstring, the standard library would write one, which takes longer than all the rest.
+    """The constructor that the standard library generates for a frozen dataclass with the same fields."""
+    # Without a docstring, the standard library would generate one, which takes longer than all the rest.
     namespace = {name: getattr(cls, name) for name in ("__doc__", "__post_init__") if hasattr(cls, name)}
     copies = [
         (each.name, each.type, field(default=each.default, default_factory=each.default_factory, kw_only=each.kw_only))
