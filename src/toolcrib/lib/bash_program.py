@@ -1,7 +1,8 @@
-"""Read from a Bash file how it takes its arguments: `$1`, `getopts`, loops over options, `"$@"`, standard input.
+"""Derive the command line of a Bash file: `$1`, `getopts`, loops over options, `"$@"`, standard input.
 
-The file is cut into code, quoted text, comments and function bodies; nothing is expanded or run. What a function reads counts
-only if the file calls it with `"$@"`. Names come from the usage line, or from the variables that the arguments are put into.
+The file is split into code, quoted text, comments and function bodies; nothing is expanded or run. The arguments of a function
+count only if the file calls it with `"$@"`. Names come from the usage line, or from the variables that the arguments are
+assigned to.
 """
 
 from __future__ import annotations
@@ -48,14 +49,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 MAX_INCLUDED = 10
-# A case with fewer commands is a check of a value.
+# A case with fewer arms validates a value instead of selecting a sub-command.
 LEAST_COMMANDS = 2
 COMMAND = "command"
 GETOPTS = re.compile(r"\bgetopts[ \t]++[\"']?([:\w]++)[\"']?[ \t]++\"?([A-Za-z_]\w*+)")
 DISPATCH = re.compile(
     r"(?:^|[;&|\n(])[ \t]*+case[ \t]++\"?\$(?:\{1(?::?-[^}\n]*+)?\}|1|\{?([A-Za-z_]\w*+)(?::?-[^}\n]*+)?\}?)\"?[ \t]++in\b"
 )
-# `python3 -c 'json.load(sys.stdin)'` at the beginning of a command: not behind a pipe, and not fed by `<`.
+# `python3 -c 'json.load(sys.stdin)'` at the beginning of a command: not after a pipe, and without `<`.
 INLINE_CODE_READS_INPUT = re.compile(
     r"(?:^|[;&{(])[ \t]*+(?:python[\d.]*+|node|ruby|perl|php)[ \t][^\n|<#'\"]{0,200}?-[A-Za-z]*+[ \t]++"
     r"(?:'[^']{0,4000}?(?:stdin|STDIN|/dev/fd/0)[^']{0,4000}+'|\"[^\"]{0,4000}?(?:stdin|STDIN|/dev/fd/0)[^\"]{0,4000}+\")[^\n|<]*+(?:$|\|)",
@@ -65,7 +66,7 @@ SHOWS_HELP = re.compile(r"\s*+(?:print_|show_)?(?:usage|help)\b[^\n;]*+;?(?:\s*+
 
 
 def read_bash_program(code: bytes) -> CommandLine:
-    """How the file takes its arguments; `problems` say what could not be told."""
+    """The command line of the file; `problems` say what could not be derived."""
     if problem := unreadable(code):
         return CommandLine(problems=(problem,))
     text = decode(code)
@@ -93,21 +94,21 @@ def _read_body(body: str, text: str, usage: list[Parameter], summary: str) -> Co
 
 
 def uses_odd_places(code: bytes) -> bool:
-    """Whether the file takes `$1`, `$3` … as values, where a call with `--name value` would put the names."""
+    """Whether the file reads `$1`, `$3` … as values, which are the names in a call with `--name value`."""
     body = own_code(without_quotes_and_comments(decode(code)))
     if GETOPTS.search(body) or option_loop(body) is not None or SHIFT.search(body):
         return False
     return any(number % 2 for number in find_places(body, 0))
 
 
-# Sub-commands: a `case` over the first word whose arms take words of their own.
+# Sub-commands: a `case` over the first word whose arms read further words
 
 
 def _sub_commands(whole: str, text: str) -> dict[str, CommandLine]:
-    """How each sub-command takes its arguments; none where the first word is a value like any other."""
+    """The command line of each sub-command; empty if the first word is an ordinary value."""
     body, functions = split_functions(whole)
     found = _dispatch(body)
-    # The case may stand in a function that is called with all arguments, as `main` is.
+    # The case may be in a function that is called with all arguments, such as `main`.
     for _ in range(MAX_INCLUDED):
         name = next((call[1] for call in PASSES_ALL.finditer(body) if call[1] in functions), "")
         if found is not None or not name:
@@ -124,7 +125,7 @@ def _sub_commands(whole: str, text: str) -> dict[str, CommandLine]:
         return {}
     codes: dict[str, str] = {}
     for words, arm in arms:
-        # One that looks at the word itself does something else for each; otherwise `ls|list` are two names of one command.
+        # An arm that reads the word itself is a command for each pattern; otherwise `ls|list` are two names of one command.
         word_itself = "|".join([*([re.escape(found[1])] if found[1] else []), *([] if is_shifted else ["1"])])
         looks = re.compile(rf"\$\{{?(?:{word_itself or '0'})\b").search(include_called(arm, functions))
         for word in words if looks and not SHIFT.search(arm, 0, looks.start()) else words[:1]:
@@ -136,7 +137,7 @@ def _sub_commands(whole: str, text: str) -> dict[str, CommandLine]:
 
 
 def _spelled_out(arm: str, variable: str, word: str, functions: Mapping[str, str]) -> str:
-    """The arm with the names of functions that are made of the command, such as `cmd_$sub`, written out."""
+    """The arm with function names that contain the command, such as `cmd_$sub`, expanded."""
 
     def spell(found: re.Match[str]) -> str:
         names = (f"{found[1]}{word}{found[2]}", f"{found[1]}{word.replace('-', '_')}{found[2]}")
@@ -149,7 +150,7 @@ def _spelled_out(arm: str, variable: str, word: str, functions: Mapping[str, str
 
 
 def _dispatch(body: str) -> re.Match[str] | None:
-    """The `case` over the first word that stands in no loop and behind no options."""
+    """The `case` over the first word that is not in a loop and not after options."""
     options = GETOPTS.search(body) or option_loop(body)
     for found in islice(DISPATCH.finditer(body), MAX_LOOPS):
         if options is not None and options.start() < found.start():
@@ -163,13 +164,13 @@ def _dispatch(body: str) -> re.Match[str] | None:
 
 
 def _names_command(words: list[str], arm: str) -> bool:
-    """Whether an arm is a command, and not the help or what is left."""
+    """Whether an arm is a command, and not the help or the default."""
     is_plain = all(re.fullmatch(r"-{0,2}\w[\w.:-]*+", word) for word in words) and words[0][:1] != "-"
     return is_plain and words[0] != "help" and SHOWS_HELP.fullmatch(arm) is None
 
 
 def _takes_words(arm: str, *, is_shifted: bool) -> bool:
-    """Whether an arm takes words behind the command."""
+    """Whether an arm reads words after the command."""
     is_shifted = is_shifted or SHIFT.search(arm) is not None
     places = (int(found["braced"] or found["digit"]) for found in PLACE.finditer(arm))
     return bool(ALL.search(arm) or GETOPTS.search(arm)) or any(is_shifted or number > 1 for number in places)
@@ -183,7 +184,7 @@ def _sub_command(word: str, code: str, text: str, functions: Mapping[str, str]) 
         return CommandLine(summary=summary, problems=((1, problem),))
     named = [Parameter(name=COMMAND), *shown]
     line = with_inner_input(_read_body(_with_names(code, functions), text, named, summary), code, functions)
-    # The first place is the command itself; those behind it are counted without it.
+    # The first position is the command itself; the others are counted without it.
     has_options = any(one.option for one in line.parameters)
     first = 0 if has_options or not line.parameters or line.parameters[0].takes == SPREAD else 1
     parameters = [replace(one, name=_one_less(one.name)) for one in line.parameters[first:] if one.name != COMMAND]
@@ -192,12 +193,12 @@ def _sub_command(word: str, code: str, text: str, functions: Mapping[str, str]) 
 
 
 def _one_less(text: str) -> str:
-    """A text that speaks of places by their numbers, without the command before them."""
+    """A text with the numbers of arguments decreased by one, because the command is not counted."""
     return re.sub(r"\barg([2-9]|[1-9]\d)\b", lambda found: f"arg{int(found[1]) - 1}", text)
 
 
 def _with_names(code: str, functions: Mapping[str, str]) -> str:
-    """The code with a variable for each place that it hands to a function, by the name that it has there."""
+    """The code with an assignment for each positional argument that it passes to a function, named as in the function."""
     lines: list[str] = []
     for name, inner in functions.items():
         for call in islice(
@@ -211,7 +212,7 @@ def _with_names(code: str, functions: Mapping[str, str]) -> str:
 
 
 def _usage_of(word: str, text: str) -> tuple[list[Parameter], str]:
-    """The words that a line of the usage names behind a sub-command, and what it says about it."""
+    """The words that the usage text shows after a sub-command, and its description."""
     program = r"(?:\$0|\$\{0[^}]*+\}|\$\(basename[^)]*+\)|\$\w++|[\w./-]++)[ \t]++"
     found = re.compile(
         rf"(?:^[ \t#]*+(?:echo[ \t]++)?[\"']?(?:usage:?[ \t]++)?(?:{program})?|\busage:?[ \t]++{program}|[ \t]\|[ \t]++)"

@@ -1,4 +1,4 @@
-"""Cut a Bash file into code, quoted text, comments, function bodies and arms of a case, and say what keeps it from being run."""
+"""Split a Bash file into code, quoted text, comments, function bodies and arms of a case, and find why it cannot run."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from collections.abc import Container, Mapping
 
 MAX_FUNCTIONS = 200
-# Longer lines are data; the rest of one is not looked at.
+# Longer lines are data; the rest of such a line is ignored.
 MAX_LINE = 4_000
 CASE_LETTERS = 20_000
 MAX_CASE = 40_000
-# What the scanner passes over: strings, comments, here-documents. Every alternative is bounded by its first letters.
+# Strings, comments and here-documents, which the scanner skips. The first characters decide between the alternatives.
 TOKEN = re.compile(
     r"\\."
     r"|\$?'(?P<single>(?:[^'\\]++|\\.)*)(?:'|\Z)"
@@ -40,12 +40,12 @@ ARM = re.compile(
 )
 CASES = re.compile(r"(?:^|[;&|\n(]|\bthen\b|\bdo\b|\belse\b)[ \t]*+case\b[^\n]{0,200}?\bin\b|\besac\b")
 SELECT = re.compile(r"(?:^|[;\n{])[ \t]*+select[ \t]++\w++[ \t]++in\b", re.MULTILINE)
-# Lines that do nothing by themselves.
+# Lines that have no effect by themselves.
 IDLE_LINE = re.compile(
     r"[ \t]*+(?:set[ \t]++[-+]|shopt\b|[A-Za-z_]\w*+=[^;&|$`]*+$|(?:readonly|declare|export)\b[^;&|$`]*+$)"
 )
 MAX_NESTING = 100
-# What opens and closes in code and between double quotes; each sign with what closes it.
+# Opening signs in code and in double quotes, each with its closing sign.
 CLOSERS = {'"': '"', "`": "`", "$(": ")", "(": ")", "${": "}"}
 IN_CODE = re.compile(
     r"(?P<skip>\\.|\$'(?:[^'\\]|\\.)*'|(?:(?<=[\s;&|(])|\A)\#[^\n]*|\$\#|\$\$)"
@@ -58,7 +58,7 @@ SHELLCHECK = re.compile(r"shellcheck\b|vim?:|-\*-|=+|-+|#+")
 
 
 def describe(text: str) -> str:
-    """The first sentence of the comment at the top, without usage and tags."""
+    """The first sentence of the top comment, without usage and tags."""
     for line in text.split("\n")[:60]:
         stripped = line.strip()
         if stripped.startswith(("#!", "set ")) or stripped in {"", "#"}:
@@ -87,7 +87,7 @@ def find_problem(text: str, body: str) -> tuple[int, str] | None:
 
 
 def unreadable(code: bytes) -> tuple[int, str] | None:
-    """Why Bash itself could not run the file."""
+    """Why Bash cannot run the file, with the line; None if it can."""
     if code.startswith(codecs.BOM_UTF8):
         text = "it begins with a byte order mark, which Bash takes for a part of the first command"
         return 1, f"{text}; remove it: sed -i '1s/^\\xEF\\xBB\\xBF//' FILE"
@@ -98,7 +98,7 @@ def unreadable(code: bytes) -> tuple[int, str] | None:
 
 
 def _open_quote(text: str) -> int | None:
-    """The line of a quote at the top that no other closes; None where that is not certain."""
+    """The line of a top-level quote that is not closed; None if that is not certain."""
     stack: list[tuple[str, int]] = []
     position, size = 0, len(text)
     while position < size:
@@ -132,13 +132,13 @@ def _line(text: str, position: int) -> int:
 
 
 def decode(code: bytes) -> str:
-    """The text of the file; of a long line only its beginning."""
+    """The text of the file, with long lines shortened."""
     text = code.decode("utf-8", "replace").replace("\r\n", "\n")
     return "\n".join(line[:MAX_LINE] for line in text.split("\n"))
 
 
 def without_quotes_and_comments(text: str) -> str:
-    """The code with single-quoted strings, comments and quoted here-documents blanked out; its lines stay in place."""
+    """The code with single-quoted strings, comments and quoted here-documents removed; line numbers stay the same."""
     pieces: list[str] = []
     position = 0
     while (found := TOKEN.search(text, position)) is not None:
@@ -165,13 +165,13 @@ def _blank(text: str) -> str:
 
 
 def own_code(text: str) -> str:
-    """The code at the top, and the bodies of functions that it calls with all of its arguments."""
+    """The top-level code, and the bodies of functions that it calls with all of its arguments."""
     body, functions = split_functions(text)
     return include_called(body, functions)
 
 
 def split_functions(text: str) -> tuple[str, dict[str, str]]:
-    """The code at the top, and the bodies of the functions; lines stay in place."""
+    """The top-level code, and the bodies of the functions; line numbers stay the same."""
     functions: dict[str, str] = {}
     rest: list[str] = []
     position = 0
@@ -185,7 +185,7 @@ def split_functions(text: str) -> tuple[str, dict[str, str]]:
 
 
 def include_called(body: str, functions: Mapping[str, str]) -> str:
-    """The code with the bodies of functions that it calls with all of its arguments."""
+    """The code with the bodies of functions that it calls with all its arguments."""
     included: set[str] = set()
     pieces = [body]
     for piece in pieces:
@@ -197,7 +197,7 @@ def include_called(body: str, functions: Mapping[str, str]) -> str:
 
 
 def _without_all(found: re.Match[str], names: Container[str]) -> str:
-    """A call without its `"$@"`, whose place the code of the function takes."""
+    """A call without its `"$@"`, because the code of the function replaces it."""
     return found[0].removesuffix('"$@"') if found[1] in names else found[0]
 
 
@@ -214,7 +214,7 @@ def _end_of_body(text: str, start: int, opening: str) -> int:
 
 
 def arms_of(body: str, head: re.Pattern[str]) -> dict[str, str]:
-    """The code of each arm of the case that begins so, by the words that it is for."""
+    """The code of each arm of the case that the pattern finds, by the words of the arm."""
     found = head.search(body)
     if found is None:
         return {}
@@ -222,7 +222,7 @@ def arms_of(body: str, head: re.Pattern[str]) -> dict[str, str]:
 
 
 def arms_behind(body: str, position: int) -> list[tuple[list[str], str]]:
-    """The arms of a case: their patterns, and their code."""
+    """The arms of the case that begins before this position: their patterns, and their code."""
     inside = body[position : min(end_of_case(body, position), position + CASE_LETTERS)]
     found = list(islice(ARM.finditer(_without_inner_cases(inside)), MAX_PARAMETERS))
     arms = []
@@ -234,7 +234,7 @@ def arms_behind(body: str, position: int) -> list[tuple[list[str], str]]:
 
 
 def end_of_case(body: str, position: int) -> int:
-    """Where the `esac` of a case stands whose `in` ends here."""
+    """The position of the `esac` of a case whose `in` ends here."""
     depth = 1
     for found in CASES.finditer(body, position, position + MAX_CASE):
         depth += -1 if found[0].strip(" \t\n;") == "esac" else 1
@@ -244,7 +244,7 @@ def end_of_case(body: str, position: int) -> int:
 
 
 def _without_inner_cases(inside: str) -> str:
-    """The text with each case in it blanked out; every letter stays in place."""
+    """The text with nested cases replaced by spaces; all positions stay the same."""
     pieces, position = [], 0
     while (found := CASES.search(inside, position)) is not None and found[0].strip(" \t\n;") != "esac":
         end = min(end_of_case(inside, found.end()) + len("esac"), len(inside))

@@ -1,4 +1,4 @@
-"""Spell arguments as the words of a command line: `--key value`, a bare flag for what is true, JSON for what has parts."""
+"""Write arguments as command-line words: `--key value`, a bare flag for true, JSON for lists and objects."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from toolcrib.model.errors import Kind, ToolError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-# What reads a word behind -c as code.
+# Programs that run the word after -c as code.
 SHELLS = frozenset({"sh", "bash", "dash", "ash", "ksh", "zsh"})
 KEY = re.compile(r"[^\W\d_][\w.-]*|_[\w.-]+")
-# What Linux takes: one word may have 128 KiB, all of them a quarter of the stack, of which the environment needs a part.
+# Limits of Linux: one word may have 128 KiB, all words a quarter of the stack, which the environment shares.
 MAX_WORD_BYTES = 128 * 1024 - 1
 MAX_WORDS_BYTES = 1024 * 1024
 
 
 def spell(arguments: Mapping[str, object], action: str = "") -> list[str]:
-    """The words for a program; the action comes first, what is null or false is left out.
+    """The words for a program; the action comes first, and arguments that are null or false are omitted.
 
-    A value that begins with a dash is glued to its name, so that no program takes it for an option.
+    A value that begins with a dash is written as `--name=value`, so that no program parses it as an option.
     """
     words = [action] if action else []
     for name, value in arguments.items():
@@ -40,22 +40,24 @@ def spell(arguments: Mapping[str, object], action: str = "") -> list[str]:
 
 
 def as_text(value: object) -> str:
-    """A value as one word: text as it is, nothing for null, JSON for everything else."""
+    """A value as one word: text unchanged, empty for null, JSON for everything else."""
     if isinstance(value, str):
         return value
     return "" if value is None else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def check_words(words: Iterable[str], place: str) -> None:
-    """Refuse what no program can be handed as its arguments or variables."""
+    """Refuse words that cannot be arguments or environment variables of a process."""
     total = 0
     for word in words:
         if "\0" in word:
-            raise ToolError(Kind.VALIDATION, f"{place}: a word for a program holds no NUL; leave it out")
+            raise ToolError(Kind.VALIDATION, f"{place}: an argument of a program cannot contain a NUL; leave it out")
         try:
             size = len(word.encode()) + 1
         except UnicodeEncodeError as problem:
-            raise ToolError(Kind.VALIDATION, f"{place}: a word for a program holds half a character") from problem
+            raise ToolError(
+                Kind.VALIDATION, f"{place}: an argument of a program contains a lone surrogate; leave it out"
+            ) from problem
         total += size
         if size > MAX_WORD_BYTES or total > MAX_WORDS_BYTES:
             message = (

@@ -1,7 +1,7 @@
-"""How a program takes its arguments: options, words in their places, standard input; and the words of one call.
+"""The command line of a program (options, positional arguments, standard input), and the words of one call.
 
-Readers of programs (`bash_program`, `python_program`, `javascript_program`) make a `CommandLine` from the syntax of a file.
-Written as plain data it stands in the config of a tool under `command_line`, and `command_words` spells a call with it.
+`bash_program`, `python_program` and `javascript_program` derive a `CommandLine` from the syntax of a file. It is stored as
+plain data in the config of a tool under `command_line`, from which `command_words` builds the words of a call.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 COMMAND_LINE = "command_line"
-# Options and words beyond this are no interface that a model could use.
+# A model could not use a command line with more parameters.
 MAX_PARAMETERS = 200
-# What a pipe takes at once without a reader.
+# How much can be written to standard input at once without a reader.
 MAX_STDIN_BYTES = 1_000_000
-# The name of the argument that standard input is given by, where a file reads it.
+# The name of the argument for standard input, if a program reads it.
 STDIN = "stdin"
 END_OF_OPTIONS = "--"
 
-# What a value that begins with a dash may look like: it is a word like any other, or stands behind `--`.
+# How a positional value that begins with a dash is passed: like any other word, or after `--`.
 PLAIN, AFTER_END = "plain", "end"
 # How an option or a word takes a value.
 VALUE, FLAG, COUNT, REPEAT, SPREAD, ANY = "value", "flag", "count", "repeat", "spread", "any"
 
-# Words of a shell are text, and a number is as good as its digits.
+# Words of a command line are text; a number is passed as its digits.
 WORD: Mapping[str, object] = {"type": ["string", "number"]}
 
 
@@ -37,10 +37,10 @@ WORD: Mapping[str, object] = {"type": ["string", "number"]}
 class Parameter:
     """One argument of a program.
 
-    `option` is how it is spelled (`--limit`), empty for a word in its place; `off` is the option that says no. `takes` is
-    a value, nothing (a flag, or one that counts), a value at each of several options, several words, or any number of them; a flag
-    that can only say no has the option `--`, which is never written. One that is `glued`
-    understands `--limit=3`; an option written `--limit=` is understood only so.
+    `option` is its spelling (`--limit`), empty for a positional argument; `off` is the option that means false. `takes` is
+    VALUE, FLAG (no value), COUNT (a flag that is repeated), REPEAT (the option is repeated for each value), SPREAD (several
+    words) or ANY. A flag that can only mean false has the option `--`, which is never written. A `glued` option accepts
+    `--limit=3`; one that is spelled `--limit=` accepts only this form.
     """
 
     name: str
@@ -54,9 +54,10 @@ class Parameter:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CommandLine:
-    """The interface of a program, or of one of its sub-commands, whose words are `before`.
+    """The command line of a program, or of one of its sub-commands, whose words come `before`.
 
-    `stdin` names the argument that is its standard input, which it `needs_stdin` or can do without. `problems` and `warnings` are lines with a text.
+    `stdin` is the name of the argument for standard input, empty if the program does not read it; `needs_stdin` says that it
+    is required. `problems` and `warnings` are pairs of a line number and a text.
     """
 
     summary: str = ""
@@ -84,7 +85,7 @@ class CommandLine:
         return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
 
     def to_config(self) -> dict[str, object]:
-        """The same as plain data."""
+        """The command line as plain data, for `command_words`."""
         described = [
             {"name": one.name, "option": one.option, "off": one.off, "takes": one.takes, "glued": one.glued}
             for one in self.parameters
@@ -94,14 +95,14 @@ class CommandLine:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Words:
-    """What a program is started with: its words, and its standard input (None: nothing)."""
+    """The arguments of a process: its words, and its standard input or None."""
 
     words: tuple[str, ...]
     stdin: str | None = None
 
 
 def command_words(config: Mapping[str, object], arguments: Mapping[str, object], action: str = "") -> Words:
-    """The words of a call: the sub-command, the options, and then the words in their places."""
+    """The words of a call: the sub-command, the options, and then the positional arguments."""
     words = [str(word) for word in _list(config.get("before"))] or ([action] if action else [])
     entries = [entry for entry in _list(config.get("parameters")) if isinstance(entry, dict)]
     stdin = str(config.get("stdin") or "")
@@ -118,7 +119,7 @@ def command_words(config: Mapping[str, object], arguments: Mapping[str, object],
 
 
 def check_stdin(text: str) -> str:
-    """Refuse a text that is too long to be given at once."""
+    """Refuse a text that is too long for standard input."""
     if len(text.encode("utf-8", "surrogatepass")) > MAX_STDIN_BYTES:
         message = f"standard input takes {MAX_STDIN_BYTES:,} bytes; write what is longer to a file and pass its path"
         raise ToolError(Kind.VALIDATION, message)
@@ -130,7 +131,7 @@ def _stdin(arguments: Mapping[str, object], name: str) -> str | None:
     return None if value is None else check_stdin(as_text(value))
 
 
-def _option(entry: Mapping[str, object], value: object) -> list[str]:  # noqa: PLR0911 - one for each way to take a value
+def _option(entry: Mapping[str, object], value: object) -> list[str]:  # noqa: PLR0911 - one case for each kind of option
     option, takes = str(entry["option"]), entry.get("takes")
     if takes == FLAG:
         off = str(entry.get("off") or "")
@@ -171,7 +172,7 @@ def _in_places(places: list[dict[str, object]], arguments: Mapping[str, object],
             continue
         given = [as_text(item) for item in _items(value)] if entry.get("takes") == SPREAD else [as_text(value)]
         if skipped and given:
-            message = f"{name} is taken by its place behind {skipped}; give {skipped} too, or leave out both"
+            message = f"{name} is a positional argument after {skipped}; give {skipped} too, or leave out both"
             raise ToolError(Kind.VALIDATION, message)
         if dashes != PLAIN and END_OF_OPTIONS not in words and any(text.startswith("-") for text in given):
             words.append(END_OF_OPTIONS)

@@ -1,4 +1,4 @@
-"""Compare a value with the expected one: every difference, with its path."""
+"""Compare a JSON value with the expected one, and list the differences with their paths."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SHOWN_LETTERS = 200
 
 
 def differences(expected: object, got: object, path: str, *, exact: bool) -> Iterator[str]:
-    """One sentence for each place where a value is not as expected; unless `exact`, objects may hold more keys."""
+    """One sentence for each difference; unless `exact`, objects may have additional keys."""
     if isinstance(expected, Mapping) and isinstance(got, Mapping):
         yield from _object_differences(expected, got, path, exact=exact)
     elif isinstance(expected, list) and isinstance(got, list | tuple):
@@ -26,7 +26,7 @@ def differences(expected: object, got: object, path: str, *, exact: bool) -> Ite
 
 
 def show(value: object) -> str:
-    """A value as a message quotes it."""
+    """A value as JSON, shortened for a message."""
     text = json.dumps(value, ensure_ascii=False, default=str)
     return text if len(text) <= SHOWN_LETTERS else f"{text[:SHOWN_LETTERS]}…"
 
@@ -46,7 +46,7 @@ def _object_differences(
 
 
 def _are_same(expected: object, got: object) -> bool:
-    """Whether two values are one in JSON, where 1 is 1.0 and neither is true."""
+    """Whether two values are equal in JSON, where 1 equals 1.0 but not true."""
     if isinstance(expected, bool) or isinstance(got, bool):
         return expected is got
     return expected == got

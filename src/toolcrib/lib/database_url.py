@@ -1,4 +1,4 @@
-"""Read the URL of a PostgreSQL database; messages hold nothing of it but the names of its options."""
+"""Parse the URL of a PostgreSQL database; messages quote nothing of it but the names of its options."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from toolcrib.lib.http_syntax import Url, parse_authority
 from toolcrib.model.errors import Kind, ToolError
 
 POSTGRESQL_PORT = 5432
-# The other parameters of libpq name files of this machine, further hosts, or settings that a read-only session rests on.
+# Other parameters of libpq name files of this machine, further hosts, or settings that would end the read-only session.
 OPTIONS = ("sslmode", "channel_binding", "application_name", "connect_timeout", "sslrootcert")
 _URL = re.compile(
     r"postgres(?:ql)?://(?:(?P<user>[^:@/?#]*)(?::(?P<password>[^@/?#]*))?@)?(?P<place>[^/?#]*)(?P<rest>.*)", re.DOTALL
@@ -19,7 +19,7 @@ _URL = re.compile(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Server:
-    """A database of a PostgreSQL server; what may be secret stays out of the representation."""
+    """A database of a PostgreSQL server; parts that may be secret are not in the `repr`."""
 
     url: Url
     name: str = field(repr=False)
@@ -29,15 +29,15 @@ class Server:
 
 
 def split_url(text: str) -> re.Match[str] | None:
-    """The user, password, place and rest of a URL, as they are written; None if it is none."""
+    """The user, password, place and rest of a URL, not decoded; None if it is not a PostgreSQL URL."""
     return _URL.fullmatch(text)
 
 
 def parse_server(text: str) -> Server:
-    """The database that a URL means; raises ToolError for one that leads elsewhere."""
+    """Parse a URL; raises ToolError for one that is not plain, such as one with several hosts or other options."""
     parts = split_url(text)
     if parts is None or any(letter <= " " for letter in text):
-        raise _refusal('is no URL of PostgreSQL; write "postgresql://user:password@host/database"')
+        raise _refusal('is not a URL of PostgreSQL; write "postgresql://user:password@host/database"')
     host, port = _place(parts["place"])
     path, _, query = parts["rest"].partition("?")
     options = parse_qsl(query, keep_blank_values=True, max_num_fields=20) if query else []

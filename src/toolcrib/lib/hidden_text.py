@@ -1,7 +1,8 @@
-"""Find characters that a reader cannot see but a model or a terminal obeys, and write them out.
+"""Find invisible characters, which a model or a terminal interprets but a person does not see, and escape them.
 
-Zero-width, bidirectional, tag, private and control characters, fillers and lone surrogates are hidden. What scripts and emoji need is
-not: joiners between letters of such scripts, variation selectors behind a symbol, and the three flags that are spelled with tags.
+Zero-width, bidirectional, tag, private-use and control characters, fillers and lone surrogates are hidden. Those that scripts
+and emoji need are not: joiners between letters of such scripts, variation selectors after a symbol, and the three flags that
+are spelled with tags.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# Newline, carriage return and tab are harmless; everything else of C0, C1 and the format characters is listed.
+# C0, C1 and format characters, except newline, carriage return and tab, which are harmless.
 _HIDDEN = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
     "\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\ud800-\uf8ff"
@@ -30,7 +31,7 @@ _BASIC = 0x1_0000
 
 
 class HiddenCharacter(NamedTuple):
-    """A character that cannot be seen, and where it stands."""
+    """An invisible character, and its offset."""
 
     offset: int
     character: str
@@ -46,7 +47,7 @@ def find_hidden(text: str) -> list[HiddenCharacter]:
 
 
 def show_hidden(text: str) -> str:
-    """The text with every hidden character written out as an escape: a backslash, `x`, `u` or `U`, and its number."""
+    """The text with every hidden character written as an escape sequence of Python."""
     shown: list[str] = []
     end = 0
     for offset, character in _find(text):
@@ -62,7 +63,7 @@ def drop_hidden(text: str) -> str:
 
 
 def show_hidden_in(value: object) -> object:
-    """A JSON value in which every text, names of members too, is written so."""
+    """A JSON value with the hidden characters of every string and key escaped."""
     if isinstance(value, str):
         return show_hidden(value)
     if isinstance(value, dict):
@@ -90,7 +91,7 @@ def _find(text: str) -> Iterator[HiddenCharacter]:
 
 
 def _joins(text: str, offset: int) -> bool:
-    """Whether a joiner stands between two letters, marks or symbols outside ASCII, as some scripts and emoji write it."""
+    """Whether a joiner is between two non-ASCII letters, marks or symbols, as some scripts and emoji need it."""
     neighbours = text[max(0, offset - 1) : offset] + text[offset + 1 : offset + 2]
     return len(neighbours) == 2 and all(  # noqa: PLR2004 - one on each side
         not letter.isascii()

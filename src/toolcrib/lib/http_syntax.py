@@ -1,6 +1,6 @@
-"""Parse URLs once, by a strict grammar, check methods and headers, and match the hosts that a tool may reach.
+"""Parse URLs by a strict grammar, check methods and headers, and match the hosts that a tool may reach.
 
-The parsed URL is what gets connected to. A header that ends early or changes how a message is framed is refused.
+Connections are made to the parsed URL, never to its text. Headers that inject lines or change the framing are refused.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ MAX_URL = 8_000
 MAX_HOST = 253
 MAX_PORT = 65_535
 DEFAULT_PORTS = {"http": 80, "https": 443}
-# A pattern without a port means these: what listens on another port is rarely meant for the public.
+# A pattern without a port allows only these: services on other ports are rarely public.
 STANDARD_PORTS = frozenset(DEFAULT_PORTS.values())
 
 _SECONDS = re.compile(r"[0-9]+(?:\.[0-9]{1,6})?")
@@ -54,9 +54,9 @@ _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Url:
-    """A URL as it goes on the wire: lower-case ASCII host or canonical address, port, and path with query as given.
+    """A URL as it is sent: lower-case ASCII host or canonical address, port, and path with query as given.
 
-    `target` stays out of the representation because a query may hold a secret.
+    `target` is not in the `repr`, because a query may contain a secret.
     """
 
     scheme: str
@@ -66,18 +66,18 @@ class Url:
 
     @property
     def address(self) -> IPv4Address | IPv6Address | None:
-        """The address, where the host is one and no name."""
+        """The IP address, if the host is one; None for a name."""
         return _address_of(self.host)
 
     @property
     def authority(self) -> str:
-        """Host and port as the Host header shows them."""
+        """Host and port as in the Host header."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == DEFAULT_PORTS.get(self.scheme) else f"{host}:{self.port}"
 
     @property
     def origin(self) -> str:
-        """Scheme, host and port: what may be shown in a message, and where secrets stay."""
+        """Scheme, host and port, which messages may show; secrets are only sent within one origin."""
         return f"{self.scheme}://{self.authority}"
 
     def __str__(self) -> str:
@@ -85,7 +85,7 @@ class Url:
 
 
 def parse_url(text: str) -> Url:
-    """Read an absolute http or https URL; the fragment is dropped, characters beyond ASCII in the path are encoded."""
+    """Parse an absolute http or https URL; drops the fragment, and percent-encodes non-ASCII characters in the path."""
     if len(text) > MAX_URL:
         raise _refusal(f"it is longer than {MAX_URL} characters")
     _check_characters(text)
@@ -104,7 +104,7 @@ def parse_url(text: str) -> Url:
 
 
 def follow_reference(base: Url, reference: str) -> Url:
-    """The URL that a reference, such as the target of a redirect, means when read from another URL."""
+    """Resolve a reference, such as the target of a redirect, against a base URL."""
     reference = reference.partition("#")[0]
     if _SCHEME.match(reference):
         return parse_url(reference)
@@ -120,7 +120,7 @@ def follow_reference(base: Url, reference: str) -> Url:
 
 
 def parse_authority(text: str) -> tuple[str, int | None]:
-    """Host and port in their one spelling."""
+    """Host and port in canonical form."""
     if "@" in text:
         raise _refusal("it holds a user name or password; leave it out and send credentials in a header")
     host, port = split_authority(text)
@@ -128,7 +128,7 @@ def parse_authority(text: str) -> tuple[str, int | None]:
 
 
 def split_authority(text: str) -> tuple[str, int | None]:
-    """Host and port of `host`, `host:port`, `[address]` or `[address]:port`, the host not looked at yet unless IPv6."""
+    """Split `host`, `host:port`, `[address]` or `[address]:port`; only an IPv6 address is validated here."""
     if not text.startswith("["):
         host, mark, port = text.partition(":")
         return host, _parse_port(port) if mark else None
@@ -139,7 +139,7 @@ def split_authority(text: str) -> tuple[str, int | None]:
 
 
 def parse_host(text: str) -> str:
-    """The one spelling of a host name (IDNA 2008, lower case) or of an IPv4 address."""
+    """The canonical form of a host name (IDNA 2008, lower case) or of an IPv4 address."""
     if not text:
         raise _refusal("the host is missing")
     host = ".".join(_parse_label(label) for label in _lower(text).split("."))
@@ -147,13 +147,13 @@ def parse_host(text: str) -> str:
         raise _refusal(f"the host is longer than {MAX_HOST} characters")
     if ends_in_number(host) and not _is_ipv4(host):
         raise _refusal(
-            "the host ends in a number and is no IPv4 address; write four decimal numbers without zeros before"
+            "the host ends in a number and is not an IPv4 address; write four decimal numbers without zeros before"
         )
     return host
 
 
 def parse_ipv6(text: str) -> str:
-    """The one spelling of an IPv6 address, without brackets and without a zone."""
+    """The canonical form of an IPv6 address, without brackets and without a zone."""
     try:
         return str(IPv6Address(text))
     except AddressValueError:
@@ -161,18 +161,18 @@ def parse_ipv6(text: str) -> str:
 
 
 def ends_in_number(host: str) -> bool:
-    """Whether some resolver could read the host as an IPv4 address in any spelling."""
+    """Whether some resolver could parse the host as an IPv4 address in any notation."""
     return _NUMBER.fullmatch(host.rpartition(".")[2]) is not None
 
 
 def check_method(method: str) -> None:
-    """Refuse a method that is none of the usual ones, in capitals."""
+    """Reject a non-standard HTTP method."""
     if method not in METHODS:
         raise ToolError(Kind.VALIDATION, f"method {method[:20]!r} is refused; use one of {', '.join(METHODS)}")
 
 
 def check_header(name: str, value: str) -> None:
-    """Refuse a header that is not for a tool to send; the value is never repeated."""
+    """Refuse a header that a tool may not send; messages never quote the value."""
     if problem := _problem_with(name):
         raise ToolError(Kind.VALIDATION, problem)
     if not is_sendable(value):
@@ -181,11 +181,11 @@ def check_header(name: str, value: str) -> None:
 
 
 def is_sendable(value: str) -> bool:
-    """Whether a header may have this value: no line break, and no other character that cannot be seen."""
+    """Whether a header may have this value: no line break and no other control character."""
     return value.isprintable() or value.replace("\t", "").isprintable()
 
 
-@lru_cache(maxsize=1_024)  # every request asks, and tools use few names
+@lru_cache(maxsize=1_024)  # checked for every request, and tools use few names
 def _problem_with(name: str) -> str:
     shown = repr(name[:40])
     if _NAME.fullmatch(name) is None:
@@ -195,7 +195,7 @@ def _problem_with(name: str) -> str:
     return ""
 
 
-@lru_cache(maxsize=1_024)  # every hop asks, and reading an address costs more than all else that is asked
+@lru_cache(maxsize=1_024)  # checked at every hop, and parsing an address costs more than the other checks
 def _address_of(host: str) -> IPv4Address | IPv6Address | None:
     if ":" in host:
         return IPv6Address(host)
@@ -203,7 +203,7 @@ def _address_of(host: str) -> IPv4Address | IPv6Address | None:
 
 
 def _check_characters(text: str) -> None:
-    """Refuse what parsers disagree about, wherever it stands."""
+    """Refuse characters that URL parsers treat differently, at any position."""
     for position, character in enumerate(text):
         if character in " \\" or not character.isprintable():
             reason = f"character {position + 1} (U+{ord(character):04X}) is not allowed; write it percent-encoded"
@@ -212,12 +212,12 @@ def _check_characters(text: str) -> None:
 
 def _parse_port(text: str) -> int:
     if _PORT.fullmatch(text) is None or int(text) > MAX_PORT:
-        raise _refusal(f"the port is no number from 1 to {MAX_PORT}")
+        raise _refusal(f"the port is not a number from 1 to {MAX_PORT}")
     return int(text)
 
 
 def _lower(text: str) -> str:
-    # The Kelvin sign and its like become ASCII letters in lower case; left as they are, IDNA refuses them.
+    # The Kelvin sign and similar characters become ASCII letters in lower case; left unchanged, IDNA refuses them.
     return "".join(letter.lower() if letter.isascii() or not letter.lower().isascii() else letter for letter in text)
 
 
@@ -242,7 +242,7 @@ def _is_ipv4(host: str) -> bool:
 
 
 def _without_dots(path: str) -> str:
-    """The path after its `.` and `..` segments were followed."""
+    """The path with `.` and `..` segments resolved."""
     kept: list[str] = []
     segments = path.split("/")[1:]
     for segment in segments:
@@ -256,7 +256,7 @@ def _without_dots(path: str) -> str:
 
 
 def _refusal(reason: str) -> ToolError:
-    # The text is not repeated: a refused URL may hold a password.
+    # The message does not quote the text: a refused URL may contain a password.
     return ToolError(Kind.VALIDATION, f"URL refused: {reason}")
 
 
@@ -265,14 +265,14 @@ OF_THE_TOOL = "the hosts of the tool"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HostPattern:
-    """One exact host, or with `subdomains` everything below it but not itself; without a port, the standard ports."""
+    """One exact host, or with `subdomains` only its subdomains; without a port, the standard ports."""
 
     host: str
     subdomains: bool = False
     port: int | None = None
 
     def matches(self, url: Url, ports: Collection[int] = STANDARD_PORTS) -> bool:
-        """Whether the URL lies within the pattern; `ports` are those that need not be named."""
+        """Whether the pattern matches the URL; `ports` are allowed without being named."""
         if url.port != self.port if self.port is not None else url.port not in ports:
             return False
         return url.host.endswith(f".{self.host}") if self.subdomains else url.host == self.host
@@ -284,9 +284,9 @@ class HostPattern:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HostList:
-    """The hosts that are allowed; an empty list allows none. `where` says who may add one.
+    """The allowed hosts; an empty list allows none. `where` says in messages where a host can be added.
 
-    A list that lies `within` another allows what both allow.
+    A list `within` another allows only hosts that both allow.
     """
 
     patterns: tuple[HostPattern, ...] = ()
@@ -294,17 +294,17 @@ class HostList:
     within: HostList | None = None
 
     def names_port(self, url: Url) -> bool:
-        """Whether a pattern that matches the URL names its port."""
+        """Whether a pattern that matches the URL has an explicit port."""
         if self.within is not None and self.within.names_port(url):
             return True
-        # Loops, here and below: every request asks both, and a generator costs more than the question.
+        # A loop, here and below: both run for every request, and a generator costs more than the check.
         for pattern in self.patterns:  # noqa: SIM110 - see above
             if pattern.port is not None and pattern.matches(url):
                 return True
         return False
 
     def check(self, url: Url, ports: Collection[int] = STANDARD_PORTS) -> None:
-        """Refuse a URL that no pattern matches; `ports` are those that need not be named."""
+        """Refuse a URL that no pattern matches; `ports` are allowed without being named."""
         if self.within is not None:
             self.within.check(url, ports)
         for pattern in self.patterns:
@@ -321,12 +321,12 @@ class HostList:
 
 
 def parse_hosts(patterns: Iterable[str], where: str = OF_THE_TOOL) -> HostList:
-    """Read patterns such as `api.example.com`, `*.example.com` and `example.com:8443`."""
+    """Parse patterns such as `api.example.com`, `*.example.com` and `example.com:8443`."""
     return HostList(patterns=tuple(_parse_pattern(text) for text in patterns), where=where)
 
 
 def read_hosts(description: Fields) -> tuple[str, ...] | None:
-    """The patterns in `hosts` of a tool's description, those that are wrong reported; None if it does not say."""
+    """The valid patterns in `hosts` of a tool's document, with problems reported; None if it has no `hosts`."""
     if "hosts" not in description:
         return None
     hosts = []
@@ -354,17 +354,17 @@ def _parse_pattern(text: str) -> HostPattern:
 
 
 def read_retry_after(header: str, now: float) -> float | None:
-    """The seconds of a Retry-After header, which is a number or a date; None for what is neither."""
+    """The seconds of a Retry-After header, which is a number or a date; None if it is neither."""
     if _SECONDS.fullmatch(header):
-        # Of a number that no float holds, it is enough to know that it is too long to wait for.
+        # A number too large for a float is capped like every other one.
         return min(float(header), float(MAX_RETRY_SECONDS))
-    # Imported here: few answers have a date there, and the libraries take longer than most calls.
+    # Imported here: few answers have a date, and the import takes longer than most calls.
     from datetime import UTC
     from email.utils import parsedate_to_datetime
 
     try:
         moment = parsedate_to_datetime(header)
-        # A date without a zone is in the one that HTTP has, and not in that of this machine.
+        # HTTP dates are in GMT; a date without a zone must not be read as local time.
         seconds = (moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)).timestamp() - now
     except (ValueError, TypeError, OverflowError, IndexError):
         return None

@@ -1,4 +1,4 @@
-"""Read a JavaScript error: its class and its place for a caller, all of it for the log."""
+"""Describe JavaScript errors: the class and the place for the caller, the whole stack for the log."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ANY_CLASS = "Error"
 
 _CLASS = re.compile(r"[A-Za-z_$][\w$]{0,99}", re.ASCII)
 _FRAME = re.compile(r"^\s+at (?:.*?\()?(?:async )?(\S.*):(\d+):\d+\)?$")
-# What Node puts before the error itself where code cannot be read: the place, the line, and an arrow under it.
+# First line of a syntax error of Node, which precedes the error itself: file and line.
 _HEADING = re.compile(r"^((?:file://)?/.+):(\d+)$")
 _OURS = tuple(f"/toolcrib/infra/sandbox/child/{name}.cjs" for name in ("handler", "modules"))
 _LINE_LETTERS = 1_000
@@ -22,13 +22,13 @@ _NAMED = re.compile(r"^[\w$.]+(?: \[\w+\])?: ")
 
 
 def name_class(described: Mapping[str, object]) -> str:
-    """The class of an error; a name that is none is no word for a caller."""
+    """The class of an error; `Error` if its name is not an identifier, because the caller sees it."""
     name = described.get("name")
     return name if isinstance(name, str) and _CLASS.fullmatch(name) else ANY_CLASS
 
 
 def tell_all(described: Mapping[str, object]) -> str:
-    """Everything that is known of an error, for the log: what was thrown may have no stack, or one that leaves its message out."""
+    """The whole error for the log; a thrown value may have no stack, or a stack without its message."""
     name, message, stack = (str(described.get(part) or "") for part in ("name", "message", "stack"))
     if stack and message in stack:
         return stack
@@ -36,7 +36,7 @@ def tell_all(described: Mapping[str, object]) -> str:
 
 
 def find_place(described: Mapping[str, object], run: Handler) -> str:
-    """The file and the line of the handler where it happened, from its root; empty if that is unknown."""
+    """The file and line of the handler where the error happened, relative to its root; empty if unknown."""
     roots = {str(run.root.absolute()), str(run.root.resolve())}
     contents = run.contents
     for path, line in _places(str(described.get("stack") or "").splitlines()):
@@ -48,12 +48,12 @@ def find_place(described: Mapping[str, object], run: Handler) -> str:
 
 
 def log_fields(described: Mapping[str, object]) -> dict[str, str | None]:
-    """The fields of a log record about the error: a summary, which the command line shows in place of the stack."""
+    """The fields of the log record: a summary, which the command line shows instead of the stack."""
     return {"summary": sum_up(tell_all(described).splitlines())}
 
 
 def sum_up(lines: Sequence[str]) -> str | None:
-    """A stack in one line: what went wrong and where; None if the lines are no stack of JavaScript's."""
+    """A stack in one line: the error and its place; None if the lines are not a JavaScript stack."""
     first = next((number for number, line in enumerate(lines) if _FRAME.match(line[:_LINE_LETTERS])), None)
     if not first:
         return None
@@ -65,7 +65,7 @@ def sum_up(lines: Sequence[str]) -> str | None:
 
 
 def _places(lines: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """The files and lines that a stack names, the innermost first, without those of the worker's own code."""
+    """The files and lines of a stack, innermost first, without those of the worker's own code."""
     for line in (line[:_LINE_LETTERS] for line in lines):
         found = _HEADING.match(line) or _FRAME.match(line)
         if found and not found[1].endswith(_OURS):

@@ -1,4 +1,4 @@
-"""Read the options of a JavaScript program that parses them with `parseArgs`, `commander` or `yargs`."""
+"""Derive the command line of a JavaScript program that uses `parseArgs`, `commander` or `yargs`."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ POSITIONAL = re.compile(r"([<\[])([\w-]+)(\.\.\.|\.\.)?[>\]]")
 
 
 def read_parse_args(code: JavaScript) -> CommandLine:
-    """The options that are handed to `parseArgs` of Node."""
+    """The command line of a program that uses `parseArgs` of Node."""
     index = next(code.find("parseArgs", "("))
     where = code.inside(index + 1)
     described = _object_at(code, where)
@@ -69,7 +69,7 @@ def read_parse_args(code: JavaScript) -> CommandLine:
 
 
 def _option(name: str, option: str, schema: Schema, known: dict[str, object], *, takes: str = "") -> Parameter:
-    """A parameter from what a library is told about an option."""
+    """A parameter from the declaration of an option to a library."""
     if known.get("multiple") is True or known.get("array") is True or known.get("type") == "array":
         items = schema if schema.get("type") != "boolean" else dict(WORD)
         schema, takes = {"type": "array", "items": items}, REPEAT
@@ -89,7 +89,7 @@ def _option(name: str, option: str, schema: Schema, known: dict[str, object], *,
 
 
 def _object_at(code: JavaScript, where: range) -> dict[str, range] | None:
-    """The members of an object literal, or of the constant that is named there."""
+    """The members of an object literal, or of a constant with one."""
     if not len(where):
         return None
     if len(where) == 1 and code[where.start].kind == NAME:
@@ -111,7 +111,7 @@ def _literals(code: JavaScript, entries: dict[str, range]) -> dict[str, object]:
 
 
 def read_commander(code: JavaScript) -> CommandLine:
-    """The options, words and commands that are declared to commander."""
+    """The command line of a program that uses commander."""
     starts = sorted(islice(code.find(".", "command", "("), MAX_FOUND))
     if not starts:
         return _commander_part(code, range(len(code.tokens)))
@@ -173,7 +173,7 @@ def _made_option(code: JavaScript, where: range) -> Parameter | None:
 
 
 def _made_words(code: JavaScript, where: range) -> list[Parameter]:
-    """The words of `new Argument("<file>", "…").choices([…])`."""
+    """The positional arguments of `new Argument("<file>", "…").choices([…])`."""
     inside = _made_with(code, where, "Argument")
     if inside is None:
         return []
@@ -182,14 +182,14 @@ def _made_words(code: JavaScript, where: range) -> list[Parameter]:
 
 
 def _made_with(code: JavaScript, where: range, name: str) -> list[range] | None:
-    """What is given to the class of this name, if the first of it is a text."""
+    """The arguments of the constructor of this class, if the first is a string."""
     at = next((index for index in where if code[index].text == name and code[index + 1].text == "("), None)
     inside = [] if at is None else code.split(code.inside(at + 1))
     return inside if inside and code[inside[0].start].kind == STRING else None
 
 
 def _given_to(code: JavaScript, where: range, method: str) -> object:
-    """The literal that a method of a chain is called with; None if there is none."""
+    """The literal argument of a method in a chain of calls; None if there is none."""
     at = next(
         (i for i in where if code[i].text == "." and code[i + 1].text == method and code[i + 2].text == "("), None
     )
@@ -244,7 +244,7 @@ def _commander_option(code: JavaScript, flags: str, inside: list[range], *, requ
 
 
 def _merge_negated(parameters: list[Parameter]) -> list[Parameter]:
-    """`--no-color` alone means that color is on; beside `--color` it is how to say no."""
+    """Merge `--no-color` into `--color`; alone it means that color is on by default."""
     merged: list[Parameter] = []
     for one in parameters:
         if one.takes == FLAG and one.option.startswith("--no-"):
@@ -276,7 +276,7 @@ def _camel(text: str) -> str:
 
 
 def read_yargs(code: JavaScript) -> CommandLine:
-    """The options, words and commands that are declared to yargs."""
+    """The command line of a program that uses yargs."""
     commands = list(islice(code.find(".", "command", "("), MAX_FOUND))
     actions: dict[str, CommandLine] = {}
     skipped: list[range] = []

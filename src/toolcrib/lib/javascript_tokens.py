@@ -1,4 +1,4 @@
-"""Cut JavaScript and TypeScript into tokens, match their brackets, and read literals. Every character is looked at a bounded number of times."""
+"""Tokenise JavaScript and TypeScript in linear time, match brackets, and evaluate literals."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _REGEX = re.compile(r"/(?![/*])(?:[^/\\\[\n]|\\.|\[(?:[^\]\\\n]|\\.)*\])+/[a-z]*
 _TEMPLATE_PART = re.compile(r"(?:[^`\\$]|\\.|\$(?!\{))*", re.DOTALL)
 _ESCAPE = re.compile(r"\\(?:u\{([0-9a-fA-F]{1,6})\}|u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|(\r\n|.))", re.DOTALL)
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "0": "\0", "\n": "", "\r\n": ""}
-# Behind one of these a slash begins a regular expression.
+# After one of these words a slash begins a regular expression.
 _BEFORE_REGEX = frozenset(
     {"return", "typeof", "case", "in", "of", "delete", "void", "throw", "new", "instanceof", "else", "do", "await"}
 )
@@ -39,7 +39,7 @@ _CLOSING = frozenset(_OPENING.values())
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A piece of the code; `value` is what a string says."""
+    """A token; `value` is the content of a string."""
 
     kind: str
     text: str
@@ -48,11 +48,11 @@ class Token:
 
 
 class NotLiteralError(Exception):
-    """An expression whose value only running code could tell."""
+    """An expression that is not a literal, so that its value is only known when the code runs."""
 
 
 class Tokens:
-    """The tokens of a file; raises ToolError for one whose brackets do not match."""
+    """The tokens of a file; raises ToolError if its brackets do not match."""
 
     def __init__(self, text: str, place: str = "") -> None:
         self.place = place
@@ -69,11 +69,11 @@ class Tokens:
         return [self.tokens[index].text for index in where if index < len(self.tokens)]
 
     def inside(self, opening: int) -> range:
-        """The range between a bracket and its partner."""
+        """The range between a bracket and its closing one."""
         return range(opening + 1, self.partners.get(opening, opening + 1))
 
     def split(self, where: range, sign: str = ",") -> list[range]:
-        """The parts between the signs that stand directly in a range; an empty last part is left out."""
+        """Split a range at the signs that are not inside nested brackets; an empty last part is omitted."""
         parts, start, index = [], where.start, where.start
         while index < where.stop:
             if self[index].text == sign and self[index].kind == SIGN:
@@ -85,7 +85,7 @@ class Tokens:
         return parts
 
     def find(self, *words: str, where: range | None = None) -> Iterator[int]:
-        """Every place where these tokens follow each other."""
+        """Every index at which this sequence of tokens begins."""
         tokens = self.tokens
         span = range(len(tokens)) if where is None else where
         first, count = words[0], len(words)
@@ -96,7 +96,7 @@ class Tokens:
 
     @cached_property
     def openings(self) -> dict[int, int]:
-        """The bracket that each closing one belongs to."""
+        """The index of the opening bracket of each closing one."""
         return {closing: opening for opening, closing in self.partners.items()}
 
     def literal(self, where: range, budget: list[int] | None = None) -> object:
@@ -123,7 +123,7 @@ class Tokens:
         return self._object(inner, left)
 
     def entries(self, where: range) -> dict[str, range]:
-        """The members of an object literal, each with the range of its value; others are left out."""
+        """The members of an object literal, each with the range of its value, without methods and spreads."""
         found: dict[str, range] = {}
         if self[where.start].text != "{":
             return found
@@ -177,12 +177,12 @@ class Tokens:
             self.tokens.append(token)
 
     def _template(self, text: str, position: int, line: int) -> tuple[int, Token]:
-        """A template literal; what stands in its slots is no code for us."""
+        """A template literal; the code in its slots is skipped."""
         start, depth, has_slots = position, 0, False
         position += 1
         while position < len(text):
             if depth == 0:
-                position = _TEMPLATE_PART.match(text, position).end()  # type: ignore[union-attr]  # it matches nothing too
+                position = _TEMPLATE_PART.match(text, position).end()  # type: ignore[union-attr]  # it also matches the empty text
                 if text.startswith("${", position):
                     depth, has_slots, position = 1, True, position + 2
                     continue
@@ -217,7 +217,7 @@ class Tokens:
                     raise self._unreadable(token.line, f"{token.text!r} closes nothing")
                 partners[stack.pop()] = index
             if len(stack) > MAX_DEPTH:
-                raise self._unreadable(token.line, f"brackets stand more than {MAX_DEPTH} deep in each other")
+                raise self._unreadable(token.line, f"brackets are nested more than {MAX_DEPTH} deep")
         if stack:
             opening = self.tokens[stack[-1]]
             raise self._unreadable(opening.line, f"{opening.text!r} is not closed")

@@ -1,4 +1,4 @@
-"""Schemas of JavaScript functions: from TypeScript annotations, JSDoc, defaults and the properties that the body reads."""
+"""Derive JSON Schemas of JavaScript functions from TypeScript annotations, JSDoc, defaults and property accesses."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
     Schema = dict[str, object]
 
-# A parameter of such a name takes all arguments.
+# A parameter with one of these names takes one object with all arguments.
 WHOLE = frozenset(
     {"args", "params", "input", "inputs", "options", "opts", "argv", "data", "payload", "props", "request", "req"}
     | {"body", "parameters", "arguments_", "_args", "kwargs", "toolInput", "toolArgs", "config", "settings"}
 )
-# Not the caller's: a parameter that another platform would fill.
+# Parameters that the platform provides, not the caller.
 CONTEXT = frozenset({"context", "ctx", "_context", "_ctx", "extra", "_extra"})
-# Properties of every text, list or object, which say nothing about the arguments.
+# Properties of every string, array or object, which are not arguments.
 BUILT_IN = frozenset({"length", "constructor", "prototype", "toString", "hasOwnProperty", "size"})
 SIMPLE = {
     "string": {"type": "string"},
@@ -50,7 +50,7 @@ SIMPLE = {
     "bigint": {"type": "integer"},
     "BigInt": {"type": "integer"},
 }
-# What is made of the JSON before the function gets it.
+# Types that a JSON value is converted to before the function gets it.
 REVIVED = {"Date": "date", "bigint": "bigint", "BigInt": "bigint", "URL": "url", "Set": "set", "Map": "map"}
 LISTS = frozenset({"Array", "ReadonlyArray", "Set"})
 MAPPINGS = frozenset({"Record", "Map"})
@@ -62,15 +62,15 @@ PARAM = re.compile(
 
 
 class TypeProblemError(Exception):
-    """A type that no JSON makes."""
+    """A type that cannot be made from JSON."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Signature:
-    """How a function takes arguments.
+    """How a function takes its arguments.
 
-    `style` is `whole` (one object with all of them) or `names` (each in its place). `revive` says what is made of JSON
-    values. `warnings` are texts about the function's line.
+    `style` is `whole` (one object with all of them) or `names` (positional). `revive` maps names of arguments to the types
+    that their JSON values are converted to. `warnings` are about the line of the function.
     """
 
     schema: Schema
@@ -81,7 +81,7 @@ class Signature:
     warnings: tuple[str, ...] = ()
 
     def to_config(self) -> dict[str, object]:
-        """How it is called, as plain data."""
+        """The calling convention as JSON, for the process that calls the function."""
         return {"style": self.style, "names": [*self.names], "rest": self.rest, "revive": dict(self.revive)}
 
 
@@ -101,7 +101,7 @@ class _Doc:
 
 
 def read_signature(code: JavaScript, function: Function) -> Signature:
-    """The arguments of a function; raises TypeProblemError for one that cannot be called with JSON."""
+    """The signature of a function; raises TypeProblemError if it cannot be called with JSON."""
     return _Reader(code, function).read()
 
 
@@ -153,7 +153,7 @@ class _Reader:
         return self._signature(list(found.values()), "whole", is_open=is_open)
 
     def _pattern(self, opening: int, annotation: range | None) -> dict[str, _Parameter]:
-        """The members of a destructuring pattern; their types are those of the annotation."""
+        """The members of a destructuring pattern, with the types of the annotation."""
         code = self._code
         typed = {} if annotation is None else self._members(annotation, 0)
         found: dict[str, _Parameter] = {}
@@ -274,7 +274,7 @@ class _Reader:
         return Signature(schema=schema, style=style, revive=revive, warnings=tuple(self._warnings))
 
     def _tail(self, start: int, stop: int) -> tuple[range | None, range | None]:
-        """The annotation and the default behind a name or a pattern."""
+        """The annotation and the default after a name or a pattern."""
         code = self._code
         index = start + (code[start].text == "?")
         equals = stop
@@ -313,7 +313,7 @@ class _Reader:
             parameter.schema = {**parameter.schema, "description": doc.text[:1000]}
 
     def _doc_type(self, text: str, name: str) -> Schema:
-        """A type of JSDoc, which is written much like one of TypeScript."""
+        """The schema of a JSDoc type, whose syntax is close to that of TypeScript."""
         plain = text.strip().rstrip("=").lstrip("?!")
         try:
             code = JavaScript(re.sub(r"\.<", "<", plain))
@@ -325,7 +325,7 @@ class _Reader:
         return schema
 
     def _read_properties(self, name: str) -> dict[str, bool]:
-        """The properties that the body reads of a parameter, and whether it can do without each."""
+        """The properties of a parameter that the body reads, each with whether it is optional."""
         code, body = self._code, self._function.body
         found: dict[str, bool] = {}
         for index in code.find(name, where=body):
@@ -345,7 +345,7 @@ class _Reader:
         return found
 
     def _members(self, annotation: range, depth: int) -> dict[str, _Parameter]:
-        """The members of an object type; none for any other."""
+        """The members of an object type; empty for any other type."""
         code = self._code
         where = self._resolve(annotation)
         if depth > MAX_DEPTH or code[where.start].text != "{" or code.partners.get(where.start) != where.stop - 1:
@@ -373,7 +373,7 @@ class _Reader:
         return found
 
     def _split_members(self, inner: range) -> list[range]:
-        """The members of a type: they end at a semicolon, a comma, or a line end."""
+        """Split an object type into members, which end at a semicolon, a comma, or a line end."""
         code = self._code
         parts, start, index = [], inner.start, inner.start
         while index < inner.stop:
@@ -400,7 +400,7 @@ class _Reader:
         return [part for part in parts if len(part)]
 
     def _resolve(self, annotation: range) -> range:
-        """The type that a name of the file stands for."""
+        """The definition of a type that the file names; any other type unchanged."""
         code = self._code
         for _ in range(MAX_DEPTH):
             if len(annotation) != 1 or code[annotation.start].text not in code.found.types:
@@ -409,7 +409,7 @@ class _Reader:
         return annotation
 
     def _type(self, annotation: range, depth: int, name: str = "") -> Schema:  # noqa: C901, PLR0911 - one case per form
-        """The schema of a type; anything for one that is not known."""
+        """The schema of a type; an unknown type accepts any value."""
         code = self._code
         where = self._resolve(annotation)
         if not len(where) or depth > MAX_DEPTH:
@@ -457,13 +457,13 @@ class _Reader:
         return dict(SIMPLE.get(text, {}))
 
     def _accept_any(self, text: str) -> None:
-        """Say that a type is not known here: a value given for it reaches the function unchecked."""
+        """Warn that a type is unknown, so that its values are not validated."""
         warning = f"the type {text[:80]} is not defined in this file, so any value is accepted for it; define it here"
         if warning not in self._warnings:
             self._warnings.append(warning)
 
     def _enum(self, name: str, members: range) -> Schema:
-        """The values of an enum, which is what its members are when the function runs."""
+        """The values of the members of an enum."""
         code = self._code
         values: list[object] = []
         for part in code.split(members):
@@ -476,7 +476,7 @@ class _Reader:
             elif len(texts) == len(("name", "=", "value")) and last.text.isdecimal():
                 values.append(int(last.text))
             else:
-                # A computed member: only running code knows its value.
+                # A computed member, whose value is only known when the code runs.
                 self._accept_any(name)
                 return {}
         return {**({"type": "string"} if all(isinstance(one, str) for one in values) else {}), "enum": values}

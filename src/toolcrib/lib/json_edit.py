@@ -1,4 +1,4 @@
-"""Add a member to an object of a JSON text; comments, spaces and everything else stay letter for letter as they stood."""
+"""Insert a member into an object of a JSON text; comments, whitespace and everything else stay unchanged."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _SPACE = re.compile(r"\s*")
 
 
 def add_member(text: str, within: str, name: str, value: object, *, max_bytes: int) -> str:
-    """The text of an object with `name: value` added to the object that its key `within` holds, which is made if it is missing.
+    """The text with `name: value` added to the object at its key `within`, which is created if it is missing.
 
-    The text must be an object, and what stands at the key an object without that name.
+    The text must be an object, and the value of the key an object without that name.
     """
     mark = BOM if text.startswith(BOM) else ""
     body = text.removeprefix(BOM)
@@ -33,11 +33,11 @@ def add_member(text: str, within: str, name: str, value: object, *, max_bytes: i
 
 
 def _insert(body: str, plain: str, at: int, name: str, value: object) -> str:
-    """Add a member behind the last one of the object that begins at this place."""
+    """Add a member after the last one of the object that begins at this position."""
     members = list(_members(plain, at))
     end = _skip(plain, members[-1][3] if members else at + 1)
     line_end = "\r\n" if "\r\n" in body else "\n"
-    # Comments behind the last member stay beside it: the comma comes before them, the new member after.
+    # Comments after the last member stay beside it: the comma comes before them, the new member after.
     tail = at + 1 + len(body[at + 1 : end].rstrip())
     if line_end not in body[at:end] and (members or line_end in body):
         shown = f"{json.dumps(name)}: {json.dumps(value, ensure_ascii=False)}"
@@ -54,7 +54,7 @@ def _insert(body: str, plain: str, at: int, name: str, value: object) -> str:
 
 
 def _members(plain: str, start: int) -> Iterator[tuple[str, int, int, int]]:
-    """The members of the object that begins at a place: each key, and where key and value begin and the value ends."""
+    """The members of the object at a position: each key, where key and value begin, and where the value ends."""
     decoder = json.JSONDecoder()
     at = _skip(plain, start + 1)
     while plain[at] == '"':
@@ -72,6 +72,6 @@ def _skip(plain: str, at: int) -> int:
 
 
 def _indentation(body: str, at: int) -> str:
-    """The spaces that the line of a place begins with."""
+    """The indentation of the line of a position."""
     line = body[body.rfind("\n", 0, at) + 1 : at]
     return line[: len(line) - len(line.lstrip())]

@@ -1,7 +1,7 @@
-"""Read signatures and type hints from a syntax tree: by their names, never evaluated.
+"""Derive JSON Schemas from the signatures and type hints of a syntax tree, without evaluating them.
 
-The schemas are those that functions of the host get for the same hints. What cannot be told without running the file
-accepts any JSON, with a warning; the process that runs the file knows the hint and converts by it.
+The schemas are the same as for functions of the host with the same hints. A hint that is only known when the file runs
+accepts any JSON, with a warning; the process that runs the file converts the value by the real hint.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from toolcrib.lib.python_declarations import Docstring
     from toolcrib.lib.python_source import ClassField
 
-# What a parameter without a hint takes, by its default: an integer may stand for any number.
+# Schema of a parameter without a hint, by the type of its default; an integer default allows any number.
 OF_DEFAULTS: dict[type, Schema] = {
     bool: {"type": "boolean"},
     int: {"type": "number"},
@@ -58,9 +58,9 @@ MAX_DEPTH = 24
 MAX_QUOTED = 1_000
 WRAPPERS = frozenset({"Final", "NotRequired", "ReadOnly", "Required"})
 AWAITED = frozenset({"Awaitable", "Coroutine"})
-# The hints that a list is turned into something else for.
+# Hints for which a JSON array is converted to another type than a list.
 MADE_OF_LISTS = SETS | TUPLES | {"deque", "Deque", "Iterator", "Generator"}
-# What nearly every hint is, where the file gives the name no other meaning.
+# The most common hints, unless the file redefines the name.
 BUILT_IN: dict[str, Schema] = {name: PLAIN[name] for name in ("str", "int", "float", "bool")}
 SIMPLE: dict[str, Schema] = {
     **PLAIN,
@@ -72,7 +72,7 @@ SIMPLE: dict[str, Schema] = {
     **dict.fromkeys(SETS, array_schema({}, unique=True)),
     **{name: {"type": "object"} for name in OBJECTS},
 }
-# The first argument of these notes is the bound.
+# Annotations whose first argument is the constraint.
 NOTES = {
     "Ge": "ge",
     "Gt": "gt",
@@ -91,14 +91,14 @@ NOT_MADE_CURE = "make it a dataclass, a TypedDict, an Enum or a pydantic model"
 
 
 class HintError(Exception):
-    """A hint that cannot be let in."""
+    """A hint that is refused."""
 
 
 class SyntaxHints:
-    """Reads the hints of one file. What is not understood accepts any value, and `warnings` says so.
+    """Reads the hints of one file. A hint that is not understood accepts any value, and adds to `warnings`.
 
-    `unfolded` tells that a name stood for more than itself, so that the schemas may be larger than the file. A class that
-    contains itself ends up in `definitions`. `converts` tells that JSON is not what every hint asks for.
+    `unfolded` says that a class, alias or quoted hint was expanded, so that the schemas may be larger than the file. Recursive
+    classes are put into `definitions`. `converts` says that some JSON values must be converted to other types.
     """
 
     def __init__(self, module: ast.Module, table: ClassTable | None = None) -> None:
@@ -136,7 +136,7 @@ class SyntaxHints:
         return None
 
     def with_default(self, schema: Schema, default: ast.expr) -> Schema:
-        """The schema with a default that is a literal, a member of an enum, or an object that one text makes."""
+        """The schema with a default that is a literal, a member of an enum, or an object made from one text."""
         value = self._default(default)
         if not is_json(value):
             return schema
@@ -227,7 +227,7 @@ class SyntaxHints:
             return self.read(parts[-1])
         if name in OBJECTS:
             return self._mapping(name, parts)
-        # A class with parameters, such as os.PathLike[str]: these accept anything.
+        # A generic class such as os.PathLike[str]; its parameters are ignored.
         known = self._of_class(self._table.full_name(node.value)) is not None or self._table.find(node.value)
         return self._named(node.value) if known else self._unknown(ast.unparse(node))
 
@@ -267,7 +267,7 @@ class SyntaxHints:
         return schema
 
     def _note(self, schema: Schema, note: ast.expr) -> None:
-        """Write what a note says into the schema; one that cannot be read is checked when the file runs."""
+        """Add the constraints of an annotation to the schema; those that cannot be read are checked when the file runs."""
         if isinstance(note, ast.Constant) and isinstance(note.value, str) and is_json(note.value):
             schema["description"] = note.value
         if not isinstance(note, ast.Call):
@@ -283,7 +283,7 @@ class SyntaxHints:
                 schema[words[name]] = value
 
     def _made(self, node: ast.Call) -> Schema:
-        """What `NewType("Id", int)` and `TypeVar("T", bound=int)` stand for."""
+        """The schema of `NewType("Id", int)` and `TypeVar("T", bound=int)`."""
         name = self._table.name(node.func)
         if name == "NewType" and len(node.args) == 2:  # noqa: PLR2004 - the name and the type
             return self.read(node.args[1])
@@ -328,7 +328,7 @@ class SyntaxHints:
         return schema if field.default is None else self.with_default(schema, field.default)
 
     def _within(self, name: str, read: Callable[[], Schema], *, is_class: bool = False) -> Schema:
-        """Read what a name stands for; a class may contain itself, an alias that does accepts any value there."""
+        """Read the definition of a name; a class may be recursive, a recursive alias accepts any value there."""
         if name in self._opened and is_class:
             self._recursive.add(name)
             return {"$ref": f"#/$defs/{name}"}
@@ -352,7 +352,7 @@ class SyntaxHints:
 
 
 def _members(node: ast.expr) -> list[ast.expr]:
-    """The members of `a | b | c`, in order; the tree leans to the left and may be very deep."""
+    """The members of `a | b | c`, in order; the tree nests to the left, too deep for recursion."""
     members: list[ast.expr] = []
     while isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
         members.append(node.right)
@@ -363,9 +363,9 @@ def _members(node: ast.expr) -> list[ast.expr]:
 def read_parameters(
     function: AnyFunction, hints: SyntaxHints, docstring: Docstring, *, skip: frozenset[str] = frozenset()
 ) -> Schema:
-    """The arguments of a function as the schema of an object; parameters to skip are given by someone else.
+    """The arguments of a function as the schema of an object, without the parameters to `skip`, which the host provides.
 
-    `*items` is the list `items`, and `**others` leaves the schema open.
+    `*items` becomes the array `items`, and `**others` leaves the schema open.
     """
     arguments = function.args
     positional = [*arguments.posonlyargs, *arguments.args]
@@ -389,7 +389,7 @@ def read_parameters(
 
 
 def read_answer(function: AnyFunction, hints: SyntaxHints) -> Schema | None:
-    """The schema of the answer; None if the hint is missing, or only the running file knows it."""
+    """The schema of the return value; None if the hint is missing, or only known when the file runs."""
     if function.returns is None:
         return None
     known, definitions, converts = len(hints.warnings), hints.definitions, hints.converts
@@ -408,7 +408,7 @@ def read_answer(function: AnyFunction, hints: SyntaxHints) -> Schema | None:
 
 
 def writable(text: str) -> str:
-    """Text that every JSON library can write: a lone surrogate is no character."""
+    """Text that every JSON library can serialise: lone surrogates are replaced."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
@@ -423,7 +423,7 @@ def _text(argument: ast.arg, docstring: Docstring) -> str:
 
 
 def _guess(argument: ast.arg, default: ast.expr | None, hints: SyntaxHints, docstring: Docstring) -> Schema:
-    """What a parameter without a hint takes: what the docstring says, else what its default is."""
+    """The schema of a parameter without a hint: from the docstring, else from its default."""
     if (said := docstring.types.get(argument.arg)) and (schema := read_docstring_type(said)) is not None:
         return schema
     value = None if default is None else literal(default)
@@ -433,7 +433,7 @@ def _guess(argument: ast.arg, default: ast.expr | None, hints: SyntaxHints, docs
 
 
 def _open(schema: Schema, argument: ast.arg, hints: SyntaxHints) -> None:
-    """Let in what no parameter names; `**others: Unpack[…]` names them."""
+    """Allow additional arguments for `**others`; `Unpack[…]` names them."""
     named = None if argument.annotation is None else hints.read_typed_dict(argument.annotation)
     if named is None:
         schema["additionalProperties"] = (_hint(argument, hints) if argument.annotation else {}) or True

@@ -1,4 +1,4 @@
-"""Read from a Python file how it takes its arguments as a program: `argparse`, `click` and `typer`, by its syntax tree alone."""
+"""Derive the command line of a Python program that uses `argparse`, `click` or `typer`, from its syntax tree alone."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class _Parser:
 
 
 class _UnclearError(Exception):
-    """An interface that only running code could tell."""
+    """A command line that is only known when the program runs."""
 
     def __init__(self, line: int, text: str) -> None:
         super().__init__(text)
@@ -54,7 +54,7 @@ class _UnclearError(Exception):
 
 
 def read_python_program(module: ast.Module) -> CommandLine | None:
-    """The interface of a program; None for a file that is none, or that uses none of these libraries."""
+    """The command line of a program; None if the file is not a program, or uses none of these libraries."""
     used = _imported(module)
     if not used or not _starts(module):
         return None
@@ -77,7 +77,7 @@ def _imported(module: ast.Module) -> set[str]:
 
 
 def _starts(module: ast.Module) -> bool:
-    """Whether the file does something when it is run as a program."""
+    """Whether the file has top-level code that runs when it is started as a program."""
     for statement in module.body:
         if isinstance(statement, ast.If) and any(
             isinstance(node, ast.Constant) and node.value == "__main__" for node in ast.walk(statement.test)
@@ -98,7 +98,7 @@ def _line(parser: _Parser, before: tuple[str, ...]) -> CommandLine:
     for name, command in parser.commands.items():
         if command.commands:
             raise _UnclearError(1, f"{name} has sub-commands of its own")
-        # Options of the whole program stand before the sub-command, so they cannot follow it.
+        # Options of the whole program come before the sub-command, so they are not among its parameters.
         actions[name] = _line(command, (*before, name))
     if actions and any(one.required for one in parser.parameters):
         raise _UnclearError(1, "demands options before its sub-commands")
@@ -115,7 +115,7 @@ def _argparse(module: ast.Module) -> _Parser | None:
         target, call = _assigned(node)
         if call is not None and isinstance(call.func, ast.Name | ast.Attribute):
             found.read(node, target, call)
-    # A parser that is only a parent of others is not the one that reads the command line.
+    # A parser that is only a parent of others does not parse the command line.
     whole = [parser for parser in found.made if not any(parser is parent for parent in found.lent)]
     if len(whole) > 1:
         raise _UnclearError(1, "more than one ArgumentParser is made")
@@ -123,7 +123,7 @@ def _argparse(module: ast.Module) -> _Parser | None:
 
 
 class _Parsers:
-    """The parsers that a file makes, by the names of their variables; those that are `lent` are parents of others."""
+    """The parsers that a file creates, by their variables; `lent` are those that are parents of others."""
 
     def __init__(self, looped: set[ast.stmt]) -> None:
         self.made: list[_Parser] = []
@@ -133,7 +133,7 @@ class _Parsers:
         self._looped = looped
 
     def read(self, node: ast.stmt, target: str, call: ast.Call) -> None:
-        """Read one statement, if it makes a parser or adds to one."""
+        """Process one statement, if it creates a parser or adds to one."""
         method, owner = _last(call.func), _owner(call.func)
         if method == "ArgumentParser":
             self.made.append(self._make(target or "parser", call, _Parser(summary=_text(call, "description"))))
@@ -163,7 +163,7 @@ class _Parsers:
     def _add_argument(self, node: ast.stmt, owner: str, call: ast.Call) -> None:
         if owner not in self._by_name:
             raise _UnclearError(
-                call.lineno, f"an argument is added to {owner}, which is no parser that this file makes"
+                call.lineno, f"an argument is added to {owner}, which is not a parser that this file makes"
             )
         if node in self._looped:
             raise _UnclearError(call.lineno, "an argument is added in a loop")
@@ -173,7 +173,7 @@ class _Parsers:
 
 
 def _parents(call: ast.Call, parsers: Mapping[str, _Parser]) -> list[_Parser]:
-    """The parsers whose arguments another one has too."""
+    """The parsers in `parents=[…]`, whose arguments the new parser inherits."""
     given = next((word.value for word in call.keywords if word.arg == "parents"), None)
     if given is None:
         return []
@@ -184,7 +184,7 @@ def _parents(call: ast.Call, parsers: Mapping[str, _Parser]) -> list[_Parser]:
 
 
 def _add(parameters: list[Parameter], one: Parameter) -> None:
-    """Add an argument; two flags of one name, of which one says yes and the other no, are one."""
+    """Add an argument; a pair of flags of one name, one for true and one for false, becomes one parameter."""
     for index, known in enumerate(parameters):
         if known.name == one.name and known.takes == one.takes == FLAG:
             yes, no = (known, one) if known.option != END_OF_OPTIONS else (one, known)
@@ -290,7 +290,7 @@ def _click(module: ast.Module) -> _Parser | None:
         if not kind:
             continue
         parser = _Parser(name=name, summary=_summary(function))
-        # The decorator nearest to the function is applied first.
+        # Decorators are applied from the function outwards.
         for decorator in function.decorator_list:
             found = _click_parameter(decorator)
             parser.parameters += [found] if found is not None else []
@@ -307,7 +307,7 @@ def _click(module: ast.Module) -> _Parser | None:
 
 
 def _click_kind(function: AnyFunction) -> tuple[str, str, str]:
-    """Whether a function is a command or a group, of which group, and by what name."""
+    """Whether a function is a command or a group, the group that it belongs to, and its name."""
     for decorator in function.decorator_list:
         target = decorator.func if isinstance(decorator, ast.Call) else decorator
         kind = _last(target)
@@ -449,7 +449,7 @@ def _typer_parameter(argument: ast.arg, default: ast.expr | None) -> Parameter:
     return Parameter(name=argument.arg, schema=schema, option=option, required=is_required)
 
 
-# Small pieces of syntax
+# Helpers for syntax nodes
 
 
 def _statements(module: ast.Module) -> Iterator[ast.stmt]:

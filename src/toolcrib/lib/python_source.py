@@ -1,4 +1,4 @@
-"""Parse Python source, and find the classes that a file defines and imports: enums, records and models."""
+"""Parse Python source, and find its imports and the classes that it defines: enums, records and models."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ FIELD_MAKERS = frozenset({"field", "attr.field", "attrs.field", "attr.ib", "pyda
 SKIPPED_HINTS = frozenset({"ClassVar", "KW_ONLY", "InitVar"})
 OWN_VALUES = frozenset({"__new__", "_generate_next_value_"})
 MAX_BASES = 50
-# Not a value: the member's is known only when the file runs.
+# Marks a member whose value is only known when the file runs.
 UNKNOWN = NotImplemented
 
 
 @record
 class ClassField:
-    """A field of a record: `key` is its name in JSON, `note` a call that says more about it.
+    """A field of a record: `key` is its name in JSON, `note` a call with constraints or a description, such as `Field(…)`.
 
-    A field that is not `is_given` is set by the class itself, and one that is `is_written` stands in results.
+    A field that is not `is_given` is set by the class itself, and one that is `is_written` is part of results.
     """
 
     name: str
@@ -60,7 +60,7 @@ class ClassField:
 
 @record
 class ClassKind:
-    """A class of the file: `kind` is enum, record, typed dict or model, and empty for any other."""
+    """A class of the file: `kind` is enum, record, typed dict or model, and empty for any other class."""
 
     name: str
     kind: str
@@ -79,7 +79,7 @@ def literal(node: ast.expr) -> object:
 
 
 class ClassTable:
-    """The names of a file: what they are imported from, the classes and the aliases."""
+    """The names of a file: its imports, classes and aliases."""
 
     def __init__(self, module: ast.Module) -> None:
         self._names: dict[str, str] = {}
@@ -94,21 +94,21 @@ class ClassTable:
         return name in self._names or name in self._classes or name in self._aliases
 
     def full_name(self, node: ast.expr) -> str:
-        """What a name means: `typing.Optional` for `t.Optional` after `import typing as t`; empty if it is no name."""
+        """The qualified name: `typing.Optional` for `t.Optional` after `import typing as t`; empty if it is not a name."""
         if isinstance(node, ast.Name):
             return self._names.get(node.id, node.id)
         holder = self.full_name(node.value) if isinstance(node, ast.Attribute) else ""
         return f"{holder}.{node.attr}" if isinstance(node, ast.Attribute) and holder else ""
 
     def name(self, node: ast.expr) -> str:
-        """The same without the modules that offer types under the same names."""
+        """The qualified name without a module of HOMES, in which the same types have the same names."""
         name = self.full_name(node)
         if "." not in name:
             return name
         return name.removeprefix(next((home for home in HOMES if name.startswith(home)), ""))
 
     def find(self, node: ast.expr) -> ClassKind | None:
-        """The class of the file that a name means."""
+        """The class of the file with this name; None if there is none."""
         if not isinstance(node, ast.Name):
             return None
         if node.id not in self._known:
@@ -120,11 +120,11 @@ class ClassTable:
         return self._known[node.id]
 
     def alias(self, node: ast.expr) -> ast.expr | None:
-        """What the file assigns to a name."""
+        """The expression that the file assigns to a name; None if there is none."""
         return self._aliases.get(node.id) if isinstance(node, ast.Name) else None
 
     def member(self, enum: str, name: str) -> object:
-        """The JSON of a member of an enum of the file; UNKNOWN for anything else."""
+        """The JSON value of an enum member of the file; UNKNOWN for anything else."""
         known = self.find(ast.Name(enum))
         if known is None or known.kind != "enum":
             return UNKNOWN
@@ -140,13 +140,13 @@ class ClassTable:
         elif isinstance(statement, ast.Assign) or type(statement).__name__ in {"AnnAssign", "TypeAlias"}:
             self._note_alias(statement)
         elif isinstance(statement, ast.If | ast.Try):
-            # Imports for type checkers, for other versions, or of what may be missing.
+            # Imports for type checkers, for other versions of Python, or of optional packages.
             for inner in statement.body:
                 if isinstance(inner, ast.Import | ast.ImportFrom | ast.ClassDef):
                     self._note(inner)
 
     def _note_alias(self, statement: Any) -> None:
-        """Keep what one name is set to, be it with `=`, with a hint, or in a `type` statement of Python 3.12."""
+        """Record the value of a name that is assigned, with or without a hint, or defined by a `type` statement."""
         targets = getattr(statement, "targets", None) or [getattr(statement, "target", None) or statement.name]
         if len(targets) == 1 and isinstance(targets[0], ast.Name) and statement.value is not None:
             self._aliases[targets[0].id] = statement.value
@@ -185,7 +185,7 @@ class ClassTable:
         return "record" if decorators & RECORD_DECORATORS or "NamedTuple" in names else ""
 
     def _bases(self, node: ast.ClassDef) -> list[ast.ClassDef]:
-        """The bases of a class that the file defines, and then the class, each once, in the order of their fields."""
+        """The base classes that the file defines, and then the class itself, each once, in the order of their fields."""
         found: dict[str, ast.ClassDef] = {}
         seen: set[str] = set()
 
@@ -193,7 +193,7 @@ class ClassTable:
             if known.name in seen or len(seen) > MAX_BASES:
                 return
             seen.add(known.name)
-            # A TypedDict takes the fields of its first base first, any other class those of the last one.
+            # In a TypedDict the fields of the first base come first, in any other class those of the last base.
             bases = known.bases if any(self.name(base) == "TypedDict" for base in known.bases) else known.bases[::-1]
             for base in bases:
                 if isinstance(base, ast.Name) and base.id in self._classes:
@@ -204,7 +204,7 @@ class ClassTable:
         return list(found.values())
 
     def _members(self, node: ast.ClassDef, bases: set[str]) -> Iterator[tuple[str, object]]:
-        """The members of an enum with their values, aliases left out."""
+        """The members of an enum with their values, without aliases."""
         methods = {item.name for item in node.body if isinstance(item, ast.FunctionDef)}
         is_open = not methods & OWN_VALUES
         seen: list[object] = []
@@ -229,7 +229,7 @@ class ClassTable:
             return 2 ** len(seen) if is_plain else UNKNOWN
         if "str" in bases or any(type(value) is not int for value in seen):
             return UNKNOWN
-        # Python 3.13 counts from the highest value, older ones from the last.
+        # `auto` continues from the highest value since Python 3.13, before that from the last one.
         numbers = [value for value in seen if isinstance(value, int)]
         return UNKNOWN if numbers and numbers[-1] != max(numbers) else (numbers[-1] + 1 if numbers else 1)
 
@@ -249,7 +249,7 @@ class ClassTable:
                 yield self._field(item.target.id, item.annotation, item.value)
 
     def _field(self, name: str, hint: ast.expr, value: ast.expr | None) -> ClassField:
-        """A field with what its default says: a value, or a call such as `field(default=…)` and `Field(…, ge=0)`."""
+        """A field with its default: a value, or a call such as `field(default=…)` and `Field(…, ge=0)`."""
         if not isinstance(value, ast.Call) or self.name(value.func) not in FIELD_MAKERS:
             return ClassField(name=name, key=name, hint=hint, default=value, is_required=value is None)
         said = {word.arg: word.value for word in value.keywords if word.arg}
@@ -272,7 +272,7 @@ class ClassTable:
         )
 
     def _functional(self, name: str) -> ClassKind | None:
-        """A class that is made by a call: `namedtuple("P", "x y")`, `TypedDict("P", {…})`, `Enum("P", "A B")`."""
+        """A class that is created by a call: `namedtuple("P", "x y")`, `TypedDict("P", {…})`, `Enum("P", "A B")`."""
         call = self._aliases.get(name)
         if not isinstance(call, ast.Call) or len(call.args) < 2:  # noqa: PLR2004 - the name and the rest
             return None
@@ -287,7 +287,7 @@ class ClassTable:
 
 
 def _with_metadata(call: ast.Call) -> ast.Call:
-    """The call with the description that a dataclass field keeps in its metadata."""
+    """The call, with the description from the metadata of a dataclass field added."""
     for word in call.keywords:
         if word.arg == "metadata" and isinstance(said := literal(word.value), dict) and "description" in said:
             text = ast.keyword("description", ast.Constant(said["description"]))
@@ -336,7 +336,7 @@ def _enum_members(content: object, maker: str) -> Iterable[tuple[str, object]]:
 
 
 def parse_python(code: bytes, place: str) -> ast.Module:
-    """The syntax tree of a file; raises ToolError with the line that is wrong."""
+    """The syntax tree of a file; raises ToolError with the line of a syntax error."""
     if len(code) > MAX_BYTES:
         raise ToolError(Kind.LIMIT_EXCEEDED, f"{place}: larger than {MAX_BYTES:,} bytes; move data out of the code")
     if code.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
@@ -344,7 +344,7 @@ def parse_python(code: bytes, place: str) -> ast.Module:
     if b"\0" in code:
         raise ToolError(Kind.VALIDATION, f"{place}: holds a NUL byte; write it as text")
     for line in code.split(b"\n", 2)[:2]:
-        # Python would read the same bytes as another program than the one that is read here.
+        # Python would decode the file differently from the text that is checked here.
         if (found := ENCODING.match(line)) and found[1].lower() not in (b"utf-8", b"utf8"):
             message = f"{place}: declares the encoding {found[1].decode()!r:.40}; save it as UTF-8 and remove that line"
             raise ToolError(Kind.VALIDATION, message)
@@ -369,7 +369,7 @@ def parse_python(code: bytes, place: str) -> ast.Module:
 
 
 def refuse_base_tools(module: ast.Module, place: str) -> None:
-    """Refuse a class whose schema is a call."""
+    """Refuse a file that defines a BaseTool, whose schema is only known when its code runs."""
     for statement in module.body:
         if isinstance(statement, ast.ClassDef) and any(last_name(base) == "BaseTool" for base in statement.bases):
             message = (
@@ -379,18 +379,18 @@ def refuse_base_tools(module: ast.Module, place: str) -> None:
 
 
 def last_name(node: ast.expr) -> str:
-    """The name that an expression ends in, such as `tool` of `toolcrib.tool`; empty if it is no name."""
+    """The last part of a dotted name, such as `tool` of `toolcrib.tool`; empty if it is not a name."""
     return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
 
 
 def top_imports(module: ast.Module) -> tuple[str, ...]:
-    """The modules that the first level of a file imports by their full name."""
+    """The modules that a file imports at its top level, without relative imports."""
     found = dict.fromkeys(name for statement in module.body for name in _imported(statement))
     return tuple(found)[:MAX_IMPORTS]
 
 
 def all_imports(module: ast.Module) -> tuple[str, ...]:
-    """The modules that a file imports by their full name, also inside its functions."""
+    """The modules that a file imports anywhere, also inside its functions, without relative imports."""
     found = dict.fromkeys(name for node in ast.walk(module) if isinstance(node, ast.stmt) for name in _imported(node))
     return tuple(found)[:MAX_IMPORTS]
 

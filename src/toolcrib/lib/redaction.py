@@ -1,4 +1,4 @@
-"""Hide what is, or is named like, a secret in a JSON value that is shown."""
+"""Redact secrets in JSON values before they are shown: by the names of fields and by well-known forms."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ SECRET_ENDINGS = (
     *("token", "apikey", "credential", "credentials"),
 )
 
-# Words of a name: parted by anything but letters and digits, or by a capital.
+# Words of a name: separated by anything but letters and digits, or by a capital letter.
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
-# What is only filled in when the tool runs is shown, and helps to find the reason of a refusal.
+# A slot that is filled when the tool runs is not a secret; showing it helps to find the reason of a refusal.
 _FILLED_IN = re.compile(r"(?:(?:Bearer|Basic|Token) +)?(?:\$\{\w+\}|\{\w+\})")
 _OPTION = re.compile(r"--?([\w-]+)")
 _ASSIGNED = re.compile(r"(?<![\w-])([\w-]+)=(?!\$?\{)[^&\s]+")
-# What is a secret wherever it stands: a name and password in a URL, a header's credentials, keys of well-known services.
+# Secrets by their form: user and password in a URL, credentials of a header, keys of well-known services.
 _RECOGNISED = re.compile(
     r"(?<=://)[^/\s@]+(?=@)"
     r"|(?i:(?<=\bbearer )|(?<=\bbasic ))[\w.~+/=-]{8,}"
@@ -27,7 +27,7 @@ _RECOGNISED = re.compile(
 
 
 def hide_secrets(value: object, name: str = "") -> object:
-    """A JSON value without anything that is, or is named like, a secret."""
+    """A copy of a JSON value in which secrets, and all values with a secret's name, are replaced by HIDDEN."""
     if isinstance(value, dict):
         return {key: hide_secrets(member, name if is_secret(name) else str(key)) for key, member in value.items()}
     if isinstance(value, list | tuple):
@@ -40,7 +40,7 @@ def hide_secrets(value: object, name: str = "") -> object:
 
 
 def is_secret(name: str) -> bool:
-    """Whether what goes by this name is not for showing: `api_key`, `Authorization`, `dbPassword`, and not `max_tokens`."""
+    """Whether a field of this name holds a secret: `api_key`, `Authorization`, `dbPassword`, but not `max_tokens`."""
     words = [word.lower() for word in _WORD.findall(name)]
     if len(words) > 1 and words[-1] == "key":
         return True
@@ -53,7 +53,7 @@ def _hide_in_text(text: str) -> str:
 
 
 def _option(before: object) -> str:
-    """The name of the option that the word before is; what follows is its value."""
+    """The name of the option that the preceding word is, whose value the next word is."""
     found = _OPTION.fullmatch(before) if isinstance(before, str) else None
     return found[1] if found else ""
 

@@ -1,4 +1,4 @@
-"""Describe what a call would run or send, for a person who decides about it."""
+"""The parts of a preview: what a call would run or send, for the person who approves it."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ if TYPE_CHECKING:
 
     from toolcrib.model.call import Call
 
-# Names of the platform whose values are others when the call runs than when it was judged.
+# Names of the platform whose values change between the preview and the run.
 KNOWN_LATER = frozenset({"request_id", "now"})
 
 
 class PartKind(StrEnum):
-    """What a part of a call is."""
+    """The kinds of parts of a preview."""
 
     CODE = "code"
     COMMAND = "command"
@@ -29,10 +29,10 @@ class PartKind(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunPart:
-    """One part of what a call would run or send, as its runner describes it; secrets stand in it by their names.
+    """One part of what a call would run or send, as its runner describes it; secrets appear by name only.
 
-    `data` are the bytes themselves, None where there are none to show. A part that is not `exact` has places in braces that are
-    filled while the call runs, such as the answer of an earlier request.
+    `data` are the bytes themselves, None if there are none to show. A part that is not `exact` has slots in braces that are
+    filled while the call runs, for example from the answer of an earlier request.
     """
 
     kind: PartKind
@@ -45,10 +45,10 @@ class RunPart:
 
 @runtime_checkable
 class Previewing(Protocol):
-    """A Bound that can say what exactly a call would run, for a person who decides about it."""
+    """A Bound that can preview what a call would run."""
 
     def preview(self, arguments: dict[str, object], call: Call) -> Iterable[RunPart]:
-        """The parts, computed from the content that would run; the same for the same call, and nothing is run or sent.
+        """The parts, computed from the content that would run; deterministic, and nothing is run or sent.
 
-        Raises ToolError for what cannot run.
+        Raises ToolError if the call cannot run.
         """

@@ -1,4 +1,4 @@
-"""Make up arguments that a schema allows, for checks that need some and run nothing."""
+"""Generate sample arguments from a schema, for checks that need arguments without running a tool."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BY_FORMAT = {
 
 
 def sample_arguments(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """A value for every parameter that is declared."""
+    """A sample value for every declared parameter."""
     return {name: _sample(schema, parameters) for name, schema in properties_of(parameters).items()}
 
 

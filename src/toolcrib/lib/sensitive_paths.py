@@ -1,4 +1,4 @@
-"""List sensitive files, and bring a path into the form that the list uses."""
+"""Decide whether a path names a sensitive file, also in other spellings and with globs or expansions in it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 MAX_PATH = 4096
 
-# No tool of ours opens a repository's own folder: git does that.
+# Built-in tools never open a repository's own folder: only git does.
 FOLDERS = SECRET_FOLDERS | {".git"}
 PLACES = re.compile(
     r"/etc/(?:passwd|shadow|gshadow|master\.passwd|sudoers)[-~]?"
@@ -34,7 +34,7 @@ PLACES = re.compile(
 )
 PROCESS_ROOT = re.compile(r"/proc/[^/]+(?:/task/[^/]+)?/root(?=/)")
 
-# What a glob or an expansion might stand for; a pattern has no end of examples, these are the ones worth asking about.
+# Paths and names that globs and expansions are compared with; a pattern of PLACES matches endlessly many, these are typical.
 EXAMPLE_PLACES = ("/etc/passwd", "/etc/shadow", "/etc/gshadow", "/etc/sudoers", "/proc/1/environ", "/proc/self/environ")
 EXAMPLE_NAMES = (
     *FOLDERS,
@@ -56,9 +56,9 @@ EXAMPLE_FOLDERS = (*FOLDERS, ".aws", ".kube", ".docker")
 
 
 def is_sensitive(path: str, *, root: str = "", opened: Iterable[str] = ()) -> bool:
-    """Whether an absolute, normalised path is on the list; capitals make no difference, nor do the names in `root`.
+    """Whether an absolute, normalised path is sensitive; case is ignored, and so are the names in `root` itself.
 
-    What the operator `opened` below the root is not.
+    Paths below the root that the operator `opened` are not sensitive.
     """
     parts = _parts(path, root)
     is_listed = is_unmistakable(path, root=root) or (bool(parts) and is_secret_file(parts[-1]))
@@ -66,7 +66,7 @@ def is_sensitive(path: str, *, root: str = "", opened: Iterable[str] = ()) -> bo
 
 
 def is_unmistakable(path: str, *, root: str = "") -> bool:
-    """Whether it is on that part of the list which ordinary words and code do not look like."""
+    """Whether the path is sensitive by a name that ordinary words and code do not contain."""
     if PLACES.fullmatch(PROCESS_ROOT.sub("", path.casefold())):
         return True
     parts = _parts(path, root)
@@ -74,7 +74,7 @@ def is_unmistakable(path: str, *, root: str = "") -> bool:
 
 
 def could_be_sensitive(outline: str) -> bool:
-    """Whether a path with unknown stretches could come to one on the list, judged by what of it is known."""
+    """Whether a path with globs or expansions could expand to a sensitive one, judged by its known parts."""
     shape = posixpath.normpath(outline.casefold())
     if not _has_marks(shape):
         return False
@@ -91,7 +91,7 @@ def could_be_sensitive(outline: str) -> bool:
 
 
 def is_anything(outline: str) -> bool:
-    """Whether an expansion decides where the path starts or which file it ends in, so that it could come to any file."""
+    """Whether an expansion is the first or the last part of the path, so that it could name any file."""
     first, *others = outline.removeprefix("./").split("/")
     last = others[-1] if others else first
     if _is_expansion(last):
@@ -100,12 +100,12 @@ def is_anything(outline: str) -> bool:
 
 
 def pattern_outline(path: str) -> str:
-    """A path as a program reads it that knows globs and braces."""
+    """The outline of a path for a program that expands globs and braces."""
     return re.sub(r"\{[^{}/]*\}|\[[^\]/]*\]|[*?]+", UNKNOWN, path)
 
 
 def spellings(path: str, bases: Iterable[str]) -> Iterator[str]:
-    """The absolute forms of a path: as it is spelled and as the disk resolves it, from every folder it may start in."""
+    """The absolute forms of a path, normalised and with links resolved, relative to every base folder."""
     for spelled in _variants(path):
         opened = expand_home(spelled)
         for base in bases:
@@ -118,29 +118,29 @@ def expand_home(path: str) -> str:
     """The path with `~` and `~user` replaced where they are known."""
     try:
         return os.path.expanduser(path)  # noqa: PTH111  text in, text out; a Path would lose trailing slashes
-    except ValueError:  # half a character: no user has such a name
+    except ValueError:  # a lone surrogate, which no name of a user contains
         return path
 
 
 def _resolved(path: str) -> Iterator[str]:
-    """Where the links lead; nowhere if no file can have such a path or a folder on its way is closed to us."""
+    """The path with links resolved; nothing if no file can have such a path, or if a folder of it cannot be read."""
     if len(path) > MAX_PATH:
         return
     try:
         yield os.path.realpath(path)
-    except (OSError, ValueError):  # the latter for half a character: no file has such a name
+    except (OSError, ValueError):  # ValueError for a lone surrogate, which no name of a file contains
         return
 
 
 def _variants(path: str) -> Iterator[str]:
-    """The path, and what it would be to a program that reads a file URL, percent signs, backslashes or NULs its own way."""
+    """The path, and its readings as a file URL, percent-encoded, with backslashes, or cut at unknown parts."""
     plain = re.sub(r"(?i)^file:(?://(?:localhost)?(?=/))?", "", path)
     read = {plain, plain.replace("\\", "/"), unquote(plain)}
     yield from sorted({form for text in read for form in (text.partition(UNKNOWN)[0], text.replace(UNKNOWN, ""))})
 
 
 def _parts(path: str, root: str) -> list[str]:
-    """The folded names of a path, of one below the root without those of the root."""
+    """The folded names of a path; for a path below the root, relative to it."""
     inside = path[len(root) :] if _is_below(path, root) else path
     return [fold(name) for name in PROCESS_ROOT.sub("", inside.casefold()).split("/") if name]
 
@@ -158,7 +158,7 @@ def _without_marks(shape: str) -> str:
 
 
 def _is_telling(part: str) -> bool:
-    """Whether enough of a name is known to speak of a likeness."""
+    """Whether enough of a name is known to compare it with an example."""
     return _has_marks(part) and (len(_without_marks(part)) > 1 or part.startswith("."))
 
 
@@ -167,8 +167,8 @@ def _is_expansion(part: str) -> bool:
 
 
 def _fits(shape: str, example: str) -> bool:
-    """Whether the known stretches of the shape occur in the example in their order, from its start to its end."""
-    if shape.startswith(GLOB) and example.startswith("."):  # no glob of the shell begins with a hidden name's dot
+    """Whether the example matches the shape, in which UNKNOWN and GLOB stand for any text."""
+    if shape.startswith(GLOB) and example.startswith("."):  # a glob does not match the leading dot of a hidden file
         return False
     first, *others = shape.replace(GLOB, UNKNOWN).split(UNKNOWN)
     if not others:

@@ -1,4 +1,4 @@
-"""Read server-sent events off the bytes of a stream, as the WHATWG describes them."""
+"""Incremental parser of server-sent events, as the WHATWG defines them."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class ServerEvent(NamedTuple):
 
 
 class EventReader:
-    """Cuts a stream into events: `feed` it with bytes in pieces of any size.
+    """Parses events from the bytes of a stream, which `feed` takes in pieces of any size.
 
-    Raises ValueError for an event that is longer than `max_bytes`. What is cut off at the end of the stream is no event.
+    Raises ValueError for an event that is longer than `max_bytes`. An incomplete event at the end of the stream is dropped.
     """
 
     def __init__(self, max_bytes: int = MAX_EVENT_BYTES) -> None:
@@ -30,13 +30,13 @@ class EventReader:
         self._ended_with_cr = False
 
     def feed(self, data: bytes) -> list[ServerEvent]:
-        """The events that are complete with these bytes."""
+        """The events that these bytes complete."""
         if self._ended_with_cr and data.startswith(b"\n"):
             data = data[1:]
         if data:
             self._ended_with_cr = data.endswith(b"\r")
         first, *lines = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
-        # Only new bytes are looked at: a long line may come in a million pieces.
+        # Only new bytes are searched for line ends: a long line may arrive in a million pieces.
         self._rest += first
         if lines:
             ended, self._rest = bytes(self._rest), bytearray(lines.pop())

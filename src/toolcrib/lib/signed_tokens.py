@@ -1,7 +1,7 @@
-"""Read and verify signed tokens (JWT, RFC 7519) with public keys (JWK, RFC 7517); nothing is fetched.
+"""Parse and verify signed tokens (JWT, RFC 7519) with public keys (JWK, RFC 7517), without network access.
 
-The algorithm is chosen from a list of signatures with public keys. There is neither `none` nor a shared secret among them, so
-a public key can never be taken for a secret.
+Only public-key signature algorithms are accepted, neither `none` nor HMAC, so that a public key is never used as a shared
+secret.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ MAX_LETTERS = 8_192
 MAX_KEYS = 100
 MIN_RSA_BITS, MAX_RSA_BITS = 2_048, 8_192
 PARTS = 3
-# The words for the type of a token that is no other document; others are signed by the same keys.
+# Accepted values of `typ`; a provider signs other documents with the same keys.
 TYPES = frozenset({"", "jwt", "at+jwt", "application/at+jwt"})
-# Each algorithm with the kind of key that it takes, its curve, and the size of its hash.
+# Each algorithm with its key type, its curve, and the size of its hash.
 ALGORITHMS: Mapping[str, tuple[str, str, int]] = {
     "RS256": ("RSA", "", 256),
     "RS384": ("RSA", "", 384),
@@ -35,17 +35,17 @@ ALGORITHMS: Mapping[str, tuple[str, str, int]] = {
     "ES512": ("EC", "P-521", 512),
     "EdDSA": ("OKP", "Ed25519", 0),
 }
-# The bytes of one half of a signature on each curve.
+# The length of each half of a signature, by curve.
 HALF_BYTES = {"P-256": 32, "P-384": 48, "P-521": 66}
 
 
 class TokenError(ValueError):
-    """A token that is not to be trusted, and why."""
+    """A token or a key set was refused; the message says why."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SignedToken:
-    """A token that was read but not verified: `signed` is what its signature is about."""
+    """A token that was parsed but not verified; `signed` are the bytes that its signature covers."""
 
     algorithm: str
     key_id: str | None
@@ -56,7 +56,7 @@ class SignedToken:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PublicKey:
-    """A key that verifies signatures; `algorithm` is the only one it is for, empty for every one of its kind."""
+    """A key that verifies signatures; `algorithm` is the only one allowed, empty for every one of its key type."""
 
     id: str | None
     kind: str
@@ -76,7 +76,7 @@ def looks_signed(text: str) -> bool:
 
 
 def read_token(text: str) -> SignedToken:
-    """Take a token apart; raises TokenError for one whose form or algorithm is not accepted."""
+    """Parse a token; raises TokenError for one whose form or algorithm is not accepted."""
     if not 0 < len(text) <= MAX_LETTERS or not text.isascii():
         raise TokenError("it is too long, or not ASCII")
     parts = text.split(".")
@@ -87,11 +87,11 @@ def read_token(text: str) -> SignedToken:
     if not isinstance(algorithm, str) or algorithm not in ALGORITHMS:
         raise TokenError(f"its algorithm is not one of {', '.join(ALGORITHMS)}")
     if "crit" in header or "b64" in header:
-        raise TokenError("it has extensions that are not known here")
+        raise TokenError("it has unknown extensions")
     if not isinstance(kind, str) or kind.lower() not in TYPES:
-        raise TokenError("it is no access token")
+        raise TokenError("it is not an access token")
     if not isinstance(key_id, str | None):
-        raise TokenError("the id of its key is no text")
+        raise TokenError("the id of its key is not a text")
     return SignedToken(
         algorithm=algorithm,
         key_id=key_id,
@@ -102,7 +102,7 @@ def read_token(text: str) -> SignedToken:
 
 
 def verify(token: SignedToken, key: PublicKey) -> bool:
-    """Whether the token was signed with the private half of the key, by the algorithm that it names."""
+    """Whether the token was signed with the private key, by the algorithm that the token names."""
     from cryptography.exceptions import InvalidSignature
 
     if not key.is_for(token.algorithm):
@@ -115,10 +115,10 @@ def verify(token: SignedToken, key: PublicKey) -> bool:
 
 
 def read_keys(document: object) -> list[PublicKey]:
-    """The keys of a set that can verify signatures; the others are passed over. Raises TokenError for what is no set."""
+    """The keys of a JWK set that can verify signatures, without the others; raises TokenError if it is not a JWK set."""
     found = document.get("keys") if isinstance(document, dict) else None
     if not isinstance(found, list) or len(found) > MAX_KEYS:
-        raise TokenError(f"it is no set of at most {MAX_KEYS} keys")
+        raise TokenError(f"it is not a set of at most {MAX_KEYS} keys")
     return [key for each in found if isinstance(each, dict) and (key := _read_key(each)) is not None]
 
 
@@ -217,20 +217,20 @@ def _read_object(part: str) -> dict[str, object]:
     try:
         found = orjson.loads(_decode(part))
     except orjson.JSONDecodeError:
-        raise TokenError("a part of it is no JSON") from None
+        raise TokenError("a part of it is not JSON") from None
     if not isinstance(found, dict):
-        raise TokenError("a part of it is no object")
+        raise TokenError("a part of it is not an object")
     return found
 
 
 def _decode(text: object) -> bytes:
-    """The bytes of a text in base64url; only the one spelling without padding is accepted."""
+    """Decode base64url; only the canonical spelling without padding is accepted."""
     try:
         if not isinstance(text, str) or "=" in text:
-            raise TokenError("a part of it is no base64url")
+            raise TokenError("a part of it is not base64url")
         raw = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
     except (binascii.Error, ValueError):
-        raise TokenError("a part of it is no base64url") from None
+        raise TokenError("a part of it is not base64url") from None
     if base64.urlsafe_b64encode(raw).rstrip(b"=").decode() != text:
-        raise TokenError("a part of it is no base64url")
+        raise TokenError("a part of it is not base64url")
     return raw

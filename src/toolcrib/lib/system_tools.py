@@ -1,4 +1,4 @@
-"""Define the platform's own tools: the primitives that every chain of executors ends in, and the runtimes that come with it."""
+"""Define the platform's own tools: the primitives in which every chain of executors ends, and the bundled runtimes."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ OPERATIONS = ("read", "list", "exists", "write", "append", "delete", "make_folde
 
 
 def system_tools() -> list[Tool]:
-    """The tools of the system space; always the same objects."""
+    """The tools of the bundle `system`; always the same objects."""
     return [*_tools().values()]
 
 
 def primitive_of(tool: Tool) -> str | None:
-    """The name of the primitive that the tool is; None for every tool but the platform's own."""
+    """The name of the primitive that the tool is; None if it is not one of the platform's primitives."""
     return tool.name if tool.kind == PRIMITIVE and is_ours(tool) else None
 
 
 def is_ours(tool: Tool) -> bool:
-    """Whether the tool is one of the platform's own and not one that another space put in its place."""
+    """Whether the tool is one of the platform's own, and not another tool of the same name."""
     own = _tools().get(tool.name)
     return own is not None and tool.run is own.run
 

@@ -1,4 +1,4 @@
-"""Read the options of `@tool` into the fields of a Tool, for functions of the host and for files that are only read."""
+"""Convert the options of `@tool` to fields of a Tool, for host functions and for files that are parsed but not run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LIMITS = frozenset({"timeout", "latency_budget_ms", "calls_per_minute", "retry"}
 UNLIMITED = Limits()
 COST_CURE = "the price of one call in USD, such as 0.01, or Cost(per_invocation=0.01, per_minute=0.05, currency='EUR')"
 NONE = type(None)
-# The kinds of the options that are taken as they are written, and what to write.
+# The types of options that are taken unchanged, and how to write each.
 OPTION_KINDS: tuple[tuple[tuple[type, ...], frozenset[str], str], ...] = (
     ((str,), frozenset({"name", "title", "description", "version"}), "a text"),
     ((bool,), frozenset({"confirm", "idempotent", "thread"}), "True or False"),
@@ -45,7 +45,7 @@ class Declared(TypedDict, total=False):
 
 
 def read_options(options: Mapping[str, Any]) -> Declared:
-    """What the options declare; raises ToolError or ValueError."""
+    """The fields that the options declare; raises ToolError or ValueError."""
     modes = options.get("modes")
     behaviour, effects = options.get("behaviour"), options.get("side_effects")
     if options:
@@ -67,10 +67,10 @@ def read_options(options: Mapping[str, Any]) -> Declared:
 
 
 def _check_kinds(options: Mapping[str, Any]) -> None:
-    """Refuse an option of another kind than it has: unchecked, it would fail only where a call or a list uses it."""
+    """Refuse an option of a wrong type; unchecked, it would only fail when a call or a listing uses it."""
     for kinds, names, written in OPTION_KINDS:
         for name in names.intersection(options):
-            # True is an integer of Python's own.
+            # In Python, True is an int.
             if not isinstance(options[name], kinds) or (isinstance(options[name], bool) and bool not in kinds):
                 raise ToolError(Kind.VALIDATION, f"@tool({name}={options[name]!r:.40}): write {written}")
 
@@ -85,7 +85,7 @@ def _cost(given: object) -> Cost | None:
         if isinstance(given, dict):
             return Cost(**given)
     except TypeError:
-        # A field that a cost does not have, or one that is no number.
+        # An unknown field, or one that is not a number.
         pass
     raise ToolError(Kind.VALIDATION, f"@tool(cost={given!r:.40}): write {COST_CURE}")
 

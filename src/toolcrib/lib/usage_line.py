@@ -1,4 +1,4 @@
-"""Read the names of words and options from a usage line, such as `Usage: copy.sh [-f] SOURCE TARGET`."""
+"""Read the positional arguments and options of a usage line, such as `Usage: copy.sh [-f] SOURCE TARGET`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from toolcrib.lib.command_line import SPREAD, Parameter
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-# A usage line stands near the top.
+# Only the beginning of a text is searched: a usage line is near the top.
 USAGE_LETTERS = 32_000
 USAGE = re.compile(
     r"\busage[ \t]*+:?[ \t]*+(?:\n[ \t]*+#?[ \t]*+)?(?:\$0|\$\{0[^}]*+\}|\$\(basename[^)]*+\)|\{[^}\n]*+\}|[\w./${}%-]++)((?:[ \t]++[^\n\"';]++)?)",
@@ -19,7 +19,7 @@ USAGE = re.compile(
 
 
 def read_usage(text: str) -> list[Parameter]:
-    """The words and options that a usage line names, in their order."""
+    """The positional arguments and options of the first usage line, in their order."""
     found = next((match for match in USAGE.finditer(text[:USAGE_LETTERS]) if match[1].strip()), None)
     if found is None:
         return []
@@ -27,7 +27,7 @@ def read_usage(text: str) -> list[Parameter]:
 
 
 def usage_words(line: str) -> Iterator[Parameter]:
-    """The words and options behind the name of a program."""
+    """The positional arguments and options that follow the name of the program."""
     option = ""
     for piece in _pieces(line):
         bare = piece.strip("[]").rstrip(".")
@@ -40,10 +40,10 @@ def usage_words(line: str) -> Iterator[Parameter]:
             elif value:
                 yield Parameter(name=_plain(value), option=option)
                 option = ""
-            elif piece.endswith("]"):  # the next word is none of its own
+            elif piece.endswith("]"):  # the option takes no value
                 option = ""
             continue
-        # `{start|stop}` shows the values of a word and not its name.
+        # `{start|stop}` lists the values of a word, not its name.
         name = "" if "|" in bare else _plain(bare)
         if (not name and "|" not in bare) or name in {"options", "option", "flags"}:
             continue
@@ -56,7 +56,7 @@ def usage_words(line: str) -> Iterator[Parameter]:
 
 
 def _pieces(line: str) -> Iterable[str]:
-    """The words of a usage line; what stands in brackets is one."""
+    """The words of a usage line; a group in brackets is one word."""
     return re.findall(r"\[[^\]\n]*+\](?:\.\.\.)?|<[^>\n]*+>(?:\.\.\.)?|[^\s\[\]]+", line.partition("#")[0])
 
 

@@ -1,6 +1,7 @@
-"""JSON Schemas in the restricted forms of model providers.
+"""Convert JSON Schemas to the restricted subsets that model providers accept.
 
-Here: what each provider can say in a schema, and how it spells a restricted form. The vendors' packages and documents are the source.
+This module holds the subset of each provider and the conversion of the common form to it, following the vendors' packages
+and documentation.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ COUNTS = frozenset(("minLength", "maxLength", "minItems", "maxItems", "minProper
 OPENAI_NAME = "OpenAI"
 ANTHROPIC_NAME = "Anthropic"
 GEMINI_NAME = "Gemini"
-# Names of top-level arguments that a provider takes; it refuses the whole request for another one.
+# Names of top-level arguments that a provider accepts; it refuses the whole request for any other name.
 ARGUMENT_NAMES = {
     ANTHROPIC_NAME: re.compile(r"[a-zA-Z0-9_.-]{1,64}"),
     GEMINI_NAME: re.compile(r"[a-zA-Z_][a-zA-Z0-9_]{0,63}"),
@@ -41,10 +42,10 @@ ARGUMENT_NAMES = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Target:
-    """One restricted form.
+    """One restricted subset of JSON Schema.
 
-    `keywords` are what it enforces beside types, properties, items and alternatives. `formats` and `enums` name the formats
-    of text and the types of listed values that it takes; None means all. `most_least_items` is the largest `minItems`.
+    `keywords` are those that it enforces besides types, properties, items and alternatives. `formats` and `enums` are the
+    accepted formats of strings and types of enum values; None means all. `most_least_items` is the largest `minItems`.
     """
 
     label: str
@@ -55,8 +56,8 @@ class Target:
     most_least_items: float = math.inf
 
 
-# The fields of `google.genai.types.Schema`. Its `ref` and `defs` are left alone: the package itself writes references out and
-# stops at the first circle, and one of Google's two services does not know them, nor `additionalProperties`.
+# The fields of `google.genai.types.Schema`. Its `ref` and `defs` are not used: the package itself inlines references and stops
+# at the first cycle, and one of Google's two services supports neither them nor `additionalProperties`.
 GEMINI = Target(
     label="Gemini",
     keywords=frozenset(("default", "pattern", "format", "minimum", "maximum"))
@@ -67,7 +68,7 @@ GEMINI = Target(
 
 
 class Provider(StrEnum):
-    """Who is offered the tool, by the form of its definition."""
+    """The providers, each with its own form of a tool definition."""
 
     OPENAI = "openai"
     OPENAI_RESPONSES = "openai-responses"
@@ -78,7 +79,7 @@ class Provider(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Loss:
-    """One thing that the provider will not enforce; `path` points into the parameters of the tool."""
+    """One rule of the schema that the provider will not enforce; `path` points into the parameters of the tool."""
 
     path: str
     keyword: str
@@ -90,10 +91,10 @@ class Loss:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Export:
-    """A tool as one provider takes it.
+    """A tool in the form of one provider.
 
-    `definition` is what goes over the wire, `parameters` the schema in it. `absent` are the places in that schema where
-    null stands for an argument that was left out, and `renamed` leads from the names that the provider takes to the tool's.
+    `definition` is sent to the provider, `parameters` is the schema in it. `absent` are the places in that schema where null
+    means that an argument is omitted, and `renamed` maps the names that the provider accepts to the tool's own.
     """
 
     tool: Tool
@@ -105,7 +106,7 @@ class Export:
     renamed: Mapping[str, str] = field(default_factory=dict)
 
     def restore(self, arguments: Mapping[str, object]) -> Json:
-        """The arguments that the tool takes, from those that a model sent; what it sent is not changed."""
+        """Convert the arguments that a model sent to those of the tool; returns a copy."""
         restored = dict(arguments)
         if self.absent:
             kept = self._restore((), restored)
@@ -128,7 +129,7 @@ class Export:
         return kept
 
     def _where(self, place: Place, value: object) -> Place:
-        """The place of the schema that says the parts of this value: behind references, in the first branch that fits."""
+        """The place of the schema that applies to the value: references resolved, and the first branch that accepts it."""
         schema = look_up(self.parameters, place)
         if not isinstance(schema, dict):
             return place
@@ -142,19 +143,19 @@ class Export:
 
 
 def definitions_of(schema: Json) -> Json:
-    """What the references of a schema lead to."""
+    """The definitions of a schema."""
     definitions = schema.get("$defs")
     return definitions if isinstance(definitions, dict) else {}
 
 
 def to_strict(form: Json) -> tuple[Json, frozenset[Place]]:
-    """The form that OpenAI's strict mode takes, and the places where null stands for what was left out."""
+    """The form for OpenAI's strict mode, and the places where null means that an argument is omitted."""
     strict = _Strict(definitions_of(form))
     return strict.write(form, (), 1), frozenset(strict.absent)
 
 
 def to_gemini(form: Json) -> Json:
-    """The form that `google.genai.types.Schema` has."""
+    """The form of `google.genai.types.Schema`."""
     if "anyOf" in form:
         return _gemini_union(form)
     written: Json = {"type": str(form["type"]).upper()}
@@ -172,7 +173,7 @@ def to_gemini(form: Json) -> Json:
     return written
 
 
-# "Structured outputs: supported schemas" of OpenAI; lengths of text are not among them.
+# From "Structured outputs: supported schemas" of OpenAI, which has no lengths of text.
 OPENAI_STRICT = Target(
     label="OpenAI's strict mode",
     keywords=frozenset(
@@ -185,7 +186,7 @@ OPENAI_STRICT = Target(
 )
 
 
-# What `anthropic.transform_schema` leaves as it is; it moves all else into the description.
+# Keywords that `anthropic.transform_schema` keeps; it moves all others into the description.
 ANTHROPIC_STRICT = Target(
     label="Anthropic's strict mode",
     keywords=frozenset(("format", "minItems")),
@@ -196,7 +197,7 @@ ANTHROPIC_STRICT = Target(
 
 
 class _Strict:
-    """Requires every property, writes `X or null` as a list of types, and counts what the mode limits."""
+    """Writes the strict form: requires every property, writes `X or null` as a list of types, and checks the limits."""
 
     def __init__(self, definitions: Json) -> None:
         self.definitions = definitions
@@ -255,7 +256,7 @@ class _Strict:
 
 
 def _fold(form: Json) -> Json:
-    """Write `X or null` as a list of types, where X has a type."""
+    """Write `X or null` as a list of types, if X has a type."""
     if "anyOf" not in form:
         return form
     branches = cast("list[Json]", form["anyOf"])
@@ -286,7 +287,7 @@ def _too_large() -> ToolError:
 
 
 def _gemini_union(form: Json) -> Json:
-    """Alternatives stand alone: what is said of them all goes to each."""
+    """`anyOf` without other keywords, which are copied into each alternative."""
     all_branches = cast("list[Json]", form["anyOf"])
     branches = [to_gemini(branch) for branch in all_branches if branch.get("type") != "null"]
     said = [str(form[keyword]) for keyword in ("title", "description") if keyword in form]

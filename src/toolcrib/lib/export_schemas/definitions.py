@@ -1,4 +1,4 @@
-"""Write the definition of a tool in the shape of each provider."""
+"""Write tool definitions in the form of each provider."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ WITH_STRICT_MODE = frozenset((Provider.OPENAI, Provider.OPENAI_RESPONSES, Provid
 
 
 def export_tools(tools: Iterable[Tool], provider: Provider, *, strict: bool = False) -> list[Export]:
-    """Every tool as the provider takes it; two that would have one name are refused."""
+    """Every tool in the form of the provider; raises ToolError if two would have the same name."""
     offered = list(tools)
     known = function_names(tool.name for tool in offered)
     if len(known) < len(offered):
@@ -62,7 +62,7 @@ def export_tools(tools: Iterable[Tool], provider: Provider, *, strict: bool = Fa
 
 
 def export_tool(tool: Tool, provider: Provider, *, strict: bool = False) -> Export:
-    """The tool as the provider takes it."""
+    """The tool in the form of the provider."""
     if strict and provider not in WITH_STRICT_MODE:
         raise ToolError(Kind.VALIDATION, f"{provider} has no strict mode; export without it")
     try:
@@ -83,12 +83,12 @@ def export_tool(tool: Tool, provider: Provider, *, strict: bool = False) -> Expo
 
 
 def to_openai(tool: Tool) -> Json:
-    """The definition that a chat completion takes in `tools`."""
+    """The definition for `tools` of a chat completion."""
     return export_tool(tool, Provider.OPENAI).definition
 
 
 class Parameters(NamedTuple):
-    """The schema as the provider takes it, what it lost, and what leads arguments back."""
+    """The schema in the form of the provider, its losses, and what is needed to restore the arguments."""
 
     schema: Json
     losses: tuple[Loss, ...]
@@ -97,7 +97,7 @@ class Parameters(NamedTuple):
 
 
 def write_parameters(source: Mapping[str, object], provider: Provider, *, strict: bool) -> Parameters:
-    """The parameters as the provider takes them; the source is not changed."""
+    """The parameters in the form of the provider; the source is not changed."""
     if provider is Provider.MCP:
         return Parameters(cast("Json", phrases.copy(source if "type" in source else {"type": "object", **source})), ())
     opened = open_root(source, LABELS[provider])
@@ -127,7 +127,7 @@ def _anthropic(tool: Tool, name: str, written: Parameters, *, strict: bool) -> t
         definition["strict"] = True
     if not tool.examples:
         return definition, []
-    # A single example that does not fit makes the provider refuse the request.
+    # The provider refuses the whole request for a single invalid example.
     validator = compile_schema(written.schema)
     spelled = {theirs: ours for ours, theirs in written.renamed.items()}
     examples = [{spelled.get(key, key): value for key, value in example.items()} for example in tool.examples]
@@ -143,7 +143,7 @@ def _anthropic(tool: Tool, name: str, written: Parameters, *, strict: bool) -> t
 def _gemini(tool: Tool, name: str, written: Parameters, *, strict: bool) -> tuple[Json, list[Loss]]:
     del strict
     definition: Json = {"name": name, "description": phrases.clean(tool.description)}
-    # An object must have properties there; a function without arguments has no parameters.
+    # Gemini requires properties in an object; a function without arguments has no parameters.
     if "properties" not in written.schema:
         return definition, _hidden_examples(tool)
     definition["parameters"] = written.schema
@@ -202,7 +202,7 @@ _SHAPES = {
 
 
 def _target(provider: Provider, *, strict: bool) -> Target | None:
-    """The restricted form; None where the provider takes any schema below the root."""
+    """The restricted subset; None if the provider accepts any schema below the root."""
     if provider is Provider.GEMINI:
         return GEMINI
     if not strict:
@@ -211,7 +211,7 @@ def _target(provider: Provider, *, strict: bool) -> Target | None:
 
 
 def _rename(form: Json, label: str, losses: Losses) -> tuple[Json, dict[str, str]]:
-    """Give arguments names that the provider takes; they lead back to the tool's own."""
+    """Rename arguments to names that the provider accepts; the mapping leads back to the tool's own."""
     taken = ARGUMENT_NAMES.get(label)
     properties = form.get("properties")
     if taken is None or not isinstance(properties, dict) or all(map(taken.fullmatch, properties)):
@@ -249,7 +249,7 @@ def _introduce(schema: object, name: str, spelled: Mapping[str, str]) -> object:
 
 
 def _annotations(tool: Tool) -> Json:
-    """What the tool declares about its effects; what it does not declare is not guessed."""
+    """The annotations for the effects that the tool declares; undeclared ones are omitted."""
     hints: Json = {"title": phrases.clean(tool.display_name)} if tool.display_name else {}
     if tool.side_effects is not None:
         hints["readOnlyHint"] = tool.side_effects is not SideEffects.WRITES

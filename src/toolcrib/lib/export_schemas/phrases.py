@@ -1,4 +1,4 @@
-"""Say what a schema demands in the words of a description."""
+"""Phrases for the keywords of a schema, which descriptions state when a provider does not enforce them."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ SAYINGS = {
 
 
 def say(keyword: str, value: object) -> str:
-    """What a keyword demands; one that has no words of its own is quoted."""
+    """The phrase for a keyword; a keyword without one is quoted with its value."""
     if keyword == "enum" and isinstance(value, list):
         return f"one of {', '.join(map(write, value))}"
     if keyword == "examples" and isinstance(value, list):
@@ -69,13 +69,13 @@ def say(keyword: str, value: object) -> str:
 
 
 def write(value: object) -> str:
-    """A value as JSON, of bounded length."""
+    """A value as JSON, truncated if it is long."""
     text = json.dumps(value, ensure_ascii=False, default=str)
     return text if len(text) <= MAX_SAID else f"{text[:MAX_SAID]}…"
 
 
 def join(text: str, notes: list[str]) -> str:
-    """A description with notes behind it."""
+    """A description with notes appended."""
     said = "; ".join(dict.fromkeys(notes))
     if not said:
         return text
@@ -83,12 +83,12 @@ def join(text: str, notes: list[str]) -> str:
 
 
 def clean(text: str) -> str:
-    """The text with hidden characters written out: the model reads what a person sees."""
+    """The text with hidden characters escaped, so that a model reads what a person sees."""
     return show_hidden(text)
 
 
 def copy(value: object, depth: int = 0) -> object:
-    """A schema once more, with its descriptions cleaned; changes of the copy do not change the tool."""
+    """A deep copy of a schema, with hidden characters in descriptions escaped."""
     if depth > MAX_NESTING:
         raise ToolError(Kind.VALIDATION, f"parameters: nested deeper than {MAX_NESTING} levels; flatten it")
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Read several schemas that judge the same value as one: what `$ref` and `allOf` bring together, and what is lost."""
+"""Combine schemas that apply to the same value (`$ref`, `allOf`), and collect what a conversion loses."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Schema = Mapping[str, object]
 LARGEST = frozenset(("minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties"))
 SMALLEST = frozenset(("maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties"))
-# What a keyword says about the type of the values it was written for.
+# The type that each keyword applies to.
 HINTS = {
     **dict.fromkeys(("properties", "required", "additionalProperties", "patternProperties", "propertyNames"), "object"),
     **dict.fromkeys(("minProperties", "maxProperties", "dependentRequired", "dependentSchemas"), "object"),
@@ -36,35 +36,35 @@ HINTS = {
 }
 Node = tuple["Place", object]
 ANNOTATIONS = frozenset(("title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly"))
-# What neither judges a value nor speaks to a reader.
+# Keywords that neither validate a value nor describe it.
 SILENT = frozenset(("$defs", "definitions", "$schema", "$id", "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor"))
 JOINING = frozenset((*REFERENCES, "allOf"))
 SILENT |= {"$comment", "$vocabulary", "contentSchema", *JOINING}
 
 
 class Part(NamedTuple):
-    """One of the schemas that judge a value, and where it stands."""
+    """One of the schemas that apply to a value, and its place."""
 
     place: Place
     schema: Schema
 
 
 class Gathered(NamedTuple):
-    """Every schema that judges the same value, and whether a reference was followed to find them."""
+    """Every schema that applies to the same value, and whether a reference was followed to find them."""
 
     parts: list[Part]
     followed: bool
 
 
 class Losses:
-    """What was lost so far, each thing once; `moved` leads from places that were rearranged to where they stood."""
+    """The losses so far, without repeats; `moved` maps new places of subschemas to their original ones."""
 
     def __init__(self, moved: Mapping[Place, Sequence[Place]] | None = None) -> None:
         self._moved = {} if moved is None else moved
         self._found: dict[tuple[str, str], Loss] = {}
 
     def add(self, place: Place, keyword: str, text: str) -> None:
-        """Note a loss at a place."""
+        """Record a loss at a place."""
         for stood in self._stood((*place, keyword)):
             path = write_pointer(stood[:-1])
             self._found.setdefault((path, keyword), Loss(path=path, keyword=keyword, text=text))
@@ -81,15 +81,15 @@ class Losses:
 
 
 class Reading:
-    """Follows the references of one schema."""
+    """Resolves the references of one schema."""
 
     def __init__(self, root: Mapping[str, object]) -> None:
         self.root = root
-        # Up to draft 7 nothing counts beside a reference.
+        # Up to draft 7, keywords beside a reference are ignored.
         self._lone_references = any(f"draft-0{number}" in str(root.get("$schema")) for number in (3, 4, 6, 7))
 
     def gather(self, nodes: Iterable[Node]) -> Gathered | None:
-        """All that judges the value together with these nodes; None if one of them refuses every value."""
+        """All schemas that apply to a value with these nodes; None if one of them refuses every value."""
         found: dict[Place, Part] = {}
         seen: set[Place] = set()
         waiting = list(nodes)[::-1]
@@ -127,7 +127,7 @@ class Reading:
 
 
 def common_types(parts: Sequence[Part]) -> list[str] | None:
-    """The types that all of them accept; None where none of them speaks of types."""
+    """The types that all of them accept; None if none of them has a type."""
     common: list[str] | None = None
     for part in parts:
         declared = part.schema.get("type")
@@ -139,12 +139,12 @@ def common_types(parts: Sequence[Part]) -> list[str] | None:
 
 
 def hinted_types(parts: Sequence[Part]) -> list[str]:
-    """The types that the keywords of untyped schemas were written for."""
+    """The types that the keywords of untyped schemas apply to."""
     return list(dict.fromkeys(HINTS[keyword] for part in parts for keyword in part.schema if keyword in HINTS))
 
 
 def listed_values(parts: Sequence[Part]) -> list[object] | None:
-    """The values that all of them list; None where none of them lists values."""
+    """The values that all of them list; None if none of them has an enum or a const."""
     common: list[object] | None = None
     for part in parts:
         for values in _lists(part.schema):
@@ -157,7 +157,7 @@ def listed_values(parts: Sequence[Part]) -> list[object] | None:
 
 
 def strictest(parts: Iterable[Part], keyword: str) -> list[tuple[Part, object]]:
-    """Who says what under a keyword, the one that decides first; of bounds only one decides."""
+    """The parts with a keyword and its values; for limits, the strictest comes first."""
     said = [(part, value) for part in parts if (value := _value(part.schema, keyword)) is not None]
     if keyword not in LARGEST | SMALLEST:
         return said
@@ -186,7 +186,7 @@ def is_of(value: object, name: str) -> bool:
 
 
 def identity(value: object) -> object:
-    """What is equal for equal JSON values: 1 is 1.0, and no number is a boolean."""
+    """A key that is equal for equal JSON values: 1 equals 1.0, and no number equals a boolean."""
     if isinstance(value, dict):
         return ("object", frozenset((name, identity(inner)) for name, inner in value.items()))
     if isinstance(value, list | tuple):
@@ -211,7 +211,7 @@ def _lists(schema: Schema) -> Iterator[list[object]]:
 
 
 def _value(schema: Schema, keyword: str) -> object:
-    """What a schema says under a keyword that bounds a value; draft 4 writes exclusive bounds as a flag beside the bound."""
+    """The value of a keyword that limits a value; in draft 4 an exclusive limit is a flag beside the limit."""
     value = schema.get(keyword)
     if keyword in {"minimum", "maximum"} and schema.get(f"exclusive{keyword.capitalize()}") is True:
         return None

@@ -1,7 +1,7 @@
-"""Write a schema in the common subset of restricted forms, and report a loss for what that cannot express.
+"""Write a schema in the common subset of all providers, and report a loss for each rule that it cannot express.
 
-What comes out is a reference, or `anyOf` alone, or exactly one type with the keywords that belong to it. Schemas that judge
-the same value (a reference with its neighbours, the members of `allOf`, a branch and what stands beside it) are merged.
+The result is a reference, or `anyOf` alone, or exactly one type with its keywords. Schemas that apply to the same value (a
+reference and the keywords beside it, the members of `allOf`, a branch and the keywords beside its list) are merged.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ SAID = ("examples", "deprecated", "readOnly", "writeOnly", "contentEncoding", "c
 
 
 class Bounds:
-    """Writes the keywords of one type that bound a value without looking into it."""
+    """Writes the keywords of one type that limit a value without subschemas."""
 
     NUMBERS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "format")
     OF: ClassVar[dict[str, tuple[str, ...]]] = {
@@ -66,7 +66,7 @@ class Bounds:
         self.notes = notes
 
     def write(self, name: str) -> None:
-        """Write the bounds of a type; what the target does not enforce goes into the notes."""
+        """Write the limits of a type; those that the target does not enforce are added to the notes."""
         present = {keyword for part in self.parts for keyword in part.schema}
         for keyword in self.OF.get(name, ()):
             if keyword not in present:
@@ -80,7 +80,7 @@ class Bounds:
                 self.writer.losses.add(part.place, keyword, self.writer.unenforced(self.notes[-1]))
 
     def _put(self, name: str, keyword: str, value: object) -> bool:
-        """Put the bound into the form, if the target enforces it."""
+        """Add the limit to the form, if the target enforces it."""
         target = self.writer.target
         if name == "integer" and keyword.startswith("exclusive") and keyword not in target.keywords:
             return self._put_inclusive(keyword, cast("float", value))
@@ -94,7 +94,7 @@ class Bounds:
         return True
 
     def _put_inclusive(self, keyword: str, value: float) -> bool:
-        """Whole numbers above 1.5 are those from 2 on."""
+        """Write an exclusive limit of integers as an inclusive one: above 1.5 means from 2."""
         if keyword == "exclusiveMinimum" and "minimum" in self.writer.target.keywords:
             least = math.floor(value) + 1
             self.form["minimum"] = max(least, cast("float", self.form.get("minimum", least)))
@@ -107,11 +107,7 @@ class Bounds:
 
 
 KNOWN = frozenset((*SILENT, *ANNOTATIONS, *ALTERNATIVES, *SAID, *Bounds.KEYWORDS, *OBJECT_SAID, *ARRAY_SAID))
-
-
 KNOWN |= {"type", "enum", "const", "not", "if", "then", "else", "properties", "required", "additionalProperties"}
-
-
 KNOWN |= {"unevaluatedProperties", "items", "prefixItems", "additionalItems", "minContains", "maxContains"}
 
 
@@ -132,16 +128,16 @@ class Writer:
         """The schema of all arguments, with the definitions that it needs."""
         form = self.write((), [((), schema)]) or {}
         if "$ref" in form:
-            # The root must be an object itself; its inner turns lead to the definition.
+            # The root must be an object itself; only recursive references inside it refer to the definition.
             form = dict(self.definitions[str(form["$ref"]).removeprefix("#/$defs/")])
         return {**form, "$defs": self.definitions} if self.definitions else form
 
     def write(
         self, at: Place, nodes: Iterable[Node], chosen: Choice = frozenset(), told: frozenset[Place] = frozenset()
     ) -> Json | None:
-        """The form of what all these nodes accept; None if no value fits.
+        """The form of the values that all these nodes accept; None if there are none.
 
-        `chosen` are the alternatives that are settled by now, `told` the places whose descriptions stand further out.
+        `chosen` are the alternatives that are already selected, `told` the places whose descriptions an outer form has.
         """
         gathered = self.reading.gather(nodes)
         if gathered is None:
@@ -188,7 +184,7 @@ class Writer:
             raise ToolError(Kind.VALIDATION, f"parameters: deeper than {2 * MAX_DEPTH} subschemas; flatten them")
 
     def _name(self, key: Key) -> str:
-        """The name of the definition for what is being written."""
+        """The name of the definition for the schema that is being written."""
         if key not in self._names:
             last = key[0][-1][-1:] or ("arguments",)
             word = "".join(letter if letter.isascii() and letter.isalnum() else "_" for letter in last[0])[:40]
@@ -319,7 +315,7 @@ class Writer:
                 continue
             default = part.schema["default"]
             if default is None:
-                # Providers read null as no default at all.
+                # Providers treat null as no default.
                 notes.append(phrases.say("default", None))
             elif "default" in self.target.keywords and _is_one_type(form):
                 form.setdefault("default", phrases.copy(default))
@@ -327,12 +323,12 @@ class Writer:
                 self.lose(part, "default", notes)
 
     def lose(self, part: Part, keyword: str, notes: list[str]) -> None:
-        """Move what a part says under a keyword into the description."""
+        """Move a keyword of a part into the description."""
         notes.append(phrases.say(keyword, part.schema[keyword]))
         self.losses.add(part.place, keyword, self.unenforced(notes[-1]))
 
     def unenforced(self, note: str) -> str:
-        """The text of a loss that the description makes up for."""
+        """The text of a loss that the description mentions instead."""
         return f"{self.target.label} does not take it, so the description says: {note}"
 
 
@@ -343,13 +339,13 @@ def _any_of(forms: list[Json]) -> Json | None:
 
 
 def _is_one_type(form: Json) -> bool:
-    """Whether a form has a single type beside null, so that it can have a default."""
+    """Whether a form has a single type besides null, so that it can have a default."""
     branches = cast("list[Json]", form.get("anyOf", [form]))
     return [branch.get("type") == "null" for branch in branches].count(False) == 1
 
 
 def _are_exclusive(branches: list[object]) -> bool:
-    """Whether no value can fit two of the branches: each names types that no other one names."""
+    """Whether no value can match two of the branches, because their types are disjoint."""
     seen: set[str] = set()
     for branch in branches:
         declared = branch.get("type") if isinstance(branch, dict) else None

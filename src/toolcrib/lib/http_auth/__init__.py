@@ -1,6 +1,6 @@
-"""How requests of HTTP tools prove who sends them: the declaration `auth`, and signatures over what is sent.
+"""Authentication of HTTP tools: the declaration `auth`, and signatures over requests.
 
-Everything here works on plain data: no secret is looked up, nothing is sent, and the time is a parameter.
+Everything here works on plain data: secrets are looked up elsewhere, nothing is sent, and the time is a parameter.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ REFERENCE = re.compile(r"\$\{(secret|env):([A-Za-z_][A-Za-z0-9_]{0,63})\}")
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A value by its name: a secret, or a variable of the host."""
+    """A reference to a value by name: a secret, or an environment variable of the host."""
 
     kind: str
     name: str
@@ -32,7 +32,7 @@ class Reference:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Message:
-    """A request as it will be sent, with all that a signature can cover; `headers` are those of the tool."""
+    """A request as it will be sent, with all parts that a signature can cover; `headers` are those of the tool."""
 
     method: str
     url: Url
@@ -50,7 +50,7 @@ class Message:
         return self.url.target.partition("?")[2]
 
     def header(self, name: str) -> str:
-        """The value of a header that is sent, without spaces around it; refuses one that is not."""
+        """The value of a header without surrounding spaces; raises ToolError if the request does not have it."""
         lower = name.lower()
         if lower == "host":
             return self.url.authority

@@ -1,7 +1,7 @@
-"""Sign a request as AWS expects it (Signature Version 4).
+"""Sign requests with AWS Signature Version 4.
 
-The path and query are written in the one spelling that AWS signs, and are sent in it: a service that decodes and encodes them
-again finds the same letters.
+Path and query are sent in the canonical encoding that AWS signs, so that a service that decodes and encodes them again gets
+the same bytes.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 
 ALGORITHM = "AWS4-HMAC-SHA256"
 UNSIGNED = "UNSIGNED-PAYLOAD"
-# Services whose paths are encoded once and not shortened: the key of an object may hold dots and slashes.
+# Services whose paths are encoded once and not normalised: the key of an object may contain dots and slashes.
 ENCODED_ONCE = frozenset({"s3", "s3-outposts", "s3-object-lambda", "s3express"})
-# Headers that others on the way may change.
+# Headers that proxies may change, which are not signed.
 NOT_SIGNED = frozenset({"authorization", "connection", "expect", "user-agent", "x-amzn-trace-id", "transfer-encoding"})
-# Written by the signature itself.
+# Headers that the signature adds itself.
 OWN_HEADERS = ("Authorization", "X-Amz-Date", "X-Amz-Content-SHA256", "X-Amz-Security-Token")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AwsKey:
-    """The key of an account, and what it signs for; `session_token` belongs to a temporary one."""
+    """The key of an account, with its region and service; `session_token` belongs to temporary credentials."""
 
     access_key_id: str
     secret_access_key: str
@@ -43,7 +43,7 @@ class AwsKey:
 
 
 def spell_target(url: Url) -> Url:
-    """The URL with path and query in the spelling that is signed: every letter but unreserved ones encoded, once."""
+    """The URL with path and query in canonical encoding: all but unreserved characters are percent-encoded once."""
     path, mark, query = url.target.partition("?")
     target = "/".join(_encode(part) for part in path.split("/"))
     if mark:
@@ -52,7 +52,7 @@ def spell_target(url: Url) -> Url:
 
 
 def sign_aws(message: Message, key: AwsKey, *, now: float, is_body_signed: bool = True) -> tuple[str, dict[str, str]]:
-    """The signature, and the headers that carry it; the URL of the message must come from `spell_target`."""
+    """The signature, and its headers; the URL of the message must come from `spell_target`."""
     moment = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(now))
     added = {"X-Amz-Date": moment}
     digest = hashlib.sha256(message.body).hexdigest() if is_body_signed else UNSIGNED
@@ -86,7 +86,7 @@ def sign_aws(message: Message, key: AwsKey, *, now: float, is_body_signed: bool 
     return signature, added
 
 
-@lru_cache(maxsize=32)  # good for a day, and four rounds of HMAC
+@lru_cache(maxsize=32)  # valid for a day, and takes four rounds of HMAC
 def _signing_key(secret: str, day: str, region: str, service: str) -> bytes:
     key = f"AWS4{secret}".encode()
     for part in (day, region, service, "aws4_request"):
@@ -108,7 +108,7 @@ def _canonical_path(path: str, service: str) -> str:
 
 
 def _pairs(query: str) -> list[tuple[str, str]]:
-    """Names and values of a query in the spelling that is signed, in their order."""
+    """Names and values of a query in canonical encoding, in their order."""
     pairs = (pair.partition("=") for pair in query.split("&") if pair)
     return [(_encode(name), _encode(value)) for name, _, value in pairs]
 

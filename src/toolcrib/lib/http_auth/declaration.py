@@ -1,6 +1,6 @@
-"""Read the declaration `auth` of an HTTP tool, the same in every spelling of a tool, and name everything that is wrong with it.
+"""Parse and validate the declaration `auth` of HTTP tools, which is the same in every format.
 
-Secrets stand in it by their names alone, `${secret:NAME}`; a value is never quoted, because it may be a secret that its author
+It contains secrets only by name, `${secret:NAME}`; messages never quote a value, because it may be a secret that the author
 typed by mistake.
 """
 
@@ -52,7 +52,7 @@ _PLAIN = re.compile(r"[\x20-\x7e]+")
 _SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
 _LABEL = re.compile(r"[a-z*][a-z0-9_.*-]{0,63}")
 _REGION = re.compile(r"[A-Za-z0-9-]{1,64}")
-# What a token request says already.
+# Parameters that Toolcrib itself sets in a token request.
 _RESERVED_PARAMETERS = frozenset(
     {
         *("grant_type", "client_id", "client_secret", "refresh_token", "scope", "code", "redirect_uri"),
@@ -62,7 +62,7 @@ _RESERVED_PARAMETERS = frozenset(
 
 
 def read_auth(written: object) -> Auth:
-    """The declaration as facts; raises ToolError with every problem, each on a line of its own."""
+    """Parse a declaration; raises ToolError with every problem, each on a line of its own."""
     auth, problems = _read(written)
     if auth is None or problems:
         raise ToolError(Kind.VALIDATION, "\n".join(problems), details={"problems": problems})
@@ -70,7 +70,7 @@ def read_auth(written: object) -> Auth:
 
 
 def check_auth(written: object, *, is_host_fixed: bool, scheme: str) -> list[str]:
-    """Every problem of a declaration, each with its place; `is_host_fixed` if the author wrote the host out."""
+    """Every problem of a declaration, each with its place; `is_host_fixed` says that the host has no slots."""
     auth, problems = _read(written)
     if not is_host_fixed:
         cure = "write scheme and host of the url out"
@@ -81,13 +81,13 @@ def check_auth(written: object, *, is_host_fixed: bool, scheme: str) -> list[str
 
 
 def headers_written(written: object) -> frozenset[str]:
-    """The headers that a declaration writes, in small letters; a request must not have them already. None for a bad one."""
+    """The headers that a declaration sets, in lower case, which the request must not have; empty if it is invalid."""
     auth, _ = _read(written)
     return frozenset() if auth is None else frozenset(name.lower() for name in _headers_of(auth))
 
 
 def declarations_of(tool: Tool) -> Iterator[Mapping[str, object]]:
-    """What the requests of a tool declare, in whichever spelling, good or bad."""
+    """The declarations of all requests of a tool, in any format, valid or not."""
     run = tool.run
     if isinstance(run, Http):
         yield from (call.auth for call in run.calls if call.auth)
@@ -126,7 +126,7 @@ def _types() -> str:
 
 
 class AuthMembers:
-    """Reads the members of a declaration, and collects what is wrong with them."""
+    """Reads the members of a declaration, and collects their problems."""
 
     def __init__(self, values: Mapping[object, object]) -> None:
         self._values = values
@@ -138,7 +138,7 @@ class AuthMembers:
         self.problems.append(f"auth.{name}: {text}")
 
     def strangers(self) -> Iterator[str]:
-        """Members that no declaration of this type has."""
+        """Problems with members that a declaration of this type does not have."""
         unknown = [str(name)[:40] for name in self._values if name not in self._known]
         meant = dict(near_misses(unknown, self._known))
         known = list(dict.fromkeys(self._known))
@@ -147,38 +147,38 @@ class AuthMembers:
             yield f"auth.{name}: is unknown; {hint}"
 
     def get(self, name: str) -> object:
-        """The member as it was written, or None."""
+        """The unchecked value of a member, or None."""
         self._known.append(name)
         return self._values.get(name)
 
     def secret(self, name: str) -> Reference:
-        """A value that stands here by its name alone."""
+        """A required reference to a secret or variable."""
         found = self.maybe_secret(name)
         if found is None and name not in self._values:
             self.refuse(name, f'is missing; write "{name}": "${{secret:NAME}}"')
         return found or Reference("secret", "NAME")
 
     def maybe_secret(self, name: str) -> Reference | None:
-        """The same, where it may be left out."""
+        """An optional reference to a secret or variable."""
         value = self.get(name)
         if name not in self._values:
             return None
         found = REFERENCE.fullmatch(value) if isinstance(value, str) else None
         if found is None:
-            # Not quoted: it may be the secret itself.
+            # The value is not quoted: it may be the secret itself.
             self.refuse(name, 'name a secret, "${secret:NAME}", and store it with: crib secret set NAME')
             return None
         return Reference(found[1], found[2])
 
     def value(self, name: str, *, default: str | None = None) -> Value:
-        """A text of the author, or a value by its name."""
+        """A literal text, or a reference to a secret or variable."""
         written = self.get(name)
         if isinstance(written, str) and (found := REFERENCE.fullmatch(written)):
             return Reference(found[1], found[2])
         return self._checked_text(name, written, default, _PLAIN)
 
     def text(self, name: str, *, default: str | None = None, pattern: re.Pattern[str] = _PLAIN) -> str:
-        """A text of the author, in printable ASCII."""
+        """A literal text in printable ASCII."""
         return self._checked_text(name, self.get(name), default, pattern)
 
     def _checked_text(self, name: str, written: object, default: str | None, pattern: re.Pattern[str]) -> str:
@@ -194,7 +194,7 @@ class AuthMembers:
         return written
 
     def word(self, name: str, words: tuple[str, ...], *, default: str | None = None) -> str:
-        """One of some words; the first without a default where it must be written."""
+        """One of these words; without a default the member is required."""
         written = self.get(name)
         if name not in self._values and default is not None:
             return default
@@ -204,7 +204,7 @@ class AuthMembers:
         return written
 
     def url(self, name: str, *, is_needed: bool) -> Url | None:
-        """A URL with https, or of this machine."""
+        """A URL with https, or a loopback URL."""
         written = self.get(name)
         if name not in self._values:
             if is_needed:
@@ -222,7 +222,7 @@ class AuthMembers:
         return url
 
     def texts(self, name: str) -> list[str]:
-        """A list of texts, or one text with spaces between its words."""
+        """A list of texts, or one text of words that are separated by spaces."""
         written = self.get(name)
         if written is None:
             return []
@@ -233,7 +233,7 @@ class AuthMembers:
         return items
 
     def mapping(self, name: str, *, sample: str = "") -> dict[str, str]:
-        """Texts by their names; `sample` shows one that must be written."""
+        """An object of texts; with `sample` it is required, and the message shows it."""
         written = self.get(name)
         if name not in self._values:
             if sample:
@@ -249,14 +249,14 @@ class AuthMembers:
         return dict(written)
 
     def check_header(self, name: str, written: str) -> None:
-        """Refuse a header that a tool may not send."""
+        """Add a problem for a header that a tool may not send."""
         try:
             check_header(written, "")
         except ToolError as problem:
             self.refuse(name, problem.message)
 
     def pieces(self, name: str, text: str, *, with_signature: bool) -> Pieces:
-        """The literal parts and slots of a string that is signed, or of a header."""
+        """The literal parts and slots of a signed string, or of a header."""
         try:
             return hmac_string.read_pieces(text, with_signature=with_signature)
         except ToolError as problem:
@@ -324,7 +324,7 @@ def _place(header: str) -> str:
 
 
 def _check_carried(fields: AuthMembers, name: str, string: str, slots: set[hmac_string.HmacSlot]) -> None:
-    """Refuse a body in a header, and a signature that cannot be verified: time and nonce must be sent, too."""
+    """Refuse a body in a header, and a signature that cannot be verified because time or nonce are not sent."""
     slot = hmac_string.HmacSlot(name)
     if name == "body":
         if slot in slots:

@@ -1,6 +1,6 @@
-"""Sign a request with a shared key (HMAC) over a string that its author declares.
+"""Sign requests with a shared key (HMAC) over a string that the author of the tool declares.
 
-The string and the headers have slots of their own: `${timestamp}.${body}` is what many webhooks sign.
+The string and the headers are templates with their own slots, such as `${timestamp}.${body}`, which many webhooks sign.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _HEADER = "header:"
 _HASHES: Mapping[str, Callable[[bytes], bytes]] = {
     "body_sha256": lambda body: hashlib.sha256(body).digest(),
     "body_sha512": lambda body: hashlib.sha512(body).digest(),
-    # For the header Content-MD5, which older interfaces sign: it proves nothing by itself.
+    # For the header Content-MD5, which older APIs sign; it is not a security property by itself.
     "body_md5": lambda body: hashlib.md5(body, usedforsecurity=False).digest(),
 }
 _PARTS: Mapping[str, Callable[[Message], str]] = {
@@ -62,7 +62,7 @@ class HmacSlot:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Attempt:
-    """What differs from one attempt to the next: the time in seconds since 1970, and a random text."""
+    """The values that differ between attempts: the time in seconds since 1970, and a nonce."""
 
     now: float
     nonce: str
@@ -95,7 +95,7 @@ def sign_string(
     timestamp: str,
     headers: Mapping[str, Pieces],
 ) -> tuple[str, dict[str, str]]:
-    """The signature over the string, and the headers that carry it."""
+    """The signature over the string, and its headers."""
     values = {
         "timestamp": write_time(attempt.now, timestamp),
         "nonce": attempt.nonce,
@@ -109,7 +109,7 @@ def sign_string(
 
 
 def decode_key(text: str, encoding: str) -> bytes:
-    """The bytes of the shared key; raises ValueError, which does not quote it, if it is not in its encoding."""
+    """Decode the shared key; raises ValueError, which does not quote the key, if the encoding is wrong."""
     if encoding == "text":
         return text.encode()
     try:
@@ -124,7 +124,7 @@ def decode_key(text: str, encoding: str) -> bytes:
 
 
 def write_time(now: float, spelling: str) -> str:
-    """A moment in one of the spellings that interfaces ask for."""
+    """A time in one of the formats that APIs expect."""
     if spelling == "unix":
         return str(int(now))
     if spelling == "unix_ms":
@@ -141,7 +141,7 @@ def _check_slot(name: str, written: str, *, with_signature: bool) -> str:
         if name.startswith(_HEADER) and name != _HEADER:
             return name
     known = sorted(SLOTS | {f"{_HEADER}NAME"} | ({SIGNATURE} if with_signature else set()))
-    raise ToolError(Kind.VALIDATION, f"{written[:40]!r} is no slot of a signature; write one of {', '.join(known)}")
+    raise ToolError(Kind.VALIDATION, f"{written[:40]!r} is not a slot of a signature; write one of {', '.join(known)}")
 
 
 def _write(piece: str | HmacSlot, message: Message, values: Mapping[str, str]) -> bytes:

@@ -1,4 +1,4 @@
-"""Sign a request by RFC 9421 (HTTP Message Signatures): chosen parts of it, with a shared or a private key."""
+"""Sign components of requests by RFC 9421 (HTTP Message Signatures), with a shared or a private key."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _PRINTABLE = re.compile(r"[\x20-\x7e\t]*")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Parameters:
-    """What the signature says about itself; an empty text or 0 is left out."""
+    """The parameters of a signature; an empty text or 0 is omitted."""
 
     created: int
     key_id: str
@@ -54,18 +54,18 @@ class Parameters:
 
 
 def check_component(component: str) -> None:
-    """Refuse what cannot be a part of a request that is signed."""
+    """Refuse a component that cannot be signed."""
     if component in _DERIVED or _QUERY_PARAM.fullmatch(component):
         return
     if component.startswith("@") or not _FIELD.fullmatch(component):
         known = ", ".join([*_DERIVED, '@query-param;name="NAME"'])
         cure = f"write one of {known}, or the name of a header in small letters"
-        raise ToolError(Kind.VALIDATION, f"{component[:60]!r} is no part of a request; {cure}")
+        raise ToolError(Kind.VALIDATION, f"{component[:60]!r} is not part of a request; {cure}")
 
 
-@lru_cache(maxsize=32)  # reading PEM takes longer than signing
+@lru_cache(maxsize=32)  # parsing PEM takes longer than signing
 def load_key(text: str, algorithm: str) -> Any:
-    """The key that signs: bytes of a shared one, a private one from PEM; raises ValueError without quoting it."""
+    """The signing key: bytes of a shared key, or a private key from PEM; raises ValueError without quoting the key."""
     if algorithm == SHARED:
         return text.encode()
     from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
@@ -73,8 +73,8 @@ def load_key(text: str, algorithm: str) -> Any:
 
     try:
         key = load_pem_private_key(text.encode(), password=None)
-    except Exception:  # noqa: BLE001 - the library raises many kinds, and their messages may tell of the key
-        message = "the key is no private key in PEM without a passphrase"
+    except Exception:  # noqa: BLE001 - the library raises many types, and their messages may quote the key
+        message = "the key is not a private key in PEM without a passphrase"
         raise ValueError(message) from None
     curves = {"ecdsa-p256-sha256": "secp256r1", "ecdsa-p384-sha384": "secp384r1"}
     suits = (
@@ -91,7 +91,7 @@ def load_key(text: str, algorithm: str) -> Any:
 def sign_message(
     message: Message, key: Any, parameters: Parameters, *, components: tuple[str, ...], label: str
 ) -> tuple[str, dict[str, str]]:
-    """The signature, and the headers that carry it; a digest of the body is added where it is signed and missing."""
+    """The signature, and its headers; a signed `content-digest` that the request lacks is added."""
     added: dict[str, str] = {}
     if DIGEST in components and not any(name.lower() == DIGEST for name in message.headers):
         digest = base64.b64encode(hashlib.sha256(message.body).digest()).decode()
@@ -108,7 +108,7 @@ def sign_message(
 
 
 def signature_base(message: Message, components: tuple[str, ...], described: str) -> str:
-    """What is signed: a line for each part of the request, and one for what the signature says about itself."""
+    """The signature base: a line for each component, and one for the signature parameters."""
     lines = [f"{_identifier(component)}: {_value(component, message)}" for component in components]
     return "\n".join([*lines, f'"@signature-params": {described}'])
 
@@ -131,7 +131,7 @@ def _value(component: str, message: Message) -> str:
 
 
 def _query_value(name: str, query: str) -> str:
-    """The value of a parameter that is there once, in the spelling of RFC 9421."""
+    """The value of a query parameter that occurs once, in the encoding of RFC 9421."""
     found = [value for known, value in parse_qsl(query, keep_blank_values=True) if quote(known, safe="*-._") == name]
     if len(found) != 1:
         raise ToolError(
@@ -154,7 +154,7 @@ def _describe(parameters: Parameters) -> str:
 
 
 def _string(text: str) -> str:
-    """A string of structured fields (RFC 8941); what it cannot hold is refused when the declaration is read."""
+    """A string of structured fields (RFC 8941); other characters are refused when the declaration is parsed."""
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 

@@ -1,4 +1,4 @@
-"""The kinds of credentials that a tool can declare, as facts."""
+"""The kinds of authentication that a tool can declare."""
 
 from __future__ import annotations
 
@@ -18,36 +18,36 @@ GRANTS = (CLIENT_CREDENTIALS, REFRESH_TOKEN, AUTHORIZATION_CODE)
 BASIC, BODY = "basic", "body"
 AUTHORIZATION = "Authorization"
 
-# A text of the author, or a value by its name.
+# A literal text, or a reference to a secret or variable.
 Value = str | Reference
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Bearer:
-    """A token as it is."""
+    """A bearer token (RFC 6750)."""
 
     token: Reference
 
     def references(self) -> tuple[Reference, ...]:
-        """The values that it needs."""
+        """The secrets and variables that it needs."""
         return (self.token,)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Basic:
-    """A name and a password (RFC 7617)."""
+    """A user name and a password (RFC 7617)."""
 
     username: Value
     password: Reference
 
     def references(self) -> tuple[Reference, ...]:
-        """The values that it needs."""
+        """The secrets and variables that it needs."""
         return _references(self.username, self.password)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ApiKey:
-    """A key in a header or in the query, `prefix` before it."""
+    """An API key in a header or in the query, after `prefix`."""
 
     key: Reference
     header: str = ""
@@ -55,7 +55,7 @@ class ApiKey:
     prefix: str = ""
 
     def references(self) -> tuple[Reference, ...]:
-        """The values that it needs."""
+        """The secrets and variables that it needs."""
         return (self.key,)
 
 
@@ -73,13 +73,13 @@ class Hmac:
     headers: Mapping[str, Pieces]
 
     def references(self) -> tuple[Reference, ...]:
-        """The values that it needs."""
+        """The secrets and variables that it needs."""
         return _references(self.key, self.key_id)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HttpSignature:
-    """A signature by RFC 9421; `expires_seconds` 0 means that it does not say when it ends."""
+    """A signature by RFC 9421; `expires_seconds` 0 means without an expiry."""
 
     key: Reference
     key_id: Value
@@ -91,13 +91,13 @@ class HttpSignature:
     nonce: bool
 
     def references(self) -> tuple[Reference, ...]:
-        """The values that it needs."""
+        """The secrets and variables that it needs."""
         return _references(self.key, self.key_id)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Aws:
-    """A signature of AWS, version 4."""
+    """An AWS Signature Version 4."""
 
     access_key_id: Value
     secret_access_key: Reference
@@ -107,13 +107,13 @@ class Aws:
     is_body_signed: bool
 
     def references(self) -> tuple[Reference, ...]:
-        """The values that it needs."""
+        """The secrets and variables that it needs."""
         return _references(self.access_key_id, self.secret_access_key, self.session_token)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OAuth2:
-    """Access tokens of an authorization server (RFC 6749); `login` names what `crib secret login` stores."""
+    """Access tokens of an authorization server (RFC 6749); `login` is the name under which `crib secret login` stores one."""
 
     grant: str
     token_url: Url
@@ -129,7 +129,7 @@ class OAuth2:
     issuer: str = ""
 
     def references(self) -> tuple[Reference, ...]:
-        """The values that it needs, without what a login stores."""
+        """The secrets and variables that it needs, without those that a login stores."""
         return _references(self.client_id, self.client_secret, self.refresh_token)
 
 

@@ -1,4 +1,4 @@
-"""Shell commands, read without running them. Here: what a line consists of: words, assignments, redirections, commands."""
+"""Parse shell commands without running them. This module holds the nodes: words, assignments, redirections, commands."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from dataclasses import dataclass
 
 from toolcrib.model.errors import Kind, ToolError
 
-# In outlines only; a command line holds no control characters.
+# These occur in outlines only: a command line with control characters is refused.
 UNKNOWN = "\0"
 GLOB = "\x03"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Word:
-    """A word as far as it is known: `text` is the best guess.
+    """A word of a command; `text` is the best guess at its value.
 
-    `outlines` are all that it can come to, with `UNKNOWN` for what only the shell knows and `GLOB` for a pattern; `computed`
-    says that it has expansions.
+    `outlines` are all its possible values, with `UNKNOWN` for a part that only the shell knows and `GLOB` for a pattern;
+    `computed` says that it has expansions.
     """
 
     text: str
@@ -26,13 +26,13 @@ class Word:
 
     @property
     def certain(self) -> bool:
-        """Whether the text is exactly what the program will get."""
+        """Whether the program gets exactly this text."""
         return not self.computed and self.outlines == (self.text,)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Assignment:
-    """A variable that is given a value: a prefix of a command, a statement, an element of an array, a value of a loop."""
+    """A value of a variable: from a prefix of a command, a statement, an element of an array, or a loop."""
 
     name: str
     value: Word
@@ -50,8 +50,8 @@ class Redirection:
 class Command:
     """A simple command. Without words it is only assignments or redirections.
 
-    `piped` says that a pipe may feed it. A `guessed` one is read from the words of a command that runs its words, and may be
-    none.
+    `piped` says that its input may come from a pipe. A `guessed` command was read from the arguments of a command that runs
+    its arguments, such as `xargs`, and may not be a command at all.
     """
 
     words: tuple[Word, ...] = ()
@@ -62,7 +62,7 @@ class Command:
 
     @property
     def name(self) -> str:
-        """The last part of the command word, or nothing."""
+        """The last part of the path of the command; empty if it has no words."""
         return posixpath.basename(self.words[0].text) if self.words else ""
 
     @property
@@ -73,7 +73,7 @@ class Command:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Line:
-    """The commands of a line; `unclear` names the constructs that are not read for certain."""
+    """The commands of a line; `unclear` names the constructs that the parser does not understand for certain."""
 
     commands: tuple[Command, ...]
     unclear: tuple[str, ...]
@@ -85,10 +85,10 @@ def plain(text: str) -> Word:
 
 
 def unknown() -> Word:
-    """A word of which only the shell knows what it comes to."""
+    """A word whose value only the shell knows."""
     return Word(text="", outlines=(UNKNOWN,), computed=True)
 
 
 def unreadable(why: str) -> ToolError:
-    """The refusal of a line of which not even the commands can be told apart."""
+    """The error for a line that cannot be split into commands."""
     return ToolError(Kind.VALIDATION, f"the command cannot be parsed: {why}; write it plainer, or as several calls")

@@ -1,8 +1,8 @@
-"""Tables of programs: those that only read, with what makes them do more, and those that run what their words say.
+"""Tables of programs: those that only read, with the options that make them do more, and those that run other programs.
 
-To add a program that only reads, add a row to `READS`: `PLAIN` if none of its words can make it
-write a file or start a program, else a `Program` that names the words which make it do so. When in doubt, leave it out: what is in no table
-needs confirmation.
+To add a program that only reads, add a row to `READS`: `PLAIN` if none of its arguments can make it write a file or start a
+program, else a `Program` that names the arguments that do. When in doubt, leave it out: a program in no table needs
+confirmation.
 """
 
 from __future__ import annotations
@@ -21,11 +21,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Program:
-    """What makes a program do more than read.
+    """The arguments that make a program do more than read.
 
-    `letters` are short options, `options` long ones and `words` any words that do, `operands` is how many other words it takes at the most,
-    `code` is what no word may hold, and `program` what its first operand has to be. With `only`, one of these options must be
-    its first word; with `verbs`, one of these, and the rest is judged by the row of that verb.
+    `letters` are such short options, `options` long ones, and `words` any other such words. `operands` is how many operands it
+    may have at most, `code` a pattern that no argument may contain, and `program` one that its first operand must match.
+    With `only`, the first argument must be one of these options; with `verbs`, it must be one of these subcommands, and the
+    rest is judged by the row of that subcommand.
     """
 
     letters: str = ""
@@ -39,7 +40,7 @@ class Program:
 
 
 PLAIN = Program()
-# Code of awk that runs programs, writes files or reads further ones.
+# Awk code that runs programs, writes files or reads further files.
 AWK_CODE = re.compile(r"system|getline|close|[|>@]")
 AWK_OPTIONS = (
     *("--file", "--include", "--load", "--exec", "--source"),
@@ -49,13 +50,13 @@ AWK_OPTIONS = (
 SED_PROGRAM = re.compile(
     r"(?:[\d$,+~! ]|/(?:\\.|[^/\\])*/)*(?:[pdq=lnN]|s([^\w\s\\])(?:\\.|(?!\1)[^\\])*\1(?:\\.|(?!\1)[^\\])*\1[gpiI\d]*)?"
 )
-# Digits alone set the clock.
+# An operand of digits sets the clock.
 CLOCK = re.compile(r"^\d{8,12}(?:\.\d\d)?$")
 FIND_ACTION = re.compile(r"-(?:delete|exec|execdir|ok|okdir|fls|fprint|fprint0|fprintf)")
 PRINTS_COMMITS = Program(
     letters="oO", options=("--output", "--ext-diff", "--textconv", "--filters", "--open-files-in-pager")
 )
-# By its own configuration, or by that of a device that it prints for, man runs other programs.
+# By these man runs other programs, directly or through a configuration file or an output device.
 MAN_OPTIONS = (
     *("--pager", "--html", "--gxditview", "--preprocessor"),
     *("--config-file", "--troff", "--troff-device", "--prompt"),
@@ -79,7 +80,9 @@ READS: dict[str, Program] = {
     **dict.fromkeys((":", "true", "false", "cd", "pushd", "popd", "dirs", "pwd", "exit", "return", "break"), PLAIN),
     **dict.fromkeys(("continue", "shift", "wait", "times", "type", "umask", "set"), PLAIN),
     **dict.fromkeys(("export", "local", "readonly", "unset", "read", "getopts", "sleep"), PLAIN),
-    **dict.fromkeys(("test", "["), Program(words=("-v", "-R"))),  # they calculate the index of a variable
+    **dict.fromkeys(
+        ("test", "["), Program(words=("-v", "-R"))
+    ),  # they evaluate the index of a variable, which may run commands
     "command": Program(only=("-v", "-V")),
     "jobs": Program(operands=0, letters="x"),
     "history": Program(operands=1, letters="acdnprsw"),
@@ -103,7 +106,7 @@ READS: dict[str, Program] = {
     "xxd": Program(letters="r", options=("-revert",), operands=1),
     # Files
     **dict.fromkeys(("ls", "dir", "stat", "du", "df", "basename", "dirname", "realpath", "readlink"), PLAIN),
-    **dict.fromkeys(("mkdir", "touch"), PLAIN),  # they create what is empty, and change nothing that is there
+    **dict.fromkeys(("mkdir", "touch"), PLAIN),  # they create empty files and folders, and change no content
     "file": Program(letters="C", options=("--compile",)),
     "find": Program(code=FIND_ACTION),
     "tree": Program(letters="oR", options=("--output",)),
@@ -123,7 +126,7 @@ READS |= {"mawk": READS["awk"], "gawk": READS["awk"], "nawk": READS["awk"]}
 
 SYSTEM_FOLDERS = frozenset({"", "/bin", "/usr/bin"})
 SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash", "mksh", "rbash", "fish"})
-# What runs its words as a command, or reads one of them as shell code.
+# Programs that run their arguments as a command, or one of them as shell code.
 WRAPPERS = SHELLS | frozenset(
     (
         *("!", ".", "alias", "at", "batch", "builtin", "busybox", "chroot", "chrt", "command", "coproc", "doas", "env"),
@@ -153,7 +156,7 @@ INTERPRETERS = frozenset(
         *("php", "pwsh", "python", "pypy", "r", "rscript", "ruby", "tclsh", "tsx"),
     )
 )
-# What runs a program that one of its words or files names, and what decides which programs run later.
+# Programs that run a program named in an argument or a file, or that decide which programs run later.
 RUNS_PROGRAMS = frozenset(
     (
         *(
@@ -190,11 +193,11 @@ RUNS_PROGRAMS = frozenset(
         *("systemctl", "tar", "tmux", "umount", "uvx", "vi", "vim", "visudo", "zip"),
     )
 )
-# What the shell itself does with a word that is code, or the name of a variable.
+# Shell built-ins that evaluate an argument as code or as the name of a variable.
 SHELL_CODE = frozenset({"let", "mapfile", "read", "readarray", "getopts", "unset", "wait"})
 DECLARES = frozenset({"declare", "export", "local", "readonly", "typeset"})
 SETS_VARIABLES = frozenset({"read", "mapfile", "readarray", "getopts", "printf", "unset"})
-# Variables by which the shell or a program that only reads is made to run something else.
+# Variables that can make the shell, or a program that only reads, run another program.
 STEERING = re.compile(
     r"PATH|LD_\w+|DYLD_\w+|BASH_\w+|ENV|IFS|PS4|PROMPT_COMMAND|SHELL|SHELLOPTS|BASHOPTS|GCONV_PATH|NLSPATH|TERMINFO"
     r"|GIT_\w+|SSH_\w+|\w*PAGER|MAN\w+|GROFF_\w+|GREP\w*|\w*EDITOR|VISUAL|BROWSER|LESS\w*|\w*_OPTIONS|\w*OPTS|RIPGREP_CONFIG_PATH|JQ_\w+"
@@ -203,13 +206,13 @@ STEERING = re.compile(
 
 
 def is_listed(command: Command) -> bool:
-    """Whether it is a program of `READS`, by its bare name or from where the system keeps its programs."""
+    """Whether it is a program of `READS`, by its bare name or in a folder of system programs."""
     folder, _, name = command.words[0].text.rpartition("/") if command.words else ("", "", "")
     return folder in SYSTEM_FOLDERS and name in READS
 
 
 def does_more(command: Command) -> str:
-    """What makes a listed program do more than read, in words; nothing if it only reads."""
+    """The reason why a listed program does more than read; empty if it only reads."""
     return _does_more(READS[command.name], command.arguments)
 
 
@@ -237,7 +240,7 @@ def _findings(row: Program, words: Sequence[Word]) -> Iterator[str]:
     if row.operands is not None:
         several = [
             word for word in words if not word.certain
-        ]  # a pattern or a variable may come to any number of words
+        ]  # a pattern or a variable may expand to any number of words
         yield from (f"is given {word.text[:40]!r}" for word in (*several, *operands[row.operands :]))
     if row.code is not None and any(_may_hold(row.code, word) for word in words):
         yield "is given words that may write or run something"
@@ -254,7 +257,7 @@ def _is_exactly(program: re.Pattern[str], word: Word) -> bool:
 
 
 def split_words(words: Sequence[Word]) -> tuple[list[Word], list[Word]]:
-    """The words that are or may be options, and the operands, as GNU's programs take them: in any order, up to `--`."""
+    """The words that are or may be options, and the operands; as GNU programs do, options are accepted anywhere before `--`."""
     texts = [word.text for word in words]
     end = texts.index("--") if "--" in texts else len(texts)
     options = [
@@ -265,7 +268,7 @@ def split_words(words: Sequence[Word]) -> tuple[list[Word], list[Word]]:
 
 
 def _is_option(text: str, row: Program) -> bool:
-    """Whether it is one of the row's: a letter among others, or a name in full, cut short or with its value."""
+    """Whether the word contains an option of the row: in a group of letters, or as a name in full, abbreviated or with a value."""
     name = text.partition("=")[0]
     if name in row.options:
         return True

@@ -1,7 +1,7 @@
-"""Read the simple commands of a shell line, and say what in the line is beyond the small grammar that is read for certain.
+"""Parse the simple commands of a shell line, and name the constructs that are outside the supported grammar.
 
-A line whose `unclear` is empty is read as `sh` and `bash` both read it. Of any other line as many commands as can be seen
-are read, so that a forbidden one is found; nothing may be concluded from what is not there.
+A line whose `unclear` is empty is parsed as both `sh` and `bash` parse it. Of any other line as many commands as possible
+are parsed, so that a forbidden one is found; it may run further commands.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     Values = Mapping[str, set[str]]
 
-OPEN_BRACE, CLOSE_BRACE = "\x01", "\x02"  # unquoted braces while a word is put together
+OPEN_BRACE, CLOSE_BRACE = "\x01", "\x02"  # unquoted braces while a word is built
 MAX_LENGTH = 16_384
 MAX_COMMANDS = 500
 MAX_DEPTH = 12
@@ -55,37 +55,38 @@ SUBSCRIPT = re.compile(r"([A-Za-z_]\w*)\[")
 FUNCTION = re.compile(r"\([ \t]*\)")
 BRACKET = re.compile(r"\[\[?(?=\s)")  # the command, not a pattern
 NAME = re.compile(r"[A-Za-z_]\w*")
-# Expansions that give a value, a length, a default, or a value without its beginning or end.
+# Escapes of `$'…'` that Python decodes as bash does.
 SHARED_ESCAPES = re.compile(r"(?:[^\\\x80-\U0010ffff]|\\[abfnrtvxuU\\'\"0-7])*", re.DOTALL)
+# Expansions to a value, a length, a default, or a value without a prefix or suffix.
 CLEAR_EXPANSION = re.compile(r"\{#?\w+\}|\{\w+(?::?[-+?]|[#%])")
 BRACED_NAME = re.compile(r"\{([A-Za-z_]\w*)\}")
 BRACES = re.compile(f"{OPEN_BRACE}[^{OPEN_BRACE}{CLOSE_BRACE}]*(?:,|\\.\\.)[^{OPEN_BRACE}{CLOSE_BRACE}]*{CLOSE_BRACE}")
-BRACKETS = re.compile(f"{GLOB}[^/{GLOB}{UNKNOWN}\\]]*\\]")  # what a glob letter leaves of `[a-z]`
-# Where a shell calculates, it runs the commands in an index, even those between single quotes.
+BRACKETS = re.compile(f"{GLOB}[^/{GLOB}{UNKNOWN}\\]]*\\]")  # `[a-z]`, whose `[` was replaced by GLOB
+# In arithmetic a shell runs the commands in an index, even those between single quotes.
 INDEX = re.compile(r"\w\[")
 SHELL_LETTERS = re.compile(r"[\s;&|<>$`(){}]")
 SHELL_CODE_OPTION = re.compile(r"-\w*c\w*|--command")
 BRACE_LIST = re.compile(r"\{.*,.*\}")
 CODE_PREFIX = re.compile(r"--?[\w-]+=|[A-Za-z_]\w*=|-[0iv]*S")
-# Words that only say where a command begins or ends.
+# Reserved words that only mark where a command begins or ends.
 LEADS = frozenset(
     {"if", "then", "elif", "else", "while", "until", "do", "!", "{", "}", "fi", "done", "esac", "function"}
 )
 LOOPS = frozenset({"for", "select"})
 NOT_IN_SH = frozenset({"[[", "case", "select"})
 ENDS_GUESS = frozenset({";", "+", ":::"})
-# What is known of variables that no line sets.
+# Values of variables that the line does not set.
 PRESET = {"HOME": "~", "PWD": "."}
 NUMBERS = frozenset("?#$!")
 
 
 def read_line(text: str) -> Line:
-    """Every simple command of the line, those that it hands to other shells included; raises ToolError if it cannot be read."""
+    """Every simple command of the line, also of code that it passes to other shells; raises ToolError if it cannot be parsed."""
     return _read_again(text) if len(text) <= REMEMBERED_LENGTH else _read(text)
 
 
 def _read(text: str) -> Line:
-    """Read until every variable is known by all that it is given; one that grows with each reading is unknown."""
+    """Parse repeatedly until the values of all variables are stable; after MAX_ROUNDS they count as unknown."""
     values: dict[str, set[str]] = {}
     for _ in range(MAX_ROUNDS):
         reader = _Reader(values)
@@ -103,7 +104,7 @@ _read_again = lru_cache(maxsize=64)(_read)
 
 
 class _Reader:
-    """Collects the commands of one line; the limits hold for the whole of it, however deep a command lies."""
+    """Collects the commands of one line; the limits apply to the whole line, nested commands included."""
 
     def __init__(self, values: Values) -> None:
         self.found: list[Command] = []
@@ -117,7 +118,7 @@ class _Reader:
         return Line(commands=tuple(self.found), unclear=tuple(self.unclear))
 
     def read_all(self, text: str) -> None:
-        """Read the line; a here-document is code as well where the line has a shell that may be fed with it."""
+        """Parse the line; a here-document is also parsed as code if the line has a shell that may read it."""
         self.read(text, depth=0)
         index = INDEX.search(text)
         if index and ("$(" in text[index.end() :] or "`" in text[index.end() :]):
@@ -128,12 +129,12 @@ class _Reader:
 
     def read(self, text: str, *, depth: int, guessed: bool = False) -> None:
         if depth > MAX_DEPTH:
-            raise unreadable(f"commands lie more than {MAX_DEPTH} deep in each other")
+            raise unreadable(f"commands are nested more than {MAX_DEPTH} deep")
         _check(text)
         _Scan(self, text, depth=depth, guessed=guessed).read()
 
     def add(self, command: Command, *, depth: int) -> None:
-        """Collect a command and what it runs in its turn."""
+        """Collect a command, and the commands that it runs."""
         self._keep(command)
         for assignment in command.assignments:
             self.given.setdefault(assignment.name, set()).update(assignment.value.outlines)
@@ -160,12 +161,12 @@ class _Reader:
         self.found.append(command)
 
     def forget(self, names: Iterable[str]) -> None:
-        """Remember that the values of these variables are unknown."""
+        """Mark the values of these variables as unknown."""
         for name in names:
             self.given.setdefault(name.partition("[")[0], set()).add(UNKNOWN)
 
     def _read_shell_code(self, command: Command, *, depth: int) -> None:
-        """Read the code of `sh -c code`; a word that follows it is data, and a file cannot be seen."""
+        """Parse the code of `sh -c code`; words after it are data, and the content of a script file is not known."""
         words = [word.text for word in command.arguments]
         position = next((number for number, text in enumerate(words) if SHELL_CODE_OPTION.fullmatch(text)), len(words))
         while position < len(words) and words[position].startswith(("-", "+")):
@@ -174,7 +175,7 @@ class _Reader:
             self._read_guess(words[position], depth=depth + 1, sure=True)
 
     def _guess(self, command: Command, *, depth: int) -> None:
-        """Read the words of a command that runs its words: from each of them on, and each that looks like code."""
+        """Parse the arguments of a command that runs them: a command may begin at each word, and a word may be code."""
         words = command.words
         starts = [
             position
@@ -182,7 +183,7 @@ class _Reader:
             if position and not word.text.startswith("-") and not ASSIGNMENT.match(word.text)
         ]
         if sum(posixpath.basename(words[position].text) in WRAPPERS for position in starts) > MAX_DEPTH:
-            raise unreadable(f"commands lie more than {MAX_DEPTH} deep in each other")
+            raise unreadable(f"commands are nested more than {MAX_DEPTH} deep")
         given = (unknown(),) if command.name in {"xargs", "parallel"} else ()
         for position in starts[:MAX_GUESSED]:
             ends = (end for end in range(position, len(words)) if words[end].text in ENDS_GUESS)
@@ -197,7 +198,7 @@ class _Reader:
             self._read_guess(text, depth=depth + 1, sure=command.name == "eval")
 
     def _read_guess(self, text: str, *, depth: int, sure: bool) -> None:
-        """Read what may be code; only what is `sure` to be has to be readable."""
+        """Parse a text that may be code; raises ToolError only if it is `sure` to be code and cannot be parsed."""
         before, unclear = len(self.found), dict(self.unclear)
         try:
             self.read(text, depth=depth, guessed=True)
@@ -209,7 +210,7 @@ class _Reader:
 
 
 class _Scan:
-    """Goes through one text from left to right; commands in it are scanned by a scan of their own."""
+    """Scans one text from left to right; nested commands have their own scan."""
 
     def __init__(self, reader: _Reader, text: str, *, depth: int, guessed: bool, start: int = 0) -> None:
         self.reader = reader
@@ -228,7 +229,7 @@ class _Scan:
         self.redirections: list[Redirection] = []
 
     def read(self, end: str = "") -> None:
-        """Read commands up to the closing parenthesis, or the end of the text."""
+        """Parse commands up to the closing parenthesis, or the end of the text."""
         while True:
             self.position = _match(BLANKS, self.text, self.position).end()
             if self.position >= len(self.text):
@@ -325,7 +326,7 @@ class _Scan:
             self.reader.add(command, depth=self.depth)
 
     def _loop_values(self, words: list[Word]) -> list[Assignment]:
-        """The values that `for name in …` gives; without a list they are unknown."""
+        """The values that `for name in …` assigns; without a list they are unknown."""
         if len(words) < 2:  # noqa: PLR2004  `for` and a name
             self._doubt("for ((…))")
             return []
@@ -412,7 +413,7 @@ class _Scan:
         return draft.finish()
 
     def _quoting(self, letter: str, draft: _Draft) -> bool:
-        """Read quotes, backslashes and expansions; False if nothing of the kind begins here."""
+        """Parse a quote, a backslash or an expansion; False if none begins here."""
         if letter == "'":
             draft.literal(self._until("'"))
         elif letter == '"':
@@ -438,7 +439,7 @@ class _Scan:
         return found
 
     def _quoted(self, closing: str, draft: _Draft) -> None:
-        """Read up to the closing letter as between double quotes; in `${…}` quotes may stand inside."""
+        """Parse up to the closing character as between double quotes; `${…}` may contain further quotes."""
         while self.position < len(self.text):
             letter = self.text[self.position]
             if letter == closing:
@@ -495,7 +496,7 @@ class _Scan:
         if end is None:
             raise unreadable("a ' is not closed")
         self.position = end.end()
-        # Python reads only some of bash's escapes, and warns of others.
+        # Python decodes only some of bash's escapes, and warns about others.
         if not SHARED_ESCAPES.fullmatch(end[1]):
             draft.expansion(end[1])
             return
@@ -505,7 +506,7 @@ class _Scan:
             draft.expansion(end[1])
 
     def _arithmetic(self) -> bool:
-        """Pass over `$((…))`, with the commands in it; False if it turns out to be a subshell in a substitution."""
+        """Parse `$((…))` and the commands in it; False if it is a subshell in a command substitution."""
         if not self.text.startswith("(", self.position):
             return False
         depth, position = 0, self.position
@@ -518,7 +519,7 @@ class _Scan:
             return False
         inner = self.text[self.position + 1 : position]
         if NAME.search(inner):
-            self._doubt("a variable in a calculation")  # bash runs the commands in an index that its value may be
+            self._doubt("a variable in a calculation")  # its value may have an index with commands, which bash runs
         self.position = position + 2
         self._inner(inner)
         return True
@@ -532,21 +533,21 @@ class _Scan:
         draft.expansion("" if end[0] == "``" else end[0], ("",) if end[0] == "``" else (UNKNOWN,))
 
     def _nested(self, *, piped: bool = False) -> None:
-        """Read the commands up to the closing parenthesis."""
+        """Parse the commands up to the closing parenthesis."""
         if self.depth >= MAX_DEPTH:
-            raise unreadable(f"commands lie more than {MAX_DEPTH} deep in each other")
+            raise unreadable(f"commands are nested more than {MAX_DEPTH} deep")
         scan = _Scan(self.reader, self.text, depth=self.depth + 1, guessed=self.guessed, start=self.position)
         scan.piped = piped or self.piped
         scan.read(")")
         self.position = scan.position
 
     def _inner(self, text: str) -> None:
-        """Read the substitutions in a text that is no command itself."""
+        """Parse the command substitutions in a text that is not a command itself."""
         scan = _Scan(self.reader, text, depth=self.depth, guessed=self.guessed)
         scan._quoted("", _Draft())
 
     def _values(self, name: str) -> tuple[str, ...]:
-        """All that a variable can hold, whole and word by word, because the shell splits what it expands."""
+        """All possible values of a variable, whole and word by word, because the shell splits expansions."""
         if name not in self.reader.values:
             return (PRESET.get(name, UNKNOWN),)
         whole = {re.sub(r"[*?\[]", GLOB, value) for value in self.reader.values[name]}
@@ -557,7 +558,7 @@ class _Scan:
 
 
 class _Draft:
-    """A word while it is put together."""
+    """A word while it is built."""
 
     def __init__(self) -> None:
         self.said: list[str] = []
@@ -597,7 +598,7 @@ class _Draft:
 
 
 def _runs_words(command: Command) -> bool:
-    """Whether it may run its words: a wrapper, or a `find` that does more than find."""
+    """Whether the command may run its arguments: a wrapper, or a `find` with an action."""
     if command.name not in WRAPPERS and command.name != "find":
         return False
     return not is_listed(command) or bool(does_more(command))
@@ -615,7 +616,7 @@ def _check(text: str) -> None:
 
 
 def _match(pattern: re.Pattern[str], text: str, position: int) -> re.Match[str]:
-    """Match a pattern that matches anything, if only nothing."""
+    """Match a pattern that always matches, if only the empty text."""
     found = pattern.match(text, position)
     if found is None:
         raise unreadable("it has no words")
