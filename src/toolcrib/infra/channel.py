@@ -130,5 +130,5 @@ def is_harmless(name: str) -> bool:
     parts = name.split(".")
     if not name.isascii() or any(not part.isidentifier() or part.startswith("_") for part in parts):
         return False
-    # Test packages inside of others are no better.
+    # Test packages inside other packages have effects too.
     return parts[0] in sys.stdlib_module_names - _EFFECTS and not {"test", "tests"} & set(parts)

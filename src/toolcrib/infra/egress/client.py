@@ -48,7 +48,7 @@ class Egress:
         self._dialler = Dialler(policy=self._policy, resolve=resolve or resolve_name)
         self._ways: dict[asyncio.AbstractEventLoop, tuple[ConnectionPool, AsyncGenerator[None, None]]] = {}
         self._opening = threading.Lock()
-        # The list that has last allowed each host and port: both are asked for at every call, and neither ever changes.
+        # Cache of the host list that last allowed each host and port: they repeat with every call, and never change.
         self._passed: dict[tuple[str, int], HostList | None] = {}
 
     @cached_property
@@ -67,14 +67,14 @@ class Egress:
             self._policy.check(url.host, address, url.port)
         if not self._is_named(url, hosts):
             self._check_private(url, () if address is None else (address,))
-        # Which public addresses are this machine's own may change; for a name, and for a listed address, nothing can.
+        # Not cached for public addresses, because those of this machine may change.
         if address is None or (address, url.port) in self._policy.private:
             if len(self._passed) >= MAX_PASSED:
                 self._passed.clear()
             self._passed[endpoint] = hosts
 
     def check_server(self, url: Url, hosts: HostList | None, port: int) -> None:
-        """As `check`, for a server that is no web server and usually listens on `port`."""
+        """As `check`, for a server that is not a web server and usually listens on `port`."""
         ports = self._ports | {port}
         if hosts is not None:
             hosts.check(url, ports - STANDARD_PORTS)

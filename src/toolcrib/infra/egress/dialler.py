@@ -31,7 +31,7 @@ Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 RESOLVE_SECONDS = 10
 CONNECT_SECONDS = 10
 MAX_DIALLED = 4
-# How long one address is waited for before the next is tried beside it.
+# As in RFC 8305 (Happy Eyeballs): how long to wait for one address before the next is tried in parallel.
 STAGGER_SECONDS = 0.25
 # How long it is remembered whether an address belongs to this machine.
 OWN_SECONDS = 10
@@ -273,4 +273,6 @@ def _parse_endpoint(text: str) -> tuple[Address, int]:
             return ip_address(host), port
     except (ToolError, ValueError):
         pass
-    raise SettingsError(f'egress.private: {text!r} is no address with a port; write "127.0.0.1:8080" or "[::1]:8080"')
+    raise SettingsError(
+        f'egress.private: {text!r} is not an address with a port; write "127.0.0.1:8080" or "[::1]:8080"'
+    )

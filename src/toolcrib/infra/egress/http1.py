@@ -104,7 +104,7 @@ def parse_request(head: bytes) -> RequestHead:
     first, *lines = head.decode("latin-1").split("\r\n")
     parts = _REQUEST.fullmatch(first)
     if parts is None:
-        raise malformed("its first line is no METHOD, target and HTTP/1.1")
+        raise malformed("its first line is not METHOD, target and HTTP/1.1")
     if parts[1] not in {CONNECT, *METHODS}:
         raise malformed(f"the method is none of {', '.join((CONNECT, *METHODS))}")
     headers = _parse_headers(lines)
@@ -119,7 +119,7 @@ def parse_response(head: bytes) -> ResponseHead:
     first, *lines = head.decode("latin-1").split("\r\n")
     parts = _STATUS.fullmatch(first)
     if parts is None:
-        raise malformed("its first line is no HTTP/1.1 and status")
+        raise malformed("its first line is not HTTP/1.1 and status")
     headers = _parse_headers(lines)
     return ResponseHead(
         status=int(parts[2]),
@@ -139,9 +139,9 @@ def parse_chunk_length(line: bytes) -> int:
 
 
 def check_trailer(line: bytes) -> None:
-    """Refuse a line behind the last chunk that is no header field."""
+    """Refuse a line after the last chunk that is not a header field."""
     if _HEADER.fullmatch(line.decode("latin-1")) is None:
-        raise malformed("a line behind its chunks is no 'name: value'")
+        raise malformed("a line after its chunks is not 'name: value'")
 
 
 async def read_head(reader: asyncio.StreamReader) -> bytes:
@@ -205,7 +205,7 @@ def _parse_headers(lines: list[str]) -> Headers:
     for line in lines:
         parts = _HEADER.fullmatch(line)
         if parts is None:
-            raise malformed("a header is no 'name: value' on one line")
+            raise malformed("a header is not 'name: value' on one line")
         headers.append((parts[1].lower(), parts[2].rstrip("\t ")))
     return tuple(headers)
 
@@ -220,7 +220,7 @@ def _parse_framing(headers: Headers) -> Framing | None:
             raise malformed("it says more than once how long its body is")
         if name == "content-length":
             if _LENGTH.fullmatch(value) is None:
-                raise malformed("its Content-Length is no number")
+                raise malformed("its Content-Length is not a number")
             found = Framing(int(value))
         elif value.lower() == "chunked":
             found = Framing(None)
@@ -239,7 +239,7 @@ def _show(headers: Headers, framing: Framing | None) -> str:
 
 
 class MalformedError(ToolError):
-    """A message that is not HTTP/1.1, or that two readers could read differently."""
+    """A message that is not HTTP/1.1, or that two parsers could read differently."""
 
 
 def malformed(reason: str) -> MalformedError:

@@ -216,7 +216,7 @@ def _read(answer: RecordedAnswer) -> Reply:
     headers = [(name, value) for name, value in answer.headers.items() if name.lower() not in REWRITTEN]
     for name, value in headers:
         if _NAME.fullmatch(name) is None or _VALUE.fullmatch(value) is None:
-            message = f"header {name[:40]!r} is no header; write its name and value on one line, in Latin letters"
+            message = f"header {name[:40]!r} is not a header; write its name and value on one line, in Latin letters"
             raise ToolError(Kind.VALIDATION, message)
     if answer.body and not any(name.lower() == "content-type" for name, _ in headers):
         headers.append(("Content-Type", "application/json" if _is_json(answer.body) else "text/plain; charset=utf-8"))

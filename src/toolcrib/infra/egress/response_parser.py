@@ -1,4 +1,4 @@
-"""Parse one response out of the bytes of a connection, in pieces of any size, without reading or writing anything itself."""
+"""Parse one response from the bytes of a connection, in pieces of any size, without I/O."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Receiver(Protocol):
         """What takes the pieces of the body, once it has begun."""
 
     def end(self, failure: Exception | None) -> None:
-        """Hear that the response is complete, or why it will never be."""
+        """Called when the response is complete, or with the reason why it never will be."""
 
 
 class ResponseParser:
@@ -76,7 +76,7 @@ class ResponseParser:
         self._has_length = False
         self._buffer = b""
         self._around = self._left = self._fields = 0
-        # Reads what comes next of the data from a position on, and returns the position behind it. Not a bound method, which
+        # Reads what comes next of the data from a position on, and returns the position after it. Not a bound method, which
         # would be a reference cycle.
         self._step: Callable[[ResponseParser, bytes, int], int] = ResponseParser._read_head
 
@@ -99,7 +99,7 @@ class ResponseParser:
         self.is_complete = True
 
     def _refuse_more(self, data: bytes) -> None:
-        """Bytes behind the response: nothing on the connection can be trusted, nor a length that was too short."""
+        """Bytes after the response: nothing on the connection can be trusted, nor a length that was too short."""
         self.may_stay = False
         if self._has_length and data.strip(_LINE_END) and not _START.startswith(data[: len(_START)]):
             raise http1.malformed("it is longer than it says")
@@ -144,11 +144,11 @@ class ResponseParser:
             self.is_complete = not self._left
 
     def _framing_of(self, head: ResponseHead) -> Framing | None:
-        """How the body ends; some responses have none, also where their head speaks of one."""
+        """How the body ends; some responses have no body, even if their head declares one."""
         if self._method == "HEAD" or head.status == NOT_MODIFIED:
             return NO_BODY
         if head.status == NO_CONTENT:
-            # A server that announces a body here may send it, too.
+            # A server that declares a body here may also send it.
             self.may_stay = self.may_stay and head.framing in {None, NO_BODY}
             return NO_BODY
         return head.framing
@@ -178,7 +178,7 @@ class ResponseParser:
         return end
 
     def _take_whole_chunks(self, data: bytes, position: int) -> int:
-        """Hand on all plain chunks that are there completely, at once: a body of small ones must not hold up the event loop."""
+        """Pass on all complete chunks at once: a body of many small ones must not block the event loop."""
         pieces = []
         while line := http1.PLAIN_CHUNK.match(data, position):
             start, length = line.end(), int(line[1], 16)
@@ -207,10 +207,10 @@ class ResponseParser:
         return end
 
     def _read_trailer(self, data: bytes, position: int) -> int:
-        """Drop the fields behind the last chunk: they were not asked for, and could replace ones of the head."""
+        """Drop the trailer fields after the last chunk: they were not requested, and could override headers."""
         end = data.find(_LINE_END, position, position + http1.MAX_HEAD_BYTES)
         if end < 0:
-            return self._wait(data, position, http1.MAX_HEAD_BYTES, "a line behind its chunks")
+            return self._wait(data, position, http1.MAX_HEAD_BYTES, "a line after its chunks")
         if end == position:
             self.is_complete = True
         else:
@@ -221,7 +221,7 @@ class ResponseParser:
         return end + len(_LINE_END)
 
     def _take(self, data: bytes, position: int) -> int:
-        """Hand on what belongs to the body, at most as much as is left of it."""
+        """Pass on what belongs to the body, at most as much as is left of it."""
         end = min(position + self._left, len(data))
         self._left -= end - position
         if self._is_wanted:
@@ -229,7 +229,7 @@ class ResponseParser:
         return end
 
     def _wait(self, data: bytes, position: int, limit: int, what: str) -> int:
-        """Keep what is not complete yet for the next time."""
+        """Buffer incomplete data until more arrives."""
         if len(data) - position >= limit:
             raise http1.malformed(f"{what} is longer than {limit} bytes")
         self._buffer = data[position:]

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 ACCEPTED_ENCODINGS = "gzip, deflate"
 LONGEST_NAMED = 40
 USER_AGENT = "toolcrib"
-# What a streamed response may have waiting before its server is slowed down.
+# The unread bytes of a streamed response at which its server is slowed down.
 MAX_WAITING = 65_536
 
 _GZIP = 16 + zlib.MAX_WBITS
@@ -36,7 +36,7 @@ _ZLIB_METHOD = 8
 async def exchange(pool: ConnectionPool, request: Request, max_bytes: int, deadline: float) -> Response:
     """Send one request and read its response; a redirect is returned without its body. Raises TimeoutError at the deadline.
 
-    It is never sent twice: whether to repeat a request is up to the caller, also where a kept connection turns out to be dead.
+    It is never sent twice: retries are up to the caller, also if a pooled connection turns out to be closed.
     """
     message = encode_request(request, ACCEPTED_ENCODINGS)
     connection = pool.take_idle(request.url) or await pool.take(request.url, deadline)
@@ -57,7 +57,7 @@ async def exchange(pool: ConnectionPool, request: Request, max_bytes: int, deadl
 async def exchange_streamed(
     pool: ConnectionPool, request: Request, max_piece: int
 ) -> AsyncIterator[tuple[Response, AsyncIterator[bytes]]]:
-    """Send one request; gives the head of the response, and its body in pieces as they arrive."""
+    """Send one request; returns the head of the response, and its body in pieces as they arrive."""
     reading = Reading(request, max_piece)
     message = encode_request(request, "identity")
     connection = pool.take_idle(request.url) or await pool.take(request.url, None)
@@ -80,7 +80,7 @@ async def exchange_streamed(
 
 
 def encode_request(request: Request, encodings: str) -> bytes:
-    """The request as it goes on the wire; refuses one that would not be a single request there."""
+    """The bytes of the request; raises ToolError if they would not be exactly one request."""
     url, body, given = request.url, request.body, request.headers
     names = {name.lower() for name in given}
     lines = [f"{request.method} {url.target} HTTP/1.1", f"Host: {url.authority}"]
@@ -93,7 +93,7 @@ def encode_request(request: Request, encodings: str) -> bytes:
     if body is not None or request.method not in SAFE_METHODS:
         lines.append(f"Content-Length: {len(body or b'')}")
     head = "\r\n".join(lines)
-    # URL and headers were checked when they were made; this is the last place where an injected line could be seen.
+    # URL and headers were validated before; this is the last place where an injected line can be detected.
     if head.count("\n") != len(lines) - 1 or head.count("\r") != len(lines) - 1 or lines[0].count(" ") != 2:  # noqa: PLR2004 - method, target and version
         raise ToolError(Kind.VALIDATION, f"{url.origin}: the request has a line break or a space where none may be")
     return f"{head}\r\n\r\n".encode() + (body or b"")
@@ -115,7 +115,7 @@ class WholeResponse:
         self._body: BoundedBody | list[bytes] = []
 
     def begin(self, head: ResponseHead, framing: Framing | None) -> bool:
-        """Choose how the body is read; that of a redirect is not wanted."""
+        """Choose how the body is read; the body of a redirect is not read."""
         self._status = head.status
         self._headers = headers = join_headers(head)
         if head.status in REDIRECTS and "location" in headers:
@@ -128,13 +128,13 @@ class WholeResponse:
             return True
         if length > self._max_bytes:
             raise Reading(self._request, self._max_bytes).too_large(str(length))
-        # The parser gives no more than was declared, so there is nothing to count.
+        # The parser passes on no more than the declared length, so nothing needs to be counted.
         pieces: list[bytes] = []
         self._body, self.take = pieces, pieces.append
         return True
 
     def end(self, failure: Exception | None) -> None:
-        """Give the response, or the reason why there is none."""
+        """Set the response, or the error."""
         if self.response.done():
             return
         if failure is None:
@@ -178,7 +178,7 @@ class StreamedResponse:
             self._connection.pause()
 
     def end(self, failure: Exception | None) -> None:
-        """Hear that nothing more comes."""
+        """Called at the end of the response, or with the reason why it failed."""
         self._failure = failure
         self._is_ended = True
         self._changed.set()
@@ -220,7 +220,7 @@ class Reading(NamedTuple):
 
     @property
     def max_encoded(self) -> int:
-        """The limit before decompression: a stream that expands to nothing must end, too.
+        """The limit before decompression, because compressed data may expand to nothing.
 
         Deflate enlarges incompressible data by far less than one percent and a kilobyte.
         """
@@ -244,7 +244,7 @@ class Reading(NamedTuple):
 
 
 class BoundedBody:
-    """A body that is compressed or of unknown length: decompressed and counted while it comes."""
+    """A body that is compressed or of unknown length: decompressed and counted while it arrives."""
 
     __slots__ = ("_body", "_decoder", "_encoded", "_reading")
 
@@ -284,7 +284,7 @@ def join_headers(head: ResponseHead) -> dict[str, str]:
 
 
 def _explain(problem: MalformedError | FloodError | LostError, reading: Reading) -> ToolError:
-    """The error of a request that was sent and not answered as it should have been."""
+    """The error of a request that was sent and got no valid response."""
     if isinstance(problem, FloodError):
         return reading.failure(Kind.LIMIT_EXCEEDED, str(problem), limit=MAX_AROUND)
     if isinstance(problem, MalformedError):
@@ -321,7 +321,7 @@ class _Inflater:
         try:
             decoded = self._stream.decompress(data, limit)
         except zlib.error:
-            raise self._reading.failure(Kind.PERMANENT, f"the response is no valid {self._encoding}") from None
+            raise self._reading.failure(Kind.PERMANENT, f"the response is not a valid {self._encoding}") from None
         if self._stream.unused_data:
             raise self._reading.failure(Kind.PERMANENT, f"the response goes on after the end of its {self._encoding}")
         return decoded
@@ -343,7 +343,7 @@ def _decoder(reading: Reading, encoding: str) -> _Identity | _Inflater:
         return _Identity()
     if encoding in {"gzip", "deflate"}:
         return _Inflater(reading, encoding)
-    # Not truncated: a part of a secret that a server repeats would not be masked.
+    # Not truncated, because a part of a secret that a server sends back would not be masked.
     named = repr(encoding) if len(encoding) <= LONGEST_NAMED else "something else"
     reason = f"the response is encoded as {named}, which was not asked for ({ACCEPTED_ENCODINGS})"
     raise reading.failure(Kind.PERMANENT, reason)

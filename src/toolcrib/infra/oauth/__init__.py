@@ -1,7 +1,7 @@
-"""Access tokens of authorization servers (OAuth 2): asked for over our egress, stored before they are used, shared by all processes.
+"""Access tokens of OAuth 2 authorization servers: requested through egress, stored before they are used, shared by all processes.
 
-Here: what is stored of a grant. A text of three lines, because what masks secrets knows each line of one: facts as JSON, the access
-token, and the refresh token, which may be empty.
+Here: the stored form of tokens. A text of three lines, because the masking of secrets also masks each line of a secret: facts as
+JSON, the access token, and the refresh token, which may be empty.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ import orjson
 
 LAYOUT = "toolcrib tokens 1"
 LINES = 3
-# A token counts as expired so long before its time, or when a tenth of its life is left: clocks differ, and a request takes time.
+# A token counts as expired this long before its time, or when a tenth of its lifetime is left: clocks differ, and a request takes time.
 LEEWAY_SECONDS = 30.0
 LEEWAY_SHARE = 0.1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Tokens:
-    """Tokens of one grant; without `expires_at` the access token is good until it is refused.
+    """Tokens of one grant; without `expires_at` the access token is valid until it is refused.
 
-    `scope` is what the server granted, empty if it did not say. `token_url` and `client_id` are whom they belong to, `source` is a
-    hash of the secret that they were got with.
+    `scope` is what the server granted, empty if it did not say. `token_url` and `client_id` identify the server and the client,
+    `source` is a hash of the secret that they were obtained with.
     """
 
     access_token: str = field(repr=False)
@@ -40,7 +40,7 @@ class Tokens:
         if self.expires_at is None:
             return True
         leeway = min(LEEWAY_SECONDS, (self.expires_at - self.received_at) * LEEWAY_SHARE)
-        # A clock that was set back would make a token of any age look new.
+        # Without this check, a token of any age would look fresh after the clock was set back.
         return self.received_at - LEEWAY_SECONDS <= now < self.expires_at - leeway
 
     def to_text(self) -> str:
@@ -58,7 +58,7 @@ class Tokens:
 
 
 def read_tokens(text: str) -> Tokens | None:
-    """The stored tokens; None for a text that is something else."""
+    """Parse stored tokens; None if the text is something else."""
     lines = text.split("\n")
     if len(lines) != LINES:
         return None

@@ -1,7 +1,7 @@
-"""Hand out access tokens: one renewal for all calls of all processes, and a new token stored before anything uses it.
+"""Provide access tokens: one renewal for the calls of all processes, and a new token is stored before it is used.
 
-A renewal runs in a thread with an event loop of its own. It belongs to no caller: one that leaves, or whose loop ends, must not
-lose a refresh token that the server has exchanged already.
+A renewal runs in a thread with its own event loop, independent of its callers: a caller that is cancelled, or whose loop ends,
+must not lose a refresh token that the server has exchanged already.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ FILE = "access_tokens.json"
 # Longer than a request to an authorization server takes.
 LOCK_SECONDS = 15.0
 MAX_STORED = 500
-# Tokens of one grant that are masked: the newest, and some that a slow server may still repeat.
+# How many tokens of one grant are masked: the newest, and earlier ones that a slow server may still send back.
 MAX_MASKED = 8
-# How long a refusal is repeated without asking the server again, and a token is not renewed whose successor was refused as well.
+# How long a refusal is cached, and how long a token is not renewed after its successor was refused too.
 REFUSED_SECONDS = 5.0
 FRUITLESS_SECONDS = 30.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Grant:
-    """What entitles to access tokens; `seed` is the secret behind it: of the client, a refresh token, or a stored login."""
+    """The right to access tokens; `seed` is its secret: that of the client, a refresh token, or a stored login."""
 
     kind: str
     client: Client
@@ -54,7 +54,7 @@ class Grant:
 
     @property
     def key(self) -> str:
-        """The name of its tokens. Scopes are part of it only where each renewal asks for them: a login has one chain of tokens."""
+        """The name of its stored tokens. It contains the scopes only if each renewal requests them: a login has one chain of tokens."""
         scopes = sorted(self.client.scopes) if self.kind == CLIENT_CREDENTIALS else []
         parts = [self.kind, str(self.client.token_url), self.client.client_id, scopes, self.seed]
         facts = orjson.dumps([*parts, dict(sorted(self.client.parameters.items()))])
@@ -86,7 +86,7 @@ class AccessTokens:
         self._changing = threading.Lock()
 
     async def get(self, grant: Grant, *, seconds: float, refused: str = "") -> str:
-        """A token that is good now and is not `refused`, which a server did not take; waits at most `seconds`."""
+        """A valid token other than `refused`, which a server has refused; waits at most `seconds`."""
         key = grant.key
         known = self._known.get(key)
         if known is not None and known.access_token != refused and known.is_fresh(self._clock()):
@@ -96,7 +96,7 @@ class AccessTokens:
         try:
             async with asyncio.timeout(seconds):
                 tokens = await self._wait(grant, key, refused)
-                # One that began for another caller may have found just what this one was refused with.
+                # A renewal that began for another caller may have returned the very token that was refused.
                 if tokens.access_token == refused:
                     tokens = await self._wait(grant, key, refused)
                 return self._hand_out(grant, tokens)
@@ -109,11 +109,11 @@ class AccessTokens:
         return await asyncio.wrap_future(self._renewal(grant, key, refused))
 
     def is_renewable(self, grant: Grant) -> bool:
-        """Whether another token may help against a refusal; not if the last one did not."""
+        """Whether a new token may help against a refusal; not if the last one did not."""
         return time.monotonic() >= self._fruitless.get(grant.key, 0.0)
 
     def note_fruitless(self, grant: Grant) -> None:
-        """Remember that a server refused a token that was made for it a moment ago."""
+        """Record that a server refused a token that was just renewed."""
         self._fruitless[grant.key] = time.monotonic() + FRUITLESS_SECONDS
 
     async def exchange(self, client: Client, values: Mapping[str, str]) -> Tokens:
@@ -128,7 +128,7 @@ class AccessTokens:
         self._egress().check(client.token_url, client.hosts)
 
     def forget(self, seed: str) -> None:
-        """Remove the tokens that were got with a secret, which is no longer to be used."""
+        """Remove the tokens that were obtained with a secret that is no longer used."""
         if self._kept is None:
             return
         source = _source(seed)
@@ -155,9 +155,9 @@ class AccessTokens:
             found = self._renewals.get(key)
             if found is None:
                 found = self._renewals[key] = Future()
-                # From now on it cannot be cancelled: others wait for it, and what it gets must be stored.
+                # From now on it cannot be cancelled: others wait for it, and the new token must be stored.
                 found.set_running_or_notify_cancel()
-                # Not a daemon: the end of the program waits until a new token is stored.
+                # Not a daemon: the program exits only after a new token is stored.
                 threading.Thread(
                     target=self._run, args=(grant, key, refused, found), name="oauth", daemon=False
                 ).start()
@@ -166,9 +166,9 @@ class AccessTokens:
     def _run(self, grant: Grant, key: str, refused: str, result: Future[Tokens]) -> None:
         try:
             tokens = self._renew(grant, key, refused)
-        except BaseException as problem:  # noqa: BLE001 - every failure is handed to the waiting callers
+        except BaseException as problem:  # noqa: BLE001 - every failure is raised in the waiting callers
             if isinstance(problem, ToolError):
-                # A server may repeat what it was sent.
+                # The message of a server may contain what it was sent.
                 problem = self._masking.hide_error(problem)
                 if problem.kind is Kind.AUTH:
                     self._refused[key] = (time.monotonic() + REFUSED_SECONDS, problem)
@@ -194,7 +194,7 @@ class AccessTokens:
             return tokens
 
     def _store(self, grant: Grant, tokens: Tokens) -> None:
-        """Store tokens before anything uses them; what a full disk refuses is remembered, or its refresh token would be lost."""
+        """Store tokens before they are used; if the disk is full, memory keeps them, or the refresh token would be lost."""
         self._owed[grant.key] = tokens
         self.keep(grant, tokens)
         del self._owed[grant.key]
@@ -213,7 +213,7 @@ class AccessTokens:
         return tokens
 
     def _mask(self, grant: Grant, tokens: Tokens) -> None:
-        """Mask the tokens of a grant, and those before them no longer: a server that runs for months has had thousands."""
+        """Mask the tokens of a grant instead of its oldest ones: a server that runs for months has had thousands."""
         values = [value for value in (tokens.access_token, tokens.refresh_token) if value and value not in grant.seed]
         self._masking.add(*values)
         masked = self._masked.setdefault(grant.key, deque())
@@ -236,7 +236,7 @@ class AccessTokens:
             renewed = await ask_for_tokens(egress, client, REFRESH_TOKEN, {REFRESH_TOKEN: token}, clock=self._clock)
             return replace(renewed, scope=renewed.scope or (tokens.scope if tokens is not None else ""))
         finally:
-            # The connections of this loop, which ends with the renewal.
+            # Closes the connections of this loop, which ends with the renewal.
             await egress.close()
 
     def _forget_oldest(self, kept: KeptSecrets) -> None:
@@ -249,7 +249,7 @@ class AccessTokens:
             kept.remove(name)
 
     def _read(self, kept: KeptSecrets, name: str) -> Tokens | None:
-        """Stored tokens; None for some that cannot be decrypted, which are got anew."""
+        """Stored tokens; None if they cannot be decrypted, so that new ones are requested."""
         try:
             return read_tokens(kept.get(name) or "")
         except SettingsError:

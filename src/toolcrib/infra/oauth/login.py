@@ -1,6 +1,6 @@
 """Log in at an authorization server in a browser: authorization code with PKCE (RFC 6749, 7636, 8252, 9207).
 
-The browser comes back to a port of this machine. Where it runs on another one, the address that it ends at is typed or piped in.
+The browser is redirected to a port of this machine. If it runs on another machine, the address of the redirect is typed or piped in.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ REFUSED = "This is not the answer to the login that is waiting. Look at the term
 
 
 class Login:
-    """One login: its state and verifier are random, and good for one answer."""
+    """One login: its state and verifier are random, and valid for one answer."""
 
     def __init__(self, auth: OAuth2, client_id: str, scopes: tuple[str, ...]) -> None:
         from oauthlib.oauth2 import WebApplicationClient
@@ -49,7 +49,7 @@ class Login:
 
     @property
     def address(self) -> str:
-        """Where the browser goes."""
+        """The address that the browser opens."""
         start = str(self._auth.authorization_url)
         query = {
             **self._auth.parameters,
@@ -65,9 +65,9 @@ class Login:
         return f"{start}{'&' if '?' in start else '?'}{urlencode(query)}"
 
     def read_code(self, target: str) -> str | None:
-        """The code in the address that the browser came back to; None for an answer to something else.
+        """The code in the target of the redirect; None if it answers another request.
 
-        Raises AUTH if it is the answer to this login and says no, or comes from another issuer.
+        Raises AUTH if the login was refused, or the answer comes from another issuer.
         """
         parts = urlsplit(target)
         if parts.path != self.redirect.target:
@@ -89,7 +89,7 @@ class Login:
 
 @asynccontextmanager
 async def listen(login: Login) -> AsyncIterator[asyncio.Future[str]]:
-    """Wait on a port of this machine for the browser; the future gets the code, or why there is none."""
+    """Listen on a port of this machine for the redirect; the future gets the code, or the error."""
     found: asyncio.Future[str] = asyncio.get_running_loop().create_future()
     free = asyncio.Semaphore(MAX_CONNECTIONS)
 
@@ -122,7 +122,7 @@ async def listen(login: Login) -> AsyncIterator[asyncio.Future[str]]:
 
 
 class Lines:
-    """The lines of standard input, read so that nothing is left running when a caller stops waiting."""
+    """The lines of standard input, read without a thread, so that a cancelled read leaves nothing running."""
 
     def __init__(self, source: TextIO) -> None:
         self._source = source
@@ -142,10 +142,10 @@ class Lines:
         try:
             descriptor = self._source.fileno()
         except (OSError, ValueError):
-            return b""  # it takes no input
+            return b""  # standard input is closed
         loop, ready = asyncio.get_running_loop(), asyncio.Event()
         try:
-            # A thread that waits for a line could not be ended, and would keep the program from ending.
+            # A thread that reads a line cannot be cancelled, and would keep the program from exiting.
             loop.add_reader(descriptor, ready.set)
         except OSError:
             return os.read(descriptor, MAX_ADDRESS)  # a plain file is always ready

@@ -1,7 +1,7 @@
-"""Ask an authorization server for tokens, and read its answer strictly: it may be anything.
+"""Request tokens from an authorization server, and validate its response strictly.
 
-oauthlib writes the requests. Their answers are read here, because oauthlib takes a form for JSON, any type of token, and lets
-variables of the environment decide what it checks.
+oauthlib writes the requests. Responses are parsed here, because oauthlib accepts a form instead of JSON and any type of token,
+and environment variables change what it checks.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 SECONDS = 10.0
 MAX_BYTES = 65_536
 MAX_TOKEN = 16_384
-# No token is trusted to last longer.
+# A longer lifetime is cut to this.
 MAX_LIFE_SECONDS = 366 * 86_400
 LONGEST_NUMBER = 20
 SHOWN = 200
 OK = 200
 SERVER_ERRORS = range(500, 600)
 BUSY = frozenset({408, 429})
-# What a server answers for good, with its own words for it (RFC 6749, 5.2).
+# The statuses of permanent errors, whose body names the error (RFC 6749, 5.2).
 REFUSALS = frozenset({400, 401, 403})
 
 _TOKEN = re.compile(r"[\x21-\x7e]+")
@@ -46,7 +46,7 @@ _WORD = re.compile(r"[a-z_]{1,60}")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Client:
-    """Who asks an authorization server, and which tokens it asks for; `cure` is what helps against a refusal."""
+    """The client of an authorization server, and the tokens that it requests; `cure` is the cure of a refusal."""
 
     token_url: Url
     client_id: str
@@ -75,7 +75,7 @@ async def ask_for_tokens(
     document = _read(client, response)
     if response.status != OK or "error" in document:
         raise _refusal(client, response, document)
-    # The life of a token begins before its answer arrives.
+    # The lifetime of a token begins before its response arrives.
     return _tokens(client, response, document, values.get(REFRESH_TOKEN, ""), started)
 
 
@@ -99,7 +99,7 @@ def _write(client: Client, grant: str, values: Mapping[str, str]) -> Request:
 
 
 def _read(client: Client, response: Response) -> Mapping[str, object]:
-    """The members of the answer; a server that is broken or busy is asked again later."""
+    """The members of the response; raises a retryable ToolError for a server that is broken or busy."""
     if response.status in SERVER_ERRORS or response.status in BUSY:
         message = f"{_name(client)} answered with status {response.status}; try again later"
         details = _details(client, response)
@@ -107,13 +107,13 @@ def _read(client: Client, response: Response) -> Mapping[str, object]:
             details[RETRY_AFTER] = wait
         raise ToolError(Kind.TRANSIENT, message, retryable=True, details=details)
     if not is_json(read_media_type(response.headers.get("content-type", ""))):
-        raise _useless(client, response, "its answer is no JSON")
+        raise _useless(client, response, "its answer is not JSON")
     try:
         document = read_json(response.body, place="its answer", max_bytes=MAX_BYTES)
     except ToolError as problem:
         raise _useless(client, response, problem.message) from None
     if not isinstance(document, dict):
-        raise _useless(client, response, "its answer is no object")
+        raise _useless(client, response, "its answer is not an object")
     return document
 
 
@@ -126,13 +126,13 @@ def _tokens(client: Client, response: Response, document: Mapping[str, object], 
         raise _useless(client, response, "its answer holds no access token")
     scope = document.get("scope", "")
     if not isinstance(scope, str) or len(scope) > MAX_TOKEN:
-        raise _useless(client, response, "its scope is no text")
+        raise _useless(client, response, "its scope is not text")
     if scope:
         check_scope(client, client.scopes, scope)
     life = _seconds(document.get("expires_in"))
     return Tokens(
         access_token=access,
-        # A server that sends no new one lets the old one stand (RFC 6749, 6).
+        # Without a new refresh token the old one stays valid (RFC 6749, 6).
         refresh_token=_token(client, response, document, REFRESH_TOKEN) or before,
         received_at=started,
         expires_at=None if life is None else started + life,
@@ -143,7 +143,7 @@ def _tokens(client: Client, response: Response, document: Mapping[str, object], 
 
 
 def _seconds(life: object) -> float | None:
-    """How long a token lasts; None if the server does not say."""
+    """The lifetime of a token; None if the server does not say."""
     if isinstance(life, str) and life.isdecimal() and len(life) <= LONGEST_NUMBER:
         life = int(life)  # some servers write the number as text
     if isinstance(life, bool) or not isinstance(life, int | float):
@@ -152,7 +152,7 @@ def _seconds(life: object) -> float | None:
 
 
 def check_scope(client: Client, wanted: tuple[str, ...], granted: str) -> None:
-    """Refuse tokens that are good for less than was asked for."""
+    """Raise ToolError if fewer scopes were granted than requested."""
     missing = [scope for scope in wanted if scope not in granted.replace(",", " ").split()]
     if missing:
         message = f"{_name(client)} did not grant the scope {' '.join(missing)[:SHOWN]}"

@@ -28,7 +28,7 @@ FUNCTION = RYE.with_name("call.cjs")
 FILES = (COMMONJS, RYE, FUNCTION, RYE.with_name("modules.cjs"))
 TYPESCRIPT = frozenset({".ts", ".mts", ".cts"})
 STRIPS_TYPES = (22, 6)
-# From these on it strips types without being asked.
+# From these versions on Node strips types without an option.
 STRIPS_BY_ITSELF = {22: 18, 23: 6}
 TRANSFORMS = (22, 7)
 NAMES = frozenset({"node", "nodejs"})
@@ -45,7 +45,7 @@ NEEDED = "Node 22.21, or 24 or newer"
 
 _MODULE_SYNTAX = re.compile(rb"^[ \t]*(?:import[ \t]*[\w{*\"']|export[ \t]*[\w{*])", re.MULTILINE)
 _COMMONJS_SYNTAX = re.compile(rb"\brequire[ \t]*\(|\bmodule\.exports\b|\bexports\.")
-# What is more than a type and leaves code behind.
+# TypeScript syntax that is not only a type: it has to be compiled.
 _TRANSFORMED = re.compile(
     rb"^[ \t]*(?:export[ \t]+)?(?:declare[ \t]+)?(?:const[ \t]+)?(?:enum|namespace)[ \t]+\w"
     rb"|constructor\s*\([^)]*\b(?:public|private|protected|readonly)\b",

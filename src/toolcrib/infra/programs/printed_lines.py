@@ -1,4 +1,4 @@
-"""Hand the lines that a program prints to the client of its call, while it prints them."""
+"""Stream the lines that a program prints to the client of its call."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ MAX_LINE_BYTES = 8 * 1024 * 1024
 
 
 def prints_values(tool: Tool) -> bool:
-    """Whether each line is a value of its own, in JSON: the tool promises a list. Else the lines are one text."""
+    """Whether each line is a JSON value, because the tool declares a list; otherwise the lines are one text."""
     return tool.output_schema is not None and tool.output_schema.get("type") == "array"
 
 
 def read_lines(tool: Tool, printed: bytes) -> list[object]:
-    """The list of the values that a program printed, one in each line; raises ToolError for a line that is none."""
+    """The list of the values that a program printed, one in each line; raises ToolError for a line that is not JSON."""
     lines = [line for line in printed.split(b"\n") if line.strip()]
     if len(lines) > MAX_ITEMS:
         message = f"{tool.name} printed more than {MAX_ITEMS:,} lines; print fewer"
@@ -39,9 +39,9 @@ def read_lines(tool: Tool, printed: bytes) -> list[object]:
 
 
 class PrintedLines:
-    """Sends complete lines: those of a text together, as far as they are there, values one by one.
+    """Sends complete lines: those of a text in batches, values one by one.
 
-    What was printed is kept by its reader anyway, within its limit, so a slow client slows nothing down but the end.
+    The whole output is stored anyway, up to its limit, so a slow client delays only the end of the call.
     """
 
     def __init__(self, tool: Tool, send: Callable[[object], Awaitable[None]]) -> None:
@@ -89,7 +89,7 @@ class PrintedLines:
 
 
 def _as_value(line: bytes) -> object:
-    """The value in a line; the text itself where it is no JSON, which the value as a whole is refused for."""
+    """The value in a line; the text itself if it is not JSON, for which the whole result is refused later."""
     try:
         return read_json(line, place="the line", max_bytes=MAX_LINE_BYTES)
     except ToolError:

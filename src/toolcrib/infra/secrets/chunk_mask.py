@@ -1,8 +1,8 @@
 """Mask secrets in the chunks of a stream, also a secret that is split over several chunks.
 
-What might be the beginning of a secret is held back until the following chunk shows that it is none. Pieces of one text are
-held back letter by letter; any other chunk is held back whole, and each of its texts is read on in the text at the same place
-of the next chunk.
+A possible beginning of a secret is held back until the following chunk shows that it is none. Pieces of one text are held back
+character by character; any other chunk is held back whole, and each of its strings continues in the string at the same path of
+the next chunk.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
     Path = tuple[object, ...]
 
-# An escape takes up to so many characters for one: `&#x0000a0;`.
+# The longest escape of one character: `&#x0000a0;`.
 LONGEST_ESCAPE = 10
 HEAD = 4
-# So many chunks are held back at once; beyond it, what looks like the beginning of a secret is masked.
+# The maximum of chunks that are held back; beyond it, a possible beginning of a secret is masked.
 MAX_HELD = 256
 
 _QUOTED = re.compile(r"%[0-7][0-9a-fA-F]|(?:%[89a-fA-F][0-9a-fA-F])+")
@@ -34,7 +34,7 @@ _BLANKS = re.compile(r"\s+")
 
 
 class Masks(Protocol):
-    """What `Masking` offers: it knows the secrets and masks them in values that are complete."""
+    """The interface of `Masking`, which knows the secrets and masks them in complete values."""
 
     def beginnings(self) -> Beginnings:
         """Finds the beginnings of secrets."""
@@ -47,7 +47,7 @@ class Masks(Protocol):
 
 
 class ChunkMask:
-    """Masks the chunks of one stream: `feed` each, and `flush` behind the last.
+    """Masks the chunks of one stream: `feed` each, and `flush` after the last.
 
     Chunks that are pieces of one text may come out in other pieces.
     """
@@ -79,12 +79,12 @@ class ChunkMask:
         return [*shown, *self._release_values(close=True)]
 
     def hide_list(self, values: list[object]) -> list[object]:
-        """A list whose items may be the pieces of a stream, masked; it stays as long as it is."""
+        """A list whose items may be the pieces of a stream, masked; its length stays."""
         self._values = values
         return self._release_values()
 
     def flush(self) -> list[object]:
-        """What is still held back; the stream has ended, so it was no secret."""
+        """The chunks that are still held back; the stream has ended, so they contain no secret."""
         return [*self._release_text(), *self._release_values()]
 
     def _release_text(self) -> list[object]:
@@ -104,12 +104,12 @@ class ChunkMask:
                 whole = self._mask
             elif len(parts) == 1 or whole == "".join(map(self._masking.hide, parts)):
                 continue
-            # A secret that is split over the chunks: what is left of the text stands in the first one.
+            # A secret is split over the chunks: the masked text is put into the first of them.
             values = _put(values, path, whole)
         return [self._masking.hide_in(value) for value in values]
 
     def _texts(self) -> dict[Path, str]:
-        """Every text in the values that are held back, read on from one to the next."""
+        """Every string in the held values by its path, concatenated over all values."""
         texts: dict[Path, list[str]] = {}
         for value in self._values:
             for path, text in _leaves(value):
@@ -117,8 +117,8 @@ class ChunkMask:
         return {path: "".join(parts) for path, parts in texts.items()}
 
     def _held_from(self, text: str) -> int:
-        """Where the first thing begins that may be the beginning of a secret; the length of the text if nothing does."""
-        # A secret that is complete may reach into what is held back, so twice its length is looked at.
+        """The position of the first possible beginning of a secret; the length of the text if there is none."""
+        # A complete secret may overlap with what is held back, so twice its length is searched.
         tail = text[-2 * LONGEST_ESCAPE * self._beginnings.longest :]
         before = len(text) - len(tail)
         found = list(_read(tail))
@@ -132,7 +132,7 @@ class ChunkMask:
 
 
 class Beginnings:
-    """Finds what is the beginning of one of many texts."""
+    """Finds prefixes of many texts at the end of a text."""
 
     def __init__(self, spelled: tuple[str, ...]) -> None:
         self.spelled = spelled
@@ -141,18 +141,18 @@ class Beginnings:
         self._heads = {text[:length] for text in spelled for length in range(1, HEAD + 1)}
 
     def first(self, text: str) -> int:
-        """The place from which on the text is the beginning of one, and not the whole; the length of the text if there is none."""
+        """The position from which the text is a proper prefix of one; the length of the text if there is none."""
         for place in range(max(0, len(text) - self.longest + 1), len(text)):
             if text[place : place + HEAD] in self._heads:
                 rest = text[place:]
                 at = bisect_left(self._sorted, rest)
-                # One that is complete may be the beginning of a longer one, which follows it.
+                # A complete one may itself be the beginning of a longer one.
                 if any(known.startswith(rest) and known != rest for known in self._sorted[at : at + 2]):
                     return place
         return len(text)
 
     def complete(self, text: str) -> Iterator[tuple[int, int]]:
-        """Where the text contains one, from and to."""
+        """The start and end of each occurrence in the text."""
         for known in self.spelled:
             place = text.find(known)
             while place >= 0:
@@ -161,7 +161,7 @@ class Beginnings:
 
 
 def _read(text: str) -> Iterator[tuple[str, list[int] | range]]:
-    """Every reading of a text, with the place in the text at which each of its letters begins, and at which it ends."""
+    """Every decoding of a text, with the position in the text of each of its characters, and of its end."""
     yield text, range(len(text) + 1)
     if "%" in text:
         yield _decode(text, _QUOTED, _QUOTED_CUT, _unquote)
@@ -176,7 +176,7 @@ def _read(text: str) -> Iterator[tuple[str, list[int] | range]]:
 def _decode(
     text: str, escape: re.Pattern[str], cut: re.Pattern[str], decode: Callable[[str], str]
 ) -> tuple[str, list[int]]:
-    """The text without its escapes; one that is cut off at the end is left out."""
+    """The text with its escapes decoded; one that is cut off at the end is left out."""
     unfinished = cut.search(text) if cut is not escape else None
     end = len(text) if unfinished is None else unfinished.start()
     letters: list[str] = []
@@ -212,7 +212,7 @@ def _without_entity(escape: str) -> str:
 
 
 def _leaves(value: object, path: Path = ()) -> Iterator[tuple[Path, str]]:
-    """Every text in a JSON value, with where it stands."""
+    """Every string in a JSON value, with its path."""
     if isinstance(value, str):
         yield path, value
     elif isinstance(value, dict):
@@ -228,7 +228,7 @@ def _at(value: object, path: Path) -> Iterator[str]:
 
 
 def _put(values: list[object], path: Path, text: str) -> list[object]:
-    """The values with this text at the place, in the first that has one there, and nothing there in the others."""
+    """The values with this text at the path of the first that has a string there, and empty strings in the others."""
     made: list[object] = []
     for value in values:
         has_one = any(True for _ in _at(value, path))

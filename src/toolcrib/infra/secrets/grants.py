@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def granted_value(tool: Tool, name: str, variable: Callable[[Tool, str], str | None], purpose: str = "") -> str | None:
     """The variable or secret, None if it is not set; raises CAPABILITY_MISSING for one that was not granted.
 
-    `variable` gives what was granted, empty if it is not set, and None for what was not granted.
+    `variable` returns a granted value, empty if it is not set, and None if it was not granted.
     """
     value = variable(tool, name)
     if value is None:
@@ -32,7 +32,7 @@ def granted_value(tool: Tool, name: str, variable: Callable[[Tool, str], str | N
 
 @dataclass(frozen=True, slots=True)
 class Grants:
-    """What one tool was granted. `value` gives a variable or secret; it raises CAPABILITY_MISSING for any other name."""
+    """The grants of one tool. `value` returns a variable or secret; it raises CAPABILITY_MISSING for any other name."""
 
     value: Callable[[str], str | None]
     environment: Mapping[str, str] = field(repr=False)
@@ -44,23 +44,23 @@ class Grants:
 
 
 class Operator(Protocol):
-    """What the settings grant; `Resources` is it."""
+    """The grants of the settings; `Resources` implements it."""
 
     def variable(self, tool: Tool, name: str) -> str | None:
         """A variable of the host or a secret, if the tool may see it; empty if it is not set."""
 
     def granted_names(self, tool: Tool, code: bytes) -> tuple[str, ...]:
-        """The variables and secrets that the tool may see and whose names stand in its files."""
+        """The variables and secrets that the tool may see and whose names occur in its files."""
 
 
 class GrantedVariables:
-    """What the operator granted, by tool and the names in its files."""
+    """The granted variables of tools, limited to the names that occur in their files."""
 
     def __init__(self, operator: Operator) -> None:
         self._operator = operator
 
     def of(self, tool: Tool, *codes: bytes) -> tuple[dict[str, str], VariableMasking]:
-        """The variables that are set and whose names stand in the files, and what masks them in the outcome of the call."""
+        """The variables that are set and whose names occur in the files, and the masking of their values in the outcome."""
         masking = VariableMasking(lambda name: granted_value(tool, name, self._operator.variable))
         names = self._operator.granted_names(tool, b"\n".join(codes))
         return {name: value for name in names if (value := masking.variable(name))}, masking

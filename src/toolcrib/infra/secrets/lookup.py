@@ -320,7 +320,7 @@ class KeptSecrets:
         return sealed
 
     def _key(self) -> bytes:
-        lost = f"put back the {self._key_path.name} that sealed {self.path}, or remove both and set the secrets anew"
+        lost = f"put back the {self._key_path.name} that sealed {self.path}, or remove both and set the secrets again"
         if not os.path.lexists(self._key_path) and self.sealed():
             raise SettingsError(f"{self._key_path}: the key of the secrets is not there; {lost}")
         return load_key(self._key_path, lost)
@@ -341,7 +341,7 @@ class KeptSecrets:
             return cipher.decrypt(data[:NONCE_BYTES], data[NONCE_BYTES:], _bound_to(name)).decode()
         except (InvalidTag, ValueError, binascii.Error):
             message = f"{self.path}: secret {name} was changed, or sealed with another key"
-            raise SettingsError(f"{message}; set it anew with: crib secret set {name}") from None
+            raise SettingsError(f"{message}; set it again with: crib secret set {name}") from None
 
 
 def new_key() -> bytes:
@@ -389,8 +389,8 @@ def _parse_sealed(path: Path, data: bytes) -> dict[str, str]:
     except (orjson.JSONDecodeError, KeyError, TypeError):
         secrets = None
     if not isinstance(secrets, dict):
-        raise SettingsError(f"{path} is no file of secrets of ours; put back the one that was there, or remove it")
+        raise SettingsError(f"{path} is not a file of secrets of ours; put back the one that was there, or remove it")
     if strange := next((name for name in secrets if not NAME.fullmatch(name)), None):
-        raise SettingsError(f"{path}: {strange[:80]!r} is no name of a secret; remove it from the file")
+        raise SettingsError(f"{path}: {strange[:80]!r} is not a name of a secret; remove it from the file")
     # A value that is not a string cannot be decrypted, and is refused when it is requested.
     return {name: sealed if isinstance(sealed, str) else "" for name, sealed in secrets.items()}

@@ -131,7 +131,7 @@ class Masking:
         self._on_first()
 
     def forget(self, *values: str) -> None:
-        """Mask these values no longer: they are worth nothing any more, and make room for those that are."""
+        """Stop masking these values, which are no longer valid; this makes room for others."""
         with self._changing:
             self._keep({value: spelled for value, spelled in self._values.items() if value not in values})
 

@@ -1,4 +1,4 @@
-"""Documents by key: the keys, each a safe file path on every system, the size of documents, and the store in memory."""
+"""Validate the keys of stored documents, which are safe file paths on every system, and their size; the store in memory."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 
-# A space, an id, the names of a tool and of its version, each as long as `lib.document_format` writes them, and an
+# A space, an id, the names of a tool and of its version, each of the maximum length of `lib.document_format`, and an
 # extension.
 MAX_KEY = 250
 
@@ -57,7 +57,7 @@ def read_folder(prefix: str) -> tuple[str, ...]:
     check_prefix(prefix)
     words = tuple(prefix.rstrip("/").split("/"))
     if words == ("",):
-        raise ToolError(Kind.VALIDATION, "the whole store is no folder of keys; name a space, as in results")
+        raise ToolError(Kind.VALIDATION, "the whole store is not a folder of keys; name a space, as in results")
     return words
 
 

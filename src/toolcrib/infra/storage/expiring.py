@@ -1,4 +1,4 @@
-"""Store what expires: documents under a moment that their key begins with, and results too large to return at once."""
+"""Store documents that expire, with the time of expiry in their key, and results that are too large to return at once."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ SWEEP_SECONDS = 60.0
 
 
 class Expiring:
-    """A corner of a store whose documents go when their time is over; the sweep reads keys, never documents."""
+    """A part of a store whose documents expire; the sweep reads keys, never documents."""
 
     def __init__(self, store: Callable[[], Store], prefix: str, *, clock: Callable[[], float] = time.time) -> None:
-        # A function, because the store of a project is made when something is first kept in it.
+        # A function, because the store of a project is created on first use.
         self._store = store
         self._prefix = prefix
         self._clock = clock
         self._swept = 0.0
 
     def create(self, expiry: float, name: str, document: bytes) -> bool:
-        """Keep a document until `expiry`; False if the name is taken."""
+        """Store a document until `expiry`; False if the name exists."""
         self._sweep()
         return self._store().create(self._key(expiry, name), document)
 
     def get(self, expiry: float, name: str) -> bytes | None:
-        """The document, unless its time is over."""
+        """The document; None if there is none or it has expired."""
         return None if expiry < self._clock() else self._store().get(self._key(expiry, name))
 
     def _key(self, expiry: float, name: str) -> str:
@@ -57,7 +57,7 @@ class Expiring:
 
 
 class UsedInStore:
-    """Names that were used up, in a store that may be one for several machines; a name is kept until it means nothing any more."""
+    """Names that can be used once, in a store that several machines may share; a used name is stored until it expires."""
 
     def __init__(self, store: Callable[[], Store]) -> None:
         self._used = Expiring(store, USED)
@@ -72,7 +72,7 @@ class UsedInStore:
 
 
 def stamp(moment: float) -> str:
-    """A moment as letters that sort by time."""
+    """A time as text that sorts by time."""
     return f"{int(moment):0{STAMP_LETTERS}x}"
 
 
@@ -84,7 +84,7 @@ HANDLE = re.compile(rf"[0-9a-f]{{{STAMP_LETTERS + 2 * NAME_BYTES}}}")
 
 
 class KeptResults:
-    """Keeps the text of large values for an hour, each for its own caller."""
+    """Stores the text of large values for an hour, each for its own caller."""
 
     def __init__(
         self, store: Callable[[], Store], *, seconds: int = SECONDS, clock: Callable[[], float] = time.time
@@ -100,7 +100,7 @@ class KeptResults:
         return stamp(expiry) + name
 
     def read(self, handle: str, caller: str, *, offset: int = 0, length: int = 100_000) -> Piece:
-        """A piece of what was kept; raises NOT_FOUND to anyone but its caller, and after an hour to everyone."""
+        """A piece of a stored text; raises NOT_FOUND for any other caller, and after an hour."""
         document = self._load(handle)
         if document is None or document["caller"] != caller:
             raise ToolError(Kind.NOT_FOUND, f"no result is kept under {handle[:64]!r}; call the tool again")

@@ -1,4 +1,4 @@
-"""`crib call --stream`: print what a tool yields when it comes, and how far the call is."""
+"""`crib call --stream`: print what a tool yields and its progress while the call runs."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class _Printer:
                 complain(on_one_line(f"{event.progress:g}{total} {event.message}").rstrip())
 
     def finish(self, result: Result) -> Result:
-        """The result as it is printed behind the chunks."""
+        """The result as it is printed after the chunks."""
         if self._link is not None:
             self._link.clear()
         if not self._printed:

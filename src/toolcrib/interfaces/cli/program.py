@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 PROGRAM = "crib"
 COMPLETE_VARIABLE = "_CRIB_COMPLETE"
-# The sections of the help, and the order of their commands. A command of another package stands under a heading of its own.
+# The sections of the help, and the order of their commands. Commands of other packages are listed under a separate heading.
 HEADINGS = {
     "Daily commands": ("init", "add", "list", "show", "search", "call", "explain", "check", "test", "serve", "mcp"),
     "Write and prove tools": ("new", "build", "registry", "run", "prepare", "sink", "sql", "doc"),
@@ -80,12 +80,12 @@ class Commands(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands under their headings with their summaries, without loading them."""
         commands = _all_commands()
-        # As Click does it: two spaces before the names and four behind the longest.
+        # As Click does it: two spaces before the names and four after the longest.
         longest = max(map(len, commands))
         limit = formatter.width - 6 - longest
         for heading, names in _sections(commands).items():
             with formatter.section(heading):
-                # One width for all sections, so that their columns stand below each other.
+                # One width for all sections, so that their columns align.
                 formatter.write_dl([(name.ljust(longest), _summary(commands[name], limit)) for name in names])
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
@@ -97,8 +97,8 @@ class Commands(click.Group):
 
 
 def run(words: Sequence[str], opener: Opener[ProjectCrib]) -> int:
-    """Run one command, which opens cribs with the opener; the exit code."""
-    # Not cli.main(): it would end the process itself when a reader goes away or a shell asks for completions.
+    """Run one command, which opens cribs with the opener; returns the exit code."""
+    # Not cli.main(), which ends the process itself on a closed pipe and for shell completion.
     if instruction := os.environ.get(COMPLETE_VARIABLE):
         return shell_complete(cli, {"obj": opener}, PROGRAM, COMPLETE_VARIABLE, instruction)
     try:

@@ -1,4 +1,4 @@
-"""The Model Context Protocol: every tool for every client, over stdio and HTTP."""
+"""The Model Context Protocol interface: serves the tools over stdio and HTTP."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Write the entry for `crib mcp` into the configuration of a client, beside what stands there."""
+"""Add the entry for `crib mcp` to the configuration of a client."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _read(path: Path) -> str:
             raise ToolError(Kind.VALIDATION, f"{path} is a link to what does not exist; remove it first") from None
         return ""
     except (OSError, UnicodeDecodeError) as problem:
-        raise ToolError(Kind.VALIDATION, f"{path} cannot be read ({problem}); mend it first") from problem
+        raise ToolError(Kind.VALIDATION, f"{path} cannot be read ({problem}); correct it first") from problem
 
 
 def _json_change(path: Path, before: str, key: str, entry: Mapping[str, object]) -> Change:
@@ -90,7 +90,7 @@ def _json_change(path: Path, before: str, key: str, entry: Mapping[str, object])
         raise _by_hand(path, {key: {NAME: entry}}, problem.message) from problem
     servers = document.get(key, {}) if isinstance(document, dict) else None
     if not isinstance(document, dict) or not isinstance(servers, dict):
-        raise _by_hand(path, {key: {NAME: entry}}, f"{key} is no object")
+        raise _by_hand(path, {key: {NAME: entry}}, f"{key} is not an object")
     if _is_there(servers, entry):
         return Change(path=path, entry="", text=before)
     if NAME in servers:

@@ -1,4 +1,4 @@
-"""The way to the client while one request is answered: progress, messages of the log, and questions."""
+"""Reach the client during one request: send progress and log messages, and ask questions."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ MAX_CHUNK_LETTERS = 2_000
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Peer:
-    """The client of a request: who it is, which wire it speaks, and what it can be asked.
+    """The client of a request: its identity, its version of the protocol, and its capabilities.
 
     `session` is the id of its session on the older wire. `log_level` is the least urgent level of messages that it wants;
     empty for none.
@@ -65,7 +65,7 @@ class Outlet(Protocol):
 
 
 class RequestLink:
-    """The way to the client of one request; questions are put by the wire that it speaks."""
+    """Reaches the client of one request; subclasses ask questions as its version of the protocol does."""
 
     def __init__(self, peer: Peer, request: Request, outlet: Outlet) -> None:
         # The capability that a question was refused for.
@@ -80,7 +80,7 @@ class RequestLink:
 
     @property
     def takes_chunks(self) -> bool:
-        """Whether the client wants to hear of progress, which is the only way to it before the result."""
+        """Whether the client wants progress, which is the only way to send it something before the result."""
         return self._token is not None
 
     @property
@@ -89,7 +89,7 @@ class RequestLink:
         return any(isinstance(self.peer.capabilities.get(name), dict) for name in CAPABILITIES.values())
 
     def attach(self, peer: Peer, request: Request, outlet: Outlet) -> None:
-        """Send to this request from now on, as far as it wants to hear and can be asked."""
+        """Send to this request from now on, with its progress token, log level and capabilities."""
         self.peer = peer
         token = request.meta.get("progressToken")
         is_token = (isinstance(token, str) and len(token) <= MAX_TOKEN_LETTERS) or type(token) is int
@@ -159,7 +159,7 @@ class RequestLink:
 
 
 class SessionLink(RequestLink):
-    """Puts a question as a request of the server; the answer comes as a message of its own."""
+    """Asks a question as a request of the server; the answer arrives as a separate message."""
 
     def __init__(self, peer: Peer, request: Request, outlet: Outlet, open_questions: OpenQuestions) -> None:
         super().__init__(peer, request, outlet)
@@ -194,7 +194,7 @@ class OpenQuestions:
         return _Question(self._waiting, (peer.caller, peer.session, number))
 
     def answer(self, response: Response, peer: Peer) -> bool:
-        """Hand an answer to the question that it is for; False if this client was not asked it."""
+        """Resolve the question that an answer is for; False if this client was not asked it."""
         waiting = self._waiting.get((peer.caller, peer.session, response.id))
         if waiting is None or waiting.done():
             return False
@@ -207,7 +207,7 @@ class OpenQuestions:
         return True
 
     def close(self, session: str) -> None:
-        """Let go of the questions to a session that has ended."""
+        """Fail the open questions to a session that has ended."""
         for (_, asked, _), waiting in list(self._waiting.items()):
             if asked == session and not waiting.done():
                 waiting.set_exception(ToolError(Kind.SESSION_INACTIVE, "the session of the client has ended"))
@@ -249,7 +249,7 @@ class StatelessLink(RequestLink):
         }
 
     def give(self, answers: Params) -> None:
-        """Answer what is open; ignore everything else. Raises for an answer that is none."""
+        """Answer the open questions; ignore everything else. Raises for an invalid answer."""
         found = {
             key: check_answer(question, answers[key]) for key, (question, _) in self.open.items() if key in answers
         }
@@ -274,7 +274,7 @@ class StatelessLink(RequestLink):
 
 
 def read_answers(params: Params) -> Params:
-    """The answers that a repeated request carries; raises for what are none."""
+    """The answers that a repeated request carries; raises if they are invalid."""
     if "inputResponses" not in params:
         return {}
     given = params["inputResponses"]
@@ -286,7 +286,7 @@ def read_answers(params: Params) -> Params:
 def check_answer(question: Question, answer: object) -> Params:
     """An answer of the form that its question asks for; raises ToolError for another."""
     if not isinstance(answer, dict):
-        raise _no_answer(question, "it is no object")
+        raise _no_answer(question, "it is not an object")
     if question.method == ROOTS:
         roots = answer.get("roots")
         if not isinstance(roots, list) or not all(_is_root(root) for root in roots):
@@ -308,7 +308,7 @@ def check_answer(question: Question, answer: object) -> Params:
 
 
 def _fits(schema: Params, content: Params) -> bool:
-    """Whether the content is what the schema asks for; nothing fits a schema that is none, which the tool wrote."""
+    """Whether the content is what the schema asks for; nothing fits an invalid schema, which the tool wrote."""
     try:
         return accepts(schema, content, {})
     except (ToolError, ValueError, TypeError, RecursionError):

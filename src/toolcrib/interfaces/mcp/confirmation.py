@@ -91,7 +91,7 @@ async def wait_for_approval(
 
 
 def without_token(result: Result) -> Result:
-    """The result without what would confirm the call; calls of this interface get none, and this holds it so."""
+    """The result without what would confirm the call; calls of this interface get none, and this enforces it."""
     error = result.error
     if error is None or not TOKENS & error.details.keys():
         return result

@@ -31,7 +31,7 @@ MCP_ENDPOINTS = EndpointTable(
             path=PATH,
             handler=McpEndpoints.listen,
             scope=Scope.READ,
-            summary="Hear of changes, in a session of an older version of the protocol.",
+            summary="Stream changes, in a session of an older version of the protocol.",
             replies={200: Reply(description="A stream of events.")},
         ),
         Endpoint(

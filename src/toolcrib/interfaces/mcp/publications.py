@@ -174,7 +174,7 @@ class ServedPublications:
 
 
 async def _call(function: Any, context: ClientContext, words: dict[str, str]) -> object:
-    """Call the code of a project, and tell of what goes wrong in it without its details."""
+    """Call the code of a project, and report its errors without their details."""
     try:
         found = function(context, **words)
         return await found if inspect.isawaitable(found) else found

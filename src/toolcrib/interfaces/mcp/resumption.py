@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 # How long a stream without its client goes on, and how long one that has ended can still be read again.
 RESUME_SECONDS = 30.0
-# When a client should come back.
+# When a client should reconnect.
 RETRY_MS = 1_000
 MAX_LEFT = 200
 MAX_LEFT_BY_CALLER = 8
@@ -32,8 +32,8 @@ CHANGES = "changes"
 class ResumableStream:
     """The messages of one stream, as numbered events; the last ones are kept, so that a client can ask for them again.
 
-    It holds the answer to a request, or, without one, changes that a client hears of; its id says which. `over` is set by its last
-    message, `end` stops what it is about.
+    It holds the answer to a request or, without one, notifications of changes; its id says which. `over` is set by its last
+    message, `end` stops its work.
     """
 
     def __init__(self, peer: Peer, request_id: Id | None = None) -> None:
@@ -73,7 +73,7 @@ class ResumableStream:
         self.over.set()
 
     def begin(self) -> bytes:
-        """What a stream begins with: a first id, and when to come back, for versions that know of it."""
+        """The first event of a stream: an id, and when to reconnect, for versions that support it."""
         return f"id: {self.id}-{self._sent}\nretry: {RETRY_MS}\ndata: \n\n".encode() if self._is_primed else b""
 
     def take(self) -> bytes:
@@ -109,7 +109,7 @@ class Reader:
 
 
 class ResumableStreams:
-    """The streams whose clients are gone, so many and so long; each can be resumed by the session that it belongs to."""
+    """The streams whose clients are gone, limited in number and time; each can be resumed by its session."""
 
     def __init__(self) -> None:
         self._known: dict[str, ResumableStream] = {}
@@ -162,7 +162,7 @@ class ResumableStreams:
         return bool(left)
 
     def give_up(self, stream: ResumableStream) -> None:
-        """Forget a stream, and stop what it is about."""
+        """Forget a stream, and stop its work."""
         if self._known.pop(stream.id, None) is None:
             return
         if stream.expiry is not None:

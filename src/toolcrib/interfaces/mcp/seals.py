@@ -1,4 +1,4 @@
-"""Texts that only this project can have written: a session id that survives a restart, and the state of an open question."""
+"""Signed tokens: a session id that survives a restart, and the state of an open question."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class Sessions:
         return session
 
     def end(self, token: str, caller: str) -> Session:
-        """End a session: its token is not taken again, not even after a restart."""
+        """End a session: its token is no longer accepted, not even after a restart."""
         session = self.find(token, caller)
         self._ended.create(session.expires_at, _file_name(session.id), b"ended")
         self._known.pop(token, None)

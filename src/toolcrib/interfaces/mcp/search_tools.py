@@ -1,4 +1,4 @@
-"""The tools of this interface itself, by which a client finds and calls tools of a large catalogue, and asks for missing ones."""
+"""The tools of this interface itself: search a large catalogue, describe and call its tools, and request missing ones."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def definitions(*, search: bool, requests: bool) -> list[Params]:
 
 
 class SearchTools:
-    """Carries out the tools of this interface, but `call_tool`, which is a call like any other."""
+    """Runs the tools of this interface, except `call_tool`, which is a call like any other."""
 
     def __init__(self, crib: Crib) -> None:
         self._crib = crib

@@ -14,10 +14,13 @@ class McpSettings(Table, name="mcp"):
     """What clients of the Model Context Protocol are shown, and how long they wait."""
 
     list_limit: int = setting(
-        default=100, read=read_positive, opens=False, summary="how many tools a client is shown; of more it searches"
+        default=100,
+        read=read_positive,
+        opens=False,
+        summary="how many tools are listed to a client; with more it searches",
     )
     always: tuple[str, ...] = setting(
-        default=(), read=read_words, opens=False, summary="tools that a client is shown in any case, by name"
+        default=(), read=read_words, opens=False, summary="tools that are always listed to a client, by name"
     )
     tools: frozenset[str] = visible_tools("an MCP client")
     bundles: frozenset[str] = visible_bundles("an MCP client")
@@ -27,7 +30,7 @@ class McpSettings(Table, name="mcp"):
         default=64,
         read=read_positive,
         opens=False,
-        summary="how many streams one caller may hear of changes on, of 1,000 for all callers and 4 in one session",
+        summary="how many streams of changes one caller may open; all callers may open 1,000, and one session 4",
     )
     questions: int = setting(
         default=32,

@@ -1,4 +1,4 @@
-"""Find tools by the names that clients use, and list them from prepared pages; of a large catalogue only a search is listed."""
+"""Look up tools by the names that clients use, and list them in cached pages; for a large catalogue list the search tools."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ TOOLS_KEPT = 50_000
 # Views of callers whose lists are prepared.
 VIEWS_KEPT = 64
 MAX_CURSOR = 64
-# How long a prepared list is given out before files are looked at for changes.
+# How long a prepared list is used before the files are checked for changes.
 LOOK_SECONDS = 0.1
 
 Kind = tuple[bool, bool]
@@ -111,7 +111,7 @@ class ToolList:
         return pages
 
     async def _current(self) -> Listed:
-        """What the current caller is shown, made anew if any tool has changed since."""
+        """What the current caller is shown, computed again if any tool has changed since."""
         view = current_view()
         listed = self._listed.get(view)
         if listed is not None and time.monotonic() - listed.looked < LOOK_SECONDS:
@@ -164,12 +164,12 @@ def _write_page(tools: list[Params], number: int, pages: int, wire: Wire) -> orj
 
 
 def write_cursor(number: int) -> str:
-    """A place in a list, as a client hands it back."""
+    """The cursor that carries a number."""
     return base64.urlsafe_b64encode(b"p%d" % number).decode()
 
 
 def read_cursor(params: Params) -> int:
-    """The place that a request for a list begins at."""
+    """The number in the cursor of a request; 0 without one."""
     cursor = params.get("cursor")
     if cursor is None:
         return 0

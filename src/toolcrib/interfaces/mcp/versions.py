@@ -1,4 +1,4 @@
-"""What each version of the protocol can say: one table for all that differs between the wires."""
+"""What each version of the protocol supports: one table of all differences between the wires, as versions are called here."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ WIRES: Mapping[str, Wire] = MappingProxyType(
 )
 STATELESS = WIRES[NEWEST]
 SUPPORTED = tuple(WIRES)
-# What a client without the header of the version speaks, by the words of the protocol.
+# The version of a client that sends no version header, as the protocol defines it.
 ASSUMED = WIRES["2025-03-26"]
 
 SERVER_INFO: Mapping[str, object] = MappingProxyType({"name": "toolcrib", "title": "Toolcrib", "version": __version__})
@@ -96,7 +96,7 @@ INSTRUCTIONS = (
     "Where search_tools is listed, there are more tools than are listed: find one with search_tools, read its parameters "
     "with describe_tool, and call it with call_tool. A result that is too large is given as a link to a resource."
 )
-# How long a client may keep what it was told; a change is announced to those who listen.
+# How long a client may cache a list; listeners are notified of changes.
 FRESH_MS = 5_000
 
 

@@ -1,4 +1,4 @@
-"""The web page: see, try and approve tools in a browser. Its source lies in web/, and `make page` builds it."""
+"""The web page: see, try and approve tools in a browser. Its source is in web/, and `make page` builds it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def register(plugins: Plugins) -> None:
-    """Add `/ui/`, `/`, which leads a browser there, and `crib page`."""
+    """Add `/ui/`, `/`, which redirects a browser there, and `crib page`."""
     plugins.add_command(
         "page", "toolcrib.interfaces.web.commands:page", "Print a link that signs you in to the web page."
     )

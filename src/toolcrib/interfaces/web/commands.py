@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def page(opener: Opener[Crib], at: str | None) -> Answer:
     """Print a link that signs you in to the web page.
 
-    It works once, within ten minutes, on a server of the same project, and its session may do everything, approving included:
+    It works once, within ten minutes, on a server of the same project, and its session has all scopes, also approve:
     do not pass it on. The session ends after twelve hours, or with: crib token revoke ID.
 
     Example: crib page

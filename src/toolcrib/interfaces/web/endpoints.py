@@ -1,4 +1,4 @@
-"""HTTP endpoints of the web page: its document, with a policy that allows nothing foreign, its files, and what only it reads."""
+"""HTTP endpoints of the web page: its document with a strict Content-Security-Policy, its files, and data that only it reads."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 PATH = "/ui/"
 NONCE, LANGUAGES = b"__NONCE__", b"__LANGUAGES__"
 MAX_OFFSET = 10**6
-# Most names carry a digest of the content: such a file may be kept for ever.
+# Most names contain a digest of the content: such a file may be cached for ever.
 _WITH_DIGEST = re.compile(r".+-[\w-]{8}\.(?:js|css)")
 FOR_EVER = (b"cache-control", b"public, max-age=31536000, immutable")
 TYPES = {
@@ -47,7 +47,7 @@ POLICY = (
 
 
 class PageData:
-    """What the page asks before it shows anything: which screens there are, and the list of tools."""
+    """The data that the page loads first: the screens, and the list of tools."""
 
     def __init__(self, crib: Crib, threads: Threads) -> None:
         self._crib = crib
@@ -70,7 +70,7 @@ class PageFiles:
         self._languages = Languages(crib.settings.data)
 
     async def root(self, request: Request) -> Answer:
-        """GET /: the page for a browser, and where to go on for any other client."""
+        """GET /: redirect a browser to the page; any other client gets the address of the API."""
         if "text/html" in request.header(b"accept"):
             return Answer(status=307, headers=((b"location", PATH.encode()),))
         return answer_json(
@@ -124,7 +124,7 @@ def _names() -> frozenset[str]:
 
 
 def _read(name: str) -> tuple[bytes, bytes] | None:
-    """A file of the page, as it is and packed; None if there is none of the name."""
+    """A file of the page, plain and compressed; None if there is no such file."""
     return _packed(name) if name in _names() else None
 
 

@@ -1,6 +1,6 @@
 """Translations of the page: JSON files in the data folder of the project.
 
-No tool can write there. In the workspace a tool could swap the words of the buttons that approve and refuse its calls.
+No tool can write there. In the workspace a tool could swap the labels of the buttons that approve and refuse its calls.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Languages:
         return found[:MAX_LANGUAGES]
 
     def read(self, name: str) -> dict[str, str] | None:
-        """The texts of a language by their ids; None if there is no file, or if it holds no JSON object."""
+        """The texts of a language by id; None if there is no file, or if it is not a JSON object."""
         if self._folder is None or not _NAME.fullmatch(name):
             return None
         document = read_small(self._folder / f"{name}.json", MAX_BYTES)

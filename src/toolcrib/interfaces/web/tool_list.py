@@ -1,4 +1,4 @@
-"""The list of tools as the page shows it: short rows, filtered here, in slices of any place, so that 10,000 tools scroll smoothly."""
+"""List tools for the page in short rows, filtered and sliced on the server, so that 10,000 tools scroll smoothly."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from toolcrib.model.tool import Entry
     from toolcrib.toolkit.http.contract import Query
 
-# A search finds the best ones first; a person who reads so many types another word.
+# A search returns the best matches first, so that more are not needed.
 MAX_FOUND = 2_000
 MAX_DESCRIPTION = 300
 MAX_OFFERED_FILTERS = 1_000
@@ -26,7 +26,7 @@ ENABLED, DISABLED, NOT_FOR_MODELS = STATES = ("enabled", "disabled", "notOffered
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Filters:
-    """What the list is narrowed to; empty means everything."""
+    """The filters of the list; empty means all tools."""
 
     bundle: str = ""
     tag: str = ""
@@ -58,7 +58,7 @@ class Filters:
 
 
 def list_tools(crib: Crib, query: Query, reader: Reader) -> dict[str, object]:
-    """One slice of the list, how long the list is, and with the first slice what can be filtered by."""
+    """One slice of the list, the length of the list, and with the first slice the values to filter by."""
     offset, size, filters = query.number("offset") or 0, query.number("size") or MAX_PAGE, Filters.of(query)
     entries, is_indexing = _search(crib, query.text("q")) if query.text("q").strip() else (list(crib.entries), False)
     found = [entry for entry in entries if filters.match(entry, lambda one: _is_offered(crib, one))]
@@ -122,7 +122,7 @@ def _row(crib: Crib, entry: Entry, reader: Reader) -> dict[str, object]:
 
 
 def _choices(entries: Iterable[Entry]) -> dict[str, list[str]]:
-    """What occurs in all tools, so that a filter offers only what finds something."""
+    """The values that occur in the tools, so that a filter offers only values with matches."""
     tools = [entry.tool for entry in entries]
     found = {
         "bundle": {tool.bundle for tool in tools},
