@@ -1,4 +1,4 @@
-"""Tokens of the server, their scopes, and the commands for tokens and secrets."""
+"""Access tokens of the server, sign-in to the web page, and the commands for tokens and secrets."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def register(plugins: Plugins) -> None:
-    """Add the tokens of a project, which are kept in its store."""
+    """Add the tokens of a project, which are stored in its store, with their commands, endpoints and screen."""
     plugins.add_resource(
         "tokens",
         "toolcrib.features.access.tokens:Tokens",

@@ -1,4 +1,4 @@
-"""Find what a login of HTTP tools is for, and log in with a browser."""
+"""Log in with a browser (OAuth 2 authorization code) for the tools that declare a login."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ MAX_MISTAKES = 5
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Declared:
-    """A login as tools declare it; its scopes are all that any of them needs."""
+    """A login with the tools that declare it; its scopes are the union of theirs."""
 
     auth: OAuth2
     tools: tuple[Tool, ...]
 
     def allowed_hosts(self, patterns: tuple[str, ...]) -> HostList | None:
-        """The hosts that its tools may reach: those of the operator, and for scripts without such a list every public one."""
+        """The hosts that its tools may reach: those of the operator; for scripts without such a list, all public hosts."""
         run = self.tools[0].run
         operators: HostList | None = parse_hosts(patterns, "the setting http_tools.hosts")
         if isinstance(run, Chained) and not patterns:
@@ -48,7 +48,7 @@ class Declared:
 
 
 def find_login(tools: Iterable[Tool], name: str) -> Declared:
-    """What tools declare of a login; refuses one that none declares, or that two declare differently."""
+    """Find the login of that name; raises ToolError if no tool declares it, or two declare it differently."""
     found: Declared | None = None
     names: set[str] = set()
     for tool, auth in _logins(tools):
@@ -75,7 +75,7 @@ def find_login(tools: Iterable[Tool], name: str) -> Declared:
 async def log_in(
     declared: Declared, secrets: Secrets, tokens: AccessTokens, *, hosts: HostList | None, seconds: float
 ) -> Tokens:
-    """Print where to go, wait for the browser or for a pasted address, and exchange the code for tokens."""
+    """Print the address to open, wait for the redirect or a pasted address, and exchange the code for tokens."""
     auth = declared.auth
     client_id = _reveal(secrets, auth.client_id)
     client = Client(
@@ -86,7 +86,7 @@ async def log_in(
         hosts=hosts,
         cure=Cure("nothing was stored"),
     )
-    # Before a person logs in for nothing.
+    # Checked now, so that a person does not log in for nothing.
     tokens.check_server(client)
     login = Login(auth, client_id, auth.scopes)
     try:
@@ -101,12 +101,12 @@ async def log_in(
         raise ToolError(Kind.TIMEOUT, f"the login was not completed within {seconds:g} s; nothing was stored") from None
     values = {"code": code, "redirect_uri": str(login.redirect), "code_verifier": login.verifier}
     got = await tokens.exchange(client, values)
-    # The scope belongs to the question that the browser asked; the exchange does not repeat it.
+    # The scope was part of the authorization request; the exchange does not repeat it.
     return replace(got, scope=got.scope or " ".join(auth.scopes))
 
 
 async def _first(login: Login, answer: asyncio.Future[str]) -> str:
-    """The code, from the browser or from a pasted address, whichever comes first."""
+    """The code from the redirect or from a pasted address, whichever arrives first."""
     pasted = asyncio.create_task(_pasted(login))
     try:
         await asyncio.wait((answer, pasted), return_when=asyncio.FIRST_COMPLETED)
@@ -118,7 +118,7 @@ async def _first(login: Login, answer: asyncio.Future[str]) -> str:
 
 
 async def _pasted(login: Login) -> str | None:
-    """The code of an address that was pasted; None without a terminal."""
+    """The code of a pasted address; None without a terminal."""
     lines = None if sys.stdin is None else Lines(sys.stdin)
     for _ in range(MAX_MISTAKES):
         if lines is None or not (line := await lines.next()):
@@ -136,7 +136,7 @@ def _logins(tools: Iterable[Tool]) -> Iterator[tuple[Tool, OAuth2]]:
             try:
                 auth = read_auth(declared)
             except ToolError:
-                continue  # said by crib check
+                continue  # crib check reports it
             if isinstance(auth, OAuth2) and auth.login:
                 yield tool, auth
 

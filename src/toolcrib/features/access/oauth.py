@@ -1,7 +1,7 @@
-"""Accept access tokens of an authorization server: the server is the resource, the operator names the issuer that it trusts.
+"""Accept access tokens of an OAuth authorization server, the issuer that the operator trusts.
 
-A token counts if the issuer signed it, for this resource, and for now. The keys of the issuer are fetched over the one way out,
-and seldom: no request of a client can have them fetched more than once in a while.
+A token is valid if the issuer signed it, its audience is this resource, and it has not expired. The keys of the issuer are
+fetched through `infra.egress` and cached; a minimum interval keeps requests of clients from fetching them too often.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ logger = logging.getLogger("toolcrib.oauth")
 
 # How far the clocks of issuer and server may differ.
 LEEWAY_SECONDS = 30.0
-# A token that was verified is taken again for so long, at most until it expires.
+# How long a verified token is cached, at most until it expires.
 REMEMBERED_SECONDS = 60.0
 MAX_REMEMBERED = 1_000
-# How old keys may be before they are fetched again, how soon they are fetched again for a key that is not among them or after
-# a failure, and how long they are good while the issuer cannot be reached.
+# The age at which keys are fetched again; the pause between two fetches, for an unknown key or after a failure; and how long
+# cached keys are used while the issuer cannot be reached.
 FRESH_SECONDS = 300.0
 PAUSE_SECONDS = 10.0
 STALE_SECONDS = 3_600.0
@@ -58,7 +58,7 @@ RESOURCE_PATH = "/.well-known/oauth-protected-resource"
 
 
 class UnreachableIssuerError(ToolError):
-    """The keys of the issuer cannot be had, so no token can be verified."""
+    """The keys of the issuer cannot be fetched, so no token can be verified."""
 
     def __init__(self, why: str) -> None:
         super().__init__(
@@ -68,7 +68,7 @@ class UnreachableIssuerError(ToolError):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Grant:
-    """What a token of the issuer is good for: a caller, its scopes, and which tools it sees."""
+    """What a token of the issuer grants: a caller, its scopes, and which tools it sees."""
 
     caller: str
     scopes: frozenset[Scope]
@@ -79,8 +79,8 @@ class Grant:
 class Authorization:
     """Verifies tokens of one issuer for one resource.
 
-    `keys_url` is where its keys are, found out from the issuer if empty. `private` are addresses that may be reached besides public
-    ones; that of the issuer may be, because the operator typed it.
+    `keys_url` is the address of its keys; if empty, the metadata of the issuer name it. `private` are addresses that may be
+    reached besides public ones; the address of the issuer is allowed, because the operator configured it.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class Authorization:
 
     @property
     def metadata_url(self) -> str:
-        """Where the metadata of the resource are: behind the well-known path, with the path of the resource."""
+        """The address of the resource's metadata: the well-known path, followed by the path of the resource."""
         path = self._resource.target.partition("?")[0].rstrip("/")
         return f"{self._resource.origin}{RESOURCE_PATH}{path}"
 
@@ -122,14 +122,14 @@ class Authorization:
         }
 
     async def check(self, text: str) -> Grant:
-        """What a token is good for; raises TokenError for one that does not count, UnreachableIssuerError without keys."""
+        """Verify a token; raises TokenError if it is invalid, UnreachableIssuerError if there are no keys to verify it."""
         now = self._clock()
         digest = hashlib.sha256(text.encode()).digest()
         until, grant = self._remembered.get(digest, (0.0, None))
         if grant is not None and now < until:
             return grant
         token = read_token(text)
-        # Claims first: only a token that claims to be for us can have keys fetched.
+        # Claims first: only a token that claims to be for this resource may cause a fetch of keys.
         grant = self._read(token.claims, now)
         await self._verify(token)
         self._remembered[digest] = min(now + REMEMBERED_SECONDS, grant.expires_at), grant
@@ -172,12 +172,12 @@ class Authorization:
             raise TokenError(f"its limits in {LIMITS_CLAIM} cannot be read") from None
         if view is not None:
             scopes -= {Scope.MANAGE}
-        # A subject of the issuer is never taken for a token of ours, nor for a user of this machine.
+        # The prefix keeps a subject of the issuer apart from our own token ids and from users of this machine.
         return Grant(caller=f"oauth:{subject}", scopes=scopes, view=view, expires_at=expires_at + LEEWAY_SECONDS)
 
 
 class IssuerKeys:
-    """The public keys of an issuer, fetched when they are needed and remembered."""
+    """The public keys of an issuer, fetched on demand and cached."""
 
     def __init__(self, issuer: str, url: str, egress: Egress, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._issuer = issuer
@@ -191,12 +191,12 @@ class IssuerKeys:
         self._fetching: asyncio.Task[None] | None = None
 
     async def for_token(self, token: SignedToken) -> list[PublicKey]:
-        """The keys that may have signed the token; fetched anew if there are none, they are old, or it names another."""
+        """The keys that may have signed the token; fetched again if they are missing, old, or lack the one that it names."""
         now = self._clock()
         found = self._matching(token)
         if (not found or now - self._fetched > FRESH_SECONDS) and now - self._tried >= PAUSE_SECONDS:
             if self._fetching is None:
-                # Shared by all who wait, so it belongs to none of them.
+                # All waiting requests share one fetch, so the end of one of them must not cancel it.
                 self._fetching = asyncio.create_task(self._fetch(), context=Context())
             await asyncio.shield(self._fetching)
             found = self._matching(token)
@@ -210,7 +210,7 @@ class IssuerKeys:
     def _matching(self, token: SignedToken) -> list[PublicKey]:
         suited = [key for key in self._keys if key.is_for(token.algorithm)]
         if token.key_id is None:
-            # Without a name only a key that is alone can be meant.
+            # A token without a key id can only mean the issuer's single key.
             return suited if len(suited) == 1 else []
         return [key for key in suited if key.id == token.key_id][:1]
 
@@ -226,12 +226,12 @@ class IssuerKeys:
             self._failure = str(problem) or f"nothing came within {ALL_SECONDS:g} s"
             logger.warning("the keys of the issuer %s cannot be had: %s", self._issuer, self._failure)
         finally:
-            # From its end on, or one that takes long would be followed by the next at once.
+            # The pause starts at the end of the fetch, or a slow one would be followed by the next at once.
             self._tried = self._clock()
             self._fetching = None
 
     async def _find_url(self) -> str:
-        """The address of the keys, by the metadata of the issuer (RFC 8414, or OpenID discovery)."""
+        """The address of the keys, from the metadata of the issuer (RFC 8414, or OpenID discovery)."""
         base = parse_url(self._issuer)
         path = "" if base.target == "/" else base.target.rstrip("/")
         places = (
@@ -244,7 +244,7 @@ class IssuerKeys:
             try:
                 document = await self._read_document(place)
             except (ToolError, TokenError) as refusal:
-                # The next place may have them.
+                # The next well-known path may have them.
                 problem = TokenError(str(refusal))
                 continue
             if not isinstance(document, dict) or document.get("issuer") != self._issuer:
@@ -270,7 +270,7 @@ class IssuerKeys:
 
 
 def _checked(name: str, text: str) -> Url:
-    """A URL of https, or of this machine; raises SettingsError for another, over which a key could be exchanged."""
+    """Parse a URL with https or on loopback; raises SettingsError for any other, over which keys could be replaced."""
     try:
         url = parse_url(text)
     except ToolError as problem:
@@ -285,12 +285,12 @@ def _moment(claims: Mapping[str, object], name: str) -> float | None:
     if moment is None:
         return None
     if isinstance(moment, bool) or not isinstance(moment, int | float) or not math.isfinite(moment):
-        raise TokenError(f"its {name} is no time")
+        raise TokenError(f"its {name} is not a time")
     return float(moment)
 
 
 def _scopes(claims: Mapping[str, object]) -> frozenset[Scope]:
-    """The scopes that are ours; others mean nothing here."""
+    """The scopes of Toolcrib in the claims; others are ignored."""
     given = claims.get("scope", claims.get("scp", ""))
     words = given.split() if isinstance(given, str) else given if isinstance(given, list) else []
     known = {str(scope): scope for scope in Scope}

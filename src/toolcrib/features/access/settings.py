@@ -1,4 +1,4 @@
-"""The keys that limit callers without a token, for each table of the settings that has them."""
+"""Settings that limit callers without a token, shared by the tables that have them."""
 
 from __future__ import annotations
 

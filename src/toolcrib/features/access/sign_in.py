@@ -1,4 +1,4 @@
-"""Sign a person in to the web page: links that work once, and sessions, which are tokens that end by themselves."""
+"""Sign a person in to the web page: one-time links, and sessions, which are tokens that expire."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class SigningCrib(Protocol):
         """A key for one purpose."""
 
     def expiring(self, space: str) -> Expiring:
-        """A corner of the store for documents that expire."""
+        """A space of the store for documents that expire."""
 
 
 def sign_in_of(crib: SigningCrib) -> SignIn:
@@ -44,14 +44,14 @@ def sign_in_of(crib: SigningCrib) -> SignIn:
 
 
 def sign_in_link(crib: SigningCrib, url: str) -> str:
-    """A link to the web page that signs in who opens it first; its code follows a #, which browsers never send."""
+    """A one-time link that signs in to the web page; its code follows a #, which browsers never send to a server."""
     return f"{url.rstrip('/')}/ui/#sign-in={sign_in_of(crib).make_code()}"
 
 
 class SignIn:
-    """Makes links that sign a person in once, and opens sessions.
+    """Makes one-time sign-in links, and opens sessions.
 
-    A link is made by a person who starts the server or can read the project, so its session may do everything, approving included.
+    A link is made by a person who starts the server or can read the project, so its session has all scopes, including approve.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class SignIn:
         return self._seal.write([int(self._clock() + LINK_SECONDS), secrets.token_hex(16)])
 
     def open_by_code(self, code: str) -> tuple[Token, str]:
-        """Open a session with a code of ours, once; raises ToolError for any other."""
+        """Open a session with the code of a link; raises ToolError if the code is invalid, expired or used."""
         match self._seal.read(code):
             case [int(expiry), str(nonce)]:
                 pass
@@ -85,26 +85,26 @@ class SignIn:
         return self._tokens.create(PAGE, Scope, seconds=SESSION_SECONDS)
 
     def open_by_token(self, text: str) -> tuple[Token, str]:
-        """Open a session that may do what a token may: it is that token, held by the browser."""
+        """Open a session with a token; the session is the token itself, stored in the cookie."""
         token = self._tokens.check(text)
         if token is None:
             raise _refusal("the token is unknown, revoked or expired")
         return token, text
 
     def close(self, text: str) -> None:
-        """End a session; a token that was made elsewhere stays."""
+        """Close a session; a token that was not created by a link stays valid."""
         token = self._tokens.check(text)
         if token is not None and token.name == PAGE:
             self._tokens.revoke(token.id)
 
 
 def csrf_of(text: str) -> str:
-    """The value that the page sends with every change: a foreign page cannot know it, because it cannot read the cookie."""
+    """The CSRF token that the page sends with every change; another site cannot compute it without the cookie."""
     return hashlib.sha256(b"csrf\0" + text.encode()).hexdigest()[:32]
 
 
 def session_in(cookies: str) -> str:
-    """The text of the session's token in a Cookie header; empty if there is none, or more than one."""
+    """The session's token in a Cookie header; empty if there is none, or more than one."""
     found = [value for name, _, value in (part.strip().partition("=") for part in cookies.split(";")) if name == COOKIE]
     return found[0] if len(found) == 1 else ""
 

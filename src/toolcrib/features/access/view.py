@@ -1,4 +1,4 @@
-"""The one filter for all interfaces: which tools, resources and prompts a limited caller sees and may use."""
+"""Filter which tools, resources and prompts a limited caller sees and may use, for all interfaces."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ KINDS = ("tools", "bundles", "tags")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ToolView:
-    """Every limit that is set must hold: one of the tools, of the bundles, of the tags, and the mode.
+    """Limits on what a caller sees; a tool must meet every limit that is set: tools, bundles, tags and mode.
 
-    `tools` are words such as `name`, `bundle/name`, either with `@version`, or `bundle/*`. A caller with a `mode` sees the
-    tools of that mode, and its calls are made in it. `within` is another view that must show a tool too.
+    `tools` are patterns such as `name` or `bundle/name`, either with `@version`, or `bundle/*`. A caller with a `mode` sees the
+    tools of that mode, and its calls are made in it. `within` is another view, whose limits must be met too.
     """
 
     tools: frozenset[str] | None = None
@@ -44,7 +44,7 @@ class ToolView:
         return self.within is None or self.within.shows(tool)
 
     def shows_published(self, name: str, bundle: str, tags: Iterable[str], modes: Collection[str] | None) -> bool:
-        """Whether a resource or a prompt may be seen and read; the words of `tools` name it as they name a tool."""
+        """Whether a resource or a prompt may be seen and read; `tools` matches its name as that of a tool."""
         if self.tools is not None:
             slug, place = slug_of(name), bundle or HOST
             if self.tools.isdisjoint((slug, f"{place}/{slug}", f"{place}/*")):
@@ -62,7 +62,7 @@ class ToolView:
         return self.mode is None or modes is None or self.mode in modes
 
     def mode_of(self, asked: str | None) -> str | None:
-        """The mode of a call; raises ToolError for one that asks for another."""
+        """The mode of a call; raises ToolError if `asked` is another one than the view's."""
         mode = self.mode or (None if self.within is None else self.within.mode)
         if mode is None or asked in (None, mode):
             return mode or asked
@@ -75,7 +75,7 @@ class ToolView:
         return found | ({} if self.mode is None else {"mode": self.mode})
 
 
-# What a caller sees before it is known who it is.
+# The view of a caller that is not authenticated yet.
 NOTHING = ToolView(tools=frozenset())
 
 
@@ -86,9 +86,9 @@ def make_view(
     tags: Iterable[str] | None = None,
     mode: str | None = None,
 ) -> ToolView | None:
-    """The view with these limits, of which an empty one shows nothing; None if there are none.
+    """The view with these limits, or None if there are none; an empty list shows no tool.
 
-    Raises ToolError for what cannot be a limit.
+    Raises ToolError for an invalid limit.
     """
     if mode and mode not in MODES:
         raise ToolError(Kind.VALIDATION, f"there is no mode {mode[:80]!r}; use {' or '.join(sorted(MODES))}")
@@ -107,7 +107,7 @@ def view_from_settings(table: Table) -> ToolView | None:
 
 
 def read_view(document: object) -> ToolView | None:
-    """The view of a stored document; raises ValueError for one that was not written here, which must not open anything."""
+    """The view of a stored document; raises ValueError for an invalid one, so that it is never read as no limit."""
     if document is None:
         return None
     if not isinstance(document, dict) or not document or not document.keys() <= {*KINDS, "mode"}:
@@ -133,7 +133,7 @@ def both(first: ToolView | None, second: ToolView | None) -> ToolView | None:
 
 
 def _fold_name(word: str) -> str:
-    """The word with dashes for underscores in its name: a bundle is meant letter for letter, as another may be called nearly so."""
+    """The pattern with dashes for underscores in the tool's name; the bundle stays as written, since a similar one may exist."""
     bundle, slash, name = word.rpartition("/")
     return f"{bundle}{slash}{slug_of(name)}"
 

@@ -1,4 +1,4 @@
-"""Activity: calls over time, how long they took, what failed and what it cost, from the journal."""
+"""Activity: numbers, durations, errors and costs of calls, from the journal."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def register(plugins: Plugins) -> None:
-    """Add the screen and what it reads."""
+    """Add the screen with its endpoint, and the commands `crib stats` and `crib logs`."""
     plugins.add_resource("latencies", "toolcrib.features.activity.statistics:sum_latencies", given=_lines)
     plugins.add_resource("costs", "toolcrib.features.activity.statistics:sum_costs", given=_lines)
     plugins.add_command(

@@ -24,7 +24,7 @@ DAY, MAX_HOURS = 24, 24 * 90
 
 
 class NamedToken(Protocol):
-    """A token, of which callers are known by the id."""
+    """A token; its id is the name of the caller in the journal."""
 
     @property
     def id(self) -> str:
@@ -32,7 +32,7 @@ class NamedToken(Protocol):
 
     @property
     def name(self) -> str:
-        """Who has it."""
+        """The name of its holder."""
 
 
 class Tokens(Protocol):
@@ -47,7 +47,7 @@ class ActiveCrib(Protocol):
 
     @property
     def journal(self) -> Journal:
-        """What happened."""
+        """The journal of the project."""
 
     @property
     def tokens(self) -> Tokens:

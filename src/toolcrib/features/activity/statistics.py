@@ -1,4 +1,4 @@
-"""Sum up the calls of a journal: how long they took, what they cost, and what happened in some hours."""
+"""Aggregate the calls of a journal: durations, costs, and figures of a period."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ PERCENTS = (50, 95, 99)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Latency:
-    """How often a tool ran and failed, how often it took longer than its author meant it to, and how long it took.
+    """How often a tool ran, failed and exceeded the duration that its author declared, and the percentiles of its duration.
 
-    `p50`, `p95` and `p99` are milliseconds: so many of a hundred calls took that long or less.
+    `p50`, `p95` and `p99` are in milliseconds.
     """
 
     tool: str
@@ -36,7 +36,7 @@ class Latency:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CostSum:
-    """How often a tool was called at a price, and the sum."""
+    """The number of calls of a tool that had a cost, and the sum."""
 
     tool: str
     currency: str
@@ -45,7 +45,7 @@ class CostSum:
 
 
 def sum_latencies(lines: Iterable[Mapping[str, object]]) -> list[Latency]:
-    """The times by tool, the slowest first; calls that were refused took no time of the tool's and do not count."""
+    """The durations by tool, the slowest first; calls that were refused before the tool ran do not count."""
     gathered: dict[str, _Calls] = {}
     for line in lines:
         tool, time = line.get("tool"), _time_of(line)
@@ -60,7 +60,7 @@ def sum_latencies(lines: Iterable[Mapping[str, object]]) -> list[Latency]:
 
 
 def sum_costs(lines: Iterable[Mapping[str, object]]) -> list[CostSum]:
-    """The sums by tool and currency, the dearest first."""
+    """The sums by tool and currency, the highest first."""
     sums: dict[tuple[str, str], tuple[int, float]] = {}
     for line in lines:
         cost = line.get("cost") if line.get("event") == CALL else None
@@ -77,8 +77,8 @@ def sum_costs(lines: Iterable[Mapping[str, object]]) -> list[CostSum]:
 
 
 def percentile(times: Sequence[float], percent: int) -> float:
-    """The smallest of the sorted times that at least so many percent do not exceed (nearest rank, nothing in between)."""
-    # In whole numbers, where nothing is rounded.
+    """A percentile of sorted times by the nearest-rank method, without interpolation."""
+    # Integer arithmetic, which does not round.
     rank = -(-percent * len(times) // 100)
     return times[rank - 1]
 
@@ -115,7 +115,7 @@ class _Calls:
     over_budget: int = 0
 
 
-# Some hours: over time, by tool, by caller, and by error.
+# Figures of a period: over time, by tool, by caller, and by error.
 
 
 @dataclass(slots=True)
@@ -157,7 +157,7 @@ class Tally:
 
 
 def sum_up(lines: Iterable[Mapping[str, object]], *, since: float, until: float) -> dict[str, Any]:
-    """What happened between two moments, in seconds since 1970."""
+    """The figures of the calls between two times, in seconds since 1970."""
     width = (until - since) / BUCKETS
     spans = [Tally() for _ in range(BUCKETS)]
     tools: dict[str, Tally] = {}
@@ -182,6 +182,6 @@ def sum_up(lines: Iterable[Mapping[str, object]], *, since: float, until: float)
 
 
 def _rows(tallies: Mapping[str, Tally]) -> list[dict[str, object]]:
-    """The busiest first."""
+    """The rows with the most calls first, up to a limit."""
     found = sorted(tallies.items(), key=lambda item: (-item[1].calls, item[0]))[:MAX_ROWS]
     return [{"name": name, **tally.to_json()} for name, tally in found]

@@ -11,8 +11,8 @@ CLASSES = "toolcrib.features.agent_classes.classes"
 
 
 def register(plugins: Plugins) -> None:
-    """Add what makes Tools of instances and classes, and the import paths that agent code uses."""
-    # A module that never imported the classes holds no tool of them.
+    """Add the conversion of instances and classes to Tools, and the import paths that agent code uses."""
+    # A module that never imported the classes defines no tool of them.
     plugins.add_converter(
         "agent class", "toolcrib.features.agent_classes.classes:AgentClassConverter", if_imported=CLASSES
     )

@@ -1,4 +1,4 @@
-"""The agent-side classes: a tool as a class, a registry of them, calls and results as plain records, and their conversion to Tools."""
+"""The classes of existing agent code (BaseTool, ToolRegistry, ToolCall, ToolResult), and their conversion to Tools."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ ROOT_RULE = 'parameters.type must be "object"'
 
 @dataclass
 class ToolCall:
-    """What a model asks for."""
+    """A call that a model asks for."""
 
     id: str
     name: str
@@ -50,7 +50,7 @@ class ToolCall:
 
 @dataclass
 class ToolResult:
-    """What the model is told."""
+    """The result that the model gets."""
 
     tool_call_id: str
     output: object = ""
@@ -111,7 +111,7 @@ class BaseTool(ABC):
 
 
 class ToolRegistry:
-    """Tools by name, called through the same guarded pipeline as everything else."""
+    """Tools by name, called through the pipeline."""
 
     def __init__(self, rules: RuleEngine | None = None) -> None:
         self._tools: dict[str, tuple[BaseTool, Tool]] = {}
@@ -172,7 +172,7 @@ class ToolRegistry:
         return len(self._tools)
 
     def definitions(self) -> Iterable[dict[str, object]]:
-        """The tools as a model is offered them."""
+        """The definitions of the tools for a model."""
         function_names(self._tools)
         return [to_openai(tool) for _, tool in self._tools.values()]
 
@@ -207,7 +207,7 @@ def _say_if_cut(kept: object) -> str:
 
 
 def tool_from(tool: BaseTool) -> Tool:
-    """The canonical Tool of an instance; refuses what models refuse, naming the property and what it lacks."""
+    """The Tool of an instance; raises ToolError, with the property and what it lacks, for a schema that models refuse."""
     if not _is_agent_tool(tool):
         raise ToolError(Kind.VALIDATION, f"{tool!r:.80} is not an instance of BaseTool; write register(MyTool())")
     kind = type(tool)
@@ -231,7 +231,7 @@ def tool_from(tool: BaseTool) -> Tool:
         run=Function(
             call=execute,
             is_async=True,
-            # The value of one that yields is what it yields.
+            # The value of a generator is the list of its items.
             flatten=None if yields else lambda answer: _value_of(answer, tool.name),
             yields=yields,
         ),
@@ -275,13 +275,13 @@ def _value_of(answer: object, name: str) -> object:
 
 
 def _has_result_shape(answer: object) -> bool:
-    """Whether it is a ToolResult of the project's own."""
+    """Whether it is a ToolResult of a class that the project defines itself."""
     is_named = type(answer).__name__ == ToolResult.__name__
     return is_named and isinstance(getattr(answer, "success", None), bool) and hasattr(answer, "output")
 
 
 def _is_agent_tool(value: object) -> bool:
-    """Whether it is an instance of BaseTool, ours or one of the project's own with the same members."""
+    """Whether it is an instance of BaseTool, or of a class of the project with the same members."""
     return isinstance(value, BaseTool) or (not isinstance(value, type) and _is_agent_class(type(value)))
 
 
@@ -297,7 +297,7 @@ def _is_agent_class(kind: type) -> bool:
 
 
 class AgentClassConverter:
-    """Converts instances of BaseTool, and classes without an instance; a BaseTool of the project's own counts by its members."""
+    """Converts instances of BaseTool, and classes without an instance; also of a project's own BaseTool with the same members."""
 
     def converts(self, value: object) -> bool:
         """Whether it is an instance of BaseTool or a class of such."""
@@ -321,12 +321,12 @@ class AgentClassConverter:
         return [*instances, *(kind for kind in own if not _is_used(kind, instances, classes))]
 
     def functions_among(self, values: Iterable[object]) -> dict[str, Callable[..., object]]:
-        """None: agent code names no functions for bundles."""
+        """Always empty: agent code registers no functions for bundles."""
         return {}
 
 
 def _registered_in(value: object) -> Iterable[object]:
-    """The tools of a registry, ours or one of the project's own that keeps them by name."""
+    """The tools of a registry, of our class or of a project's own that stores them by name."""
     if isinstance(value, ToolRegistry):
         return value.instances
     if type(value).__name__ != ToolRegistry.__name__:
@@ -336,11 +336,11 @@ def _registered_in(value: object) -> Iterable[object]:
 
 
 def _is_base(kind: type) -> bool:
-    """Whether the class is a base of tools: an abstract one; where it has a name, a tool is meant, and what it lacks is told."""
+    """Whether the class is only a base: abstract and without a name; one with a name is a tool, and its error is reported."""
     return inspect.isabstract(kind) and "name" not in vars(kind)
 
 
 def _is_used(kind: type, instances: Sequence[object], classes: Sequence[type]) -> bool:
-    """Whether the module makes an instance of the class, or another class of it."""
+    """Whether the module has an instance or a subclass of the class."""
     is_made = any(isinstance(instance, kind) for instance in instances)
     return is_made or any(other is not kind and issubclass(other, kind) for other in classes)

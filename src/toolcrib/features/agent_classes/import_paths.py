@@ -1,4 +1,4 @@
-"""The import paths that existing agent code uses, offered where nothing real goes by those names."""
+"""Make the import paths of existing agent code importable, unless real modules have those names."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ PATHS: dict[str, dict[str, str]] = {
 
 
 class DocumentPaths:
-    """Finds the modules of PATHS. It stands last in line, so a module of the user's own always comes first."""
+    """Finds the modules of PATHS. It is the last finder, so that a real module always comes first."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -45,20 +45,20 @@ class DocumentPaths:
         package = fullname.partition(".")[0]
         if fullname not in PATHS or (fullname != package and not _is_ours(package)):
             return None
-        # Not a subclass of importlib.abc.Loader, which brings a dozen modules along and nothing that is needed here.
+        # Not a subclass of importlib.abc.Loader, whose import loads a dozen modules.
         return ModuleSpec(fullname, self, is_package=fullname == package)  # type: ignore[arg-type]  # see above
 
     def create_module(self, spec: ModuleSpec) -> None:
-        """An ordinary module will do."""
+        """None, so that the import system creates an ordinary module."""
 
     def exec_module(self, module: ModuleType) -> None:
-        """Fill the module with the names it is imported for."""
+        """Set the attributes of the module."""
         for name, home in PATHS[module.__name__].items():
             setattr(module, name, getattr(importlib.import_module(home), name))
 
 
 class _Offer:
-    """The one finder of the process: on the import path while at least one block is open."""
+    """The finder of the process, in `sys.meta_path` while at least one block is open."""
 
     def __init__(self) -> None:
         self._finder = DocumentPaths()
@@ -88,9 +88,9 @@ _OFFER = _Offer()
 
 @contextmanager
 def document_imports() -> Iterator[None]:
-    """Offer the import paths inside the block, which may be nested and entered by many threads.
+    """Make the import paths importable inside the block, which may be nested and entered by many threads.
 
-    A module loaded there keeps what it imported. Other threads see the paths too while the block lasts.
+    A module that is loaded there keeps what it imported. Other threads see the paths too during the block.
     """
     _OFFER.open()
     before = frozenset(sys.modules)
@@ -98,7 +98,7 @@ def document_imports() -> Iterator[None]:
         yield
     finally:
         _OFFER.close()
-        # A project may bring a BaseTool of its own, which only these classes know to recognize.
+        # A project may define its own BaseTool, which only these classes recognize.
         new = [sys.modules.get(name) for name in frozenset(sys.modules) - before]
         if any("BaseTool" in getattr(module, "__dict__", {}) for module in new):
             importlib.import_module(CLASSES)

@@ -1,4 +1,4 @@
-"""HTTP endpoints of approvals: list what waits for a person, decide about it, follow it."""
+"""HTTP endpoints of approvals: list, read, decide and follow them."""
 
 from __future__ import annotations
 

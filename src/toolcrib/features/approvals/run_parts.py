@@ -1,4 +1,4 @@
-"""Say what exactly an approved call would run: ask its runner, bind the approval to the answer, and bound what is shown."""
+"""Describe what exactly a call would run: ask its runner, hash the answer, and limit what is stored and shown of it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from toolcrib.model.protocols import Bound
     from toolcrib.model.tool import Tool
 
-# What is stored of one part, and of all parts of a call together; the rest is named by size and hash.
+# How much is stored of one part, and of all parts of a call; of the rest only size and hash.
 MAX_PART_BYTES = 48_000
 MAX_SHOWN_BYTES = 160_000
 MAX_PARTS = 60
@@ -28,13 +28,13 @@ Shown = dict[str, object]
 
 
 def preview_call(tool: Tool, bound: Bound, arguments: dict[str, object], call: Call) -> list[RunPart]:
-    """The parts of the call, as its runner describes them; where it cannot, one part that says why."""
+    """The parts of the call, as its runner describes them; a runner that cannot is replaced by a note that says why."""
     if not isinstance(bound, Previewing):
         note = f"What runs tools of the kind {tool.kind} does not say what exactly it would run."
         return [RunPart(kind=PartKind.NOTE, title=tool.address, note=note)]
     parts: list[RunPart] = []
     try:
-        # What was said before a refusal is shown and bound all the same.
+        # `extend` keeps the parts that were described before an error: they are shown and hashed too.
         parts.extend(bound.preview(arguments, call))
     except ToolError as refusal:
         note = f"What exactly would run cannot be shown: {refusal.message}"
@@ -43,7 +43,7 @@ def preview_call(tool: Tool, bound: Bound, arguments: dict[str, object], call: C
 
 
 def digest_parts(parts: Iterable[RunPart]) -> bytes:
-    """A hash over all of the parts, also over what is not shown of them."""
+    """A hash over all parts, including what is not shown of them."""
     facts = [
         [
             part.kind,
@@ -60,7 +60,7 @@ def digest_parts(parts: Iterable[RunPart]) -> bytes:
 
 
 def show_parts(parts: Sequence[RunPart], hide: Callable[[object], object]) -> list[Shown]:
-    """The parts as they are stored and shown: secrets masked, and of long ones the beginning with the size and hash of all."""
+    """The parts as they are stored and shown: secrets masked, long ones cut, with the size and hash of the whole."""
     shown, left = [], MAX_SHOWN_BYTES
     for part in parts[:MAX_PARTS]:
         document = _show(part, min(left, MAX_PART_BYTES))
@@ -95,12 +95,12 @@ def _bounded(facts: Sequence[tuple[str, str]]) -> Sequence[tuple[str, str]]:
 
 
 def _beginning(data: bytes, limit: int) -> tuple[str | None, int]:
-    """The text of the first bytes and their number; None for what is no text."""
+    """The text of the first bytes and their number; None if they are not text."""
     head = data[:limit]
     try:
         text = head.decode()
     except UnicodeDecodeError as problem:
-        # A character that the limit cuts in two is left out; anything else is not text.
+        # The limit may cut the last character in two, which is left out.
         is_cut = len(head) < len(data) and problem.end == len(head) and len(head) - problem.start < 4  # noqa: PLR2004 - UTF-8
         if not is_cut:
             return None, 0
@@ -123,7 +123,7 @@ def _summary(parts: Sequence[RunPart]) -> RunPart:
 
 
 def _without_surrogates(value: object) -> object:
-    """Lone surrogates, which are no text, written out."""
+    """The value with lone surrogates escaped, which cannot be encoded."""
     if isinstance(value, str):
         return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode()
     if isinstance(value, dict):

@@ -20,7 +20,7 @@ class BundlesSettings(Table, name="bundles"):
         default=(),
         read=read_words,
         opens=False,
-        summary="the models that are there, for tools that name one; unset, every model is",
+        summary="the models that are available to tools that name one; unset means all models",
     )
     max_tools: int = setting(
         default=100_000, read=read_positive, opens=False, summary="how many tools the bundles may hold together"

@@ -60,10 +60,10 @@ class BundleSource:
         return [] if stored is None else stored.problems()
 
     def hint(self, slug: str) -> str:
-        """Nothing: a broken document is among the problems."""
+        """Always empty: a broken document is among the problems."""
         return ""
 
     @property
     def _stored(self) -> Bundles | None:
-        """What keeps them; None in a project without any, which never loads it."""
+        """The service of bundles; None in a project without bundles, which never loads it."""
         return self._resources.stored_bundles(BUNDLES)  # type: ignore[no-any-return]  # so it is registered

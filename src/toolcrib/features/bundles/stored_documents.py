@@ -174,7 +174,7 @@ class Documents:
         return self._remember(self._reading(blank, data, bundle), known)
 
     def quick_tool(self, slot: str, bundle: Bundle, name: str) -> StoredTool | None:
-        """Likewise, but from the cache if the stamp is unchanged."""
+        """The same as `tool`, but from the cache if the stamp is unchanged."""
         known = self._read.get(slot)
         if known is not None and known.bundle == name and known.stamp == self._store.stamp(known.key):
             return known

@@ -1,4 +1,4 @@
-"""Turn documents as other programs write them into the form that is stored, with a warning that says how to write it."""
+"""Convert documents of other programs to the stored form, with a warning that says how to write them."""
 
 from __future__ import annotations
 

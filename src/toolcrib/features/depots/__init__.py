@@ -1,10 +1,10 @@
-"""Publishing tools, tool folders and bundles to a depot and pulling them from one: named versions, hashed, signed where asked for.
+"""Publish tools, tool folders and bundles to a depot and pull them from one: versioned, hashed, and signed if wanted.
 
-A depot is a folder; served by any static web server, it is the same depot for everyone who can reach that server.
+A depot is a folder; any static web server that serves the folder serves the depot.
 
-    index.json                                 which tools there are, each with its versions, oldest first
+    index.json                                 all tools, each with its versions, oldest first
     tools/<tool>/<version>/manifest.json       the files of one version, their hashes, and a signature
-    tools/<tool>/<version>/files/<path>        the files themselves, under the path they have in a tree of tools; of a bundle its archive
+    tools/<tool>/<version>/files/<path>        the files, by their path in the tree of tools; for a bundle its archive
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class DepotsSettings(Table, name="depots"):
 
 
 def register(plugins: Plugins) -> None:
-    """Add what publishes and pulls."""
+    """Add publishing and pulling, with their commands and settings."""
     plugins.add_resource("depots", "toolcrib.features.depots.transfer:Depots")
     plugins.add_command(
         "publish",
@@ -40,6 +40,6 @@ def register(plugins: Plugins) -> None:
         "pull", "toolcrib.features.depots.commands:pull", "Pull a tool, a tool folder or a bundle from a depot."
     )
     plugins.add_command(
-        "depot", "toolcrib.features.depots.commands:depot", "Look into a depot, and make keys to sign with."
+        "depot", "toolcrib.features.depots.commands:depot", "List the tools of a depot, and make signing keys."
     )
     plugins.add_settings("depots", DepotsSettings)

@@ -39,7 +39,7 @@ MANIFEST = "manifest.json"
 MAX_INDEX_BYTES = 16_000_000
 SECONDS = 60.0
 
-# A web server of another user must be able to read the depot.
+# Readable by all, because a web server may run as another user.
 _FOLDER_MODE = 0o755
 _FILE_MODE = 0o644
 
@@ -55,7 +55,7 @@ async def list_tools(depot: Depot) -> dict[str, list[str]]:
     """The tools of a depot, each with its versions, oldest first."""
     data = await depot.read(INDEX, MAX_INDEX_BYTES)
     if data is None:
-        raise ToolError(Kind.NOT_FOUND, f"{depot} is no depot: it has no {INDEX}; publish a tool to it first")
+        raise ToolError(Kind.NOT_FOUND, f"{depot} is not a depot: it has no {INDEX}; publish a tool to it first")
     return _read_index(data, f"{depot}/{INDEX}")
 
 
@@ -123,7 +123,7 @@ class FolderDepot:
                     f"{manifest.name}@{manifest.version} is published already, with other content; raise the version"
                 )
                 raise ToolError(Kind.CONFLICT, message)
-            # Even if it existed: its publisher may have been killed before this step.
+            # Also if the version existed: its publisher may have been killed before this step.
             self._write_index()
         return is_new
 
@@ -159,7 +159,7 @@ class FolderDepot:
         return ""
 
     def _write_index(self) -> None:
-        """Write the index from the folders, for clients that cannot list them."""
+        """Write the index of all folders, for clients that cannot list them."""
         tools: dict[str, list[str]] = {}
         for place in (self.root / "tools").iterdir():
             versions = [version for version in place.iterdir() if not version.name.startswith(".")]
@@ -175,7 +175,7 @@ class FolderDepot:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        """One publisher at a time, in any process; the file of the lock is never removed."""
+        """Lock out other publishers, also of other processes; the lock file is never removed."""
         _make(self.root / "tools")
         descriptor = os.open(self.root / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
@@ -188,7 +188,7 @@ class FolderDepot:
 
 
 class WebDepot:
-    """A depot on a web server; egress is allowed to exactly the address that the operator typed."""
+    """A depot on a web server; egress is restricted to exactly the address that the operator typed."""
 
     def __init__(self, url: str, egress: Egress) -> None:
         self.url = url.rstrip("/")
@@ -232,7 +232,7 @@ def _read_index(data: bytes, place: str) -> dict[str, list[str]]:
     document = read_json(data, place=place, max_bytes=MAX_INDEX_BYTES)
     tools: Mapping[str, object] | object = document.get("tools") if isinstance(document, dict) else None
     if not isinstance(tools, dict) or document.get("depot") != FORMAT:  # type: ignore[attr-defined]  # tools came from it
-        raise ToolError(Kind.VALIDATION, f"{place} is no index of a depot that this Toolcrib can read")
+        raise ToolError(Kind.VALIDATION, f"{place} is not an index of a depot that this Toolcrib can read")
     found: dict[str, list[str]] = {}
     for name, versions in tools.items():
         if not isinstance(versions, list) or not versions or not all(isinstance(word, str) for word in versions):

@@ -1,4 +1,4 @@
-"""Write the files of a package into a tree of the project: all of them or none, and none before they are checked."""
+"""Check the files of a package, and write them into the project, all of them or none."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def install(
     announce: Callable[[], None] = lambda: None,
     replace: bool = False,
 ) -> list[Path]:
-    """Install the files of a package into the tree at `root`; returns those that were written.
+    """Install the files of a package below `root`; returns those that were written.
 
-    `check` sees them first, in a folder of their own below `staging`, and raises if the tool is not what it claims to be.
-    `announce` is called before the first of them is written.
+    `check` gets them first, in a temporary folder below `staging`, and raises if the tool is not what the manifest claims.
+    `announce` is called before the first file is written.
     """
     with explained(str(root)):
         _inspect(package, staging, check)

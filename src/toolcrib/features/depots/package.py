@@ -44,7 +44,7 @@ _PURPOSE = "toolcrib depot manifest"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PackedFile:
-    """A file by its path in a tree of tools, with its size and hash."""
+    """A file of a package: its path in the tree of tools, its size and its hash."""
 
     path: str
     size: int
@@ -59,12 +59,12 @@ class PackedFile:
             message = f"{self.path} has {self.size} bytes, and the limit of a packed file is {MAX_FILE_BYTES}"
             raise ToolError(Kind.LIMIT_EXCEEDED, message)
         if not HASH.fullmatch(self.sha256):
-            raise ToolError(Kind.VALIDATION, f"{self.path}: {self.sha256[:80]!r} is no SHA-256")
+            raise ToolError(Kind.VALIDATION, f"{self.path}: {self.sha256[:80]!r} is not a SHA-256")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Signature:
-    """The signature of a version: the public key (`ed25519:…`), the time, and the value in base64."""
+    """The signature of a version: the public key (`ed25519:…`), the time, and the signature in base64."""
 
     key: str
     time: str
@@ -178,7 +178,7 @@ def decode_manifest(data: bytes, place: str) -> Manifest:
     try:
         manifest = _read(_mapping(document))
     except (KeyError, TypeError) as problem:
-        raise ToolError(Kind.VALIDATION, f"{place} is no manifest of a published tool: {problem}") from None
+        raise ToolError(Kind.VALIDATION, f"{place} is not a manifest of a published tool: {problem}") from None
     if _mapping(document).get("hash") != manifest.hash:
         message = f"{place}: the hash is not that of the manifest; the depot is damaged, nothing was installed"
         raise ToolError(Kind.PERMANENT, message)
@@ -317,5 +317,5 @@ def _load(path: Path) -> Ed25519PrivateKey:
             f"{path}: others can read the key; run chmod 600 if no other user has read it, else make a new one"
         )
     if len(data) != KEY_BYTES:
-        raise SettingsError(f"{path} is no key of ours; make one with: crib depot key FILE")
+        raise SettingsError(f"{path} is not a key of ours; make one with: crib depot key FILE")
     return Ed25519PrivateKey.from_private_bytes(data)

@@ -1,4 +1,4 @@
-"""Gather the files that make a tool up, and say what a package of one may contain."""
+"""Pack the files of a tool, and check which files a package may contain."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from toolcrib.model.tool import Tool
 
 SCHEMA_FILE = "schema.json"
-# Names that Python, Node or Toolcrib treat specially in any folder.
+# Names that Python, Node or Toolcrib obey in any folder.
 OBEYED = frozenset(
     (
         *("node_modules", "venv", ".venv", "site-packages", "__pycache__", "__init__.py", "pyvenv.cfg"),
@@ -74,12 +74,12 @@ def _pack_folder(tool: Tool, handler: Handler) -> Package:
 
 
 def packed_file(path: str, data: bytes, *, executable: bool = False) -> PackedFile:
-    """What a manifest says of a file."""
+    """The entry of a file in a manifest."""
     return PackedFile(path=path, size=len(data), sha256=hashlib.sha256(data).hexdigest(), executable=executable)
 
 
 def left_behind(tool: Tool, package: Package, own: Iterable[str]) -> list[str]:
-    """What the tool seems to need and the package does not contain; `own` are the executors that every crib has."""
+    """What the tool seems to need and the package lacks; `own` are the built-in executors, which every crib has."""
     if isinstance(tool.run, Handler):
         shared = sorted({path.partition("/")[0] for path in tool.run.shared})
         return [f"the folder {name} beside it was not packed; it must be there if the tool uses it" for name in shared]
@@ -97,7 +97,7 @@ def left_behind(tool: Tool, package: Package, own: Iterable[str]) -> list[str]:
 
 
 def whole_name(tool: Tool) -> str:
-    """The name of the whole tool, even if only its actions can be called."""
+    """The name of the tool; for an action of a tool, the name of the tool that it belongs to."""
     action = tool.run.action if isinstance(tool.run, Chained) else ""
     return tool.name.removesuffix(action)[:-1] if action else tool.name
 
@@ -120,7 +120,7 @@ def _named_in_config(tool: Tool, folder: Path) -> list[Path]:
 def _named(name: str, folder: Path, tool: Tool) -> Path:
     path = folder / name
     if not _is_beside(path, folder):
-        message = f"{name!r} is no file in the folder of {tool.name}, or below it; name it from {folder}"
+        message = f"{name!r} is not a file in the folder of {tool.name}, or below it; name it from {folder}"
         raise ToolError(Kind.NOT_FOUND, message)
     return path
 

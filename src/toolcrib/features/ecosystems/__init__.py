@@ -1,4 +1,4 @@
-"""Files that were written for other frameworks, as tools: unchanged, and read without being run."""
+"""Files of other agent frameworks as tools, unchanged, and read without being run."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from toolcrib.core.plugins import Plugins
 
-# A file that holds none of these words is of no other framework; the format is not even loaded for it.
+# A file without any of these words belongs to no other framework; the format is not loaded for it.
 MENTIONS = (
     *(
         b"langchain",
@@ -24,7 +24,7 @@ MENTIONS = (
 
 
 def register(plugins: Plugins) -> None:
-    """Add the format of such files, which is asked before that of plain ones, and the values of their valves."""
+    """Add the format of such files, which comes before that of plain files, and the values of their valves."""
     plugins.add_format(
         "toolcrib.features.ecosystems.format:FrameworkFile",
         suffixes=(".py", ".json"),

@@ -1,4 +1,4 @@
-"""Read function definitions as OpenAI, Anthropic and Gemini take them: from JSON beside a Python file, or inside of one."""
+"""Read function definitions in the formats of OpenAI, Anthropic and Gemini, from JSON beside a Python file or in one."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ MAX_DEFINITIONS = 500
 MAX_DEPTH = 24
 CONTAINERS = ("tools", "functions", "function_declarations", "functionDeclarations")
 SCHEMAS = ("parameters", "input_schema", "inputSchema", "parametersJsonSchema", "parameters_json_schema")
-# What Gemini writes in capitals, and says of values that may be null; the rest is JSON Schema.
+# Gemini writes types in capitals and has keywords of its own; the rest is JSON Schema.
 GEMINI_TYPES = frozenset({"STRING", "NUMBER", "INTEGER", "BOOLEAN", "ARRAY", "OBJECT", "NULL"})
-# How the one parameter of a function is called that takes all that a model gave.
+# Names of the single parameter of a function that takes all arguments as one dict.
 WHOLE = frozenset({"args", "arguments", "data", "input", "inputs", "params", "payload", "tool_args", "tool_input"})
 MAPPINGS = frozenset({"Dict", "Mapping", "dict"})
 GEMINI_WORDS = frozenset({"nullable", "propertyOrdering", "property_ordering"})
@@ -28,7 +28,7 @@ GEMINI_WORDS = frozenset({"nullable", "propertyOrdering", "property_ordering"})
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Definition:
-    """One function as a model was told of it."""
+    """The definition of one function, as a model gets it."""
 
     name: str
     description: str
@@ -36,7 +36,7 @@ class Definition:
 
 
 def read_definitions(document: object) -> list[Definition]:
-    """The definitions of a document, in any of their forms; none if it holds anything else."""
+    """The definitions of a document, in any of the formats; empty if it contains anything else."""
     found: list[Definition] = []
     for item in _items(document):
         definition = _definition(item)
@@ -71,7 +71,7 @@ def _definition(item: object) -> Definition | None:
 
 
 def plain_schema(schema: object, depth: int = 0) -> object:
-    """The schema as JSON Schema writes it, where Gemini writes it otherwise."""
+    """Convert a schema of Gemini to JSON Schema."""
     if isinstance(schema, list):
         return [plain_schema(item, depth + 1) for item in schema] if depth < MAX_DEPTH else schema
     if not isinstance(schema, dict) or depth >= MAX_DEPTH:
@@ -94,7 +94,7 @@ def plain_schema(schema: object, depth: int = 0) -> object:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Fit:
-    """How a function takes what its definition lets a model give: each by its name, or all as one dict."""
+    """How a function takes the arguments of its definition: each by name, or all as one dict."""
 
     parameters: dict[str, object]
     takes_whole: bool = False
@@ -102,7 +102,7 @@ class Fit:
 
 
 def fit(definition: Definition, function: AnyFunction) -> Fit:
-    """Hold a definition against its function; raises ToolError where the two cannot be meant for each other."""
+    """Match a definition with its function; raises ToolError if they do not fit each other."""
     schema = definition.parameters
     properties = schema.get("properties", {})
     given = list(properties) if isinstance(properties, dict) else []

@@ -1,4 +1,4 @@
-"""Read `limit: int = Field(default=10, ge=1)` as what it means to a framework: a default of 10, and a bound."""
+"""Read `limit: int = Field(default=10, ge=1)` as frameworks do: as a default of 10 and a bound."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ HOMES = ("pydantic.", "pydantic_core.")
 
 
 def without_field_defaults(function: AnyFunction, names: FileNames) -> AnyFunction:
-    """The function with what its defaults say in its hints; the same one if none of them is a call of `Field`."""
+    """The function with the calls of `Field` moved from its defaults to its hints; itself if there are none."""
     arguments = function.args
     missing: list[ast.expr | None] = [None] * (len(arguments.args) - len(arguments.defaults))
-    # Of positional-only parameters the last have defaults too, which leaves fewer for these.
+    # The defaults of positional-only parameters come first in the list.
     defaults = [*missing, *arguments.defaults[max(0, len(arguments.defaults) - len(arguments.args)) :]]
     pairs = [*zip(arguments.args, defaults, strict=True)]
     pairs += zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
@@ -25,7 +25,7 @@ def without_field_defaults(function: AnyFunction, names: FileNames) -> AnyFuncti
         return function
     read = [_read(argument, default, names) for argument, default in pairs]
     changed = copy(arguments)
-    # As keywords, because one without a default may stand behind one with.
+    # As keyword-only, because a parameter without a default may follow one with a default.
     changed.defaults = arguments.defaults[: max(0, len(arguments.defaults) - len(arguments.args))]
     changed.args, changed.kwonlyargs = [], [argument for argument, _ in read]
     changed.kw_defaults = [default for _, default in read]
@@ -49,7 +49,7 @@ def _read(argument: ast.arg, default: ast.expr | None, names: FileNames) -> tupl
     if isinstance(value, ast.Constant) and value.value is Ellipsis:
         value = None
     if value is None and "default_factory" in said:
-        value = default  # which no schema can tell, and only the running file makes
+        value = default  # only known at run time, so no schema contains it
     hint = argument.annotation or ast.Name("Any", ast.Load())
     noted = ast.Subscript(ast.Name("Annotated", ast.Load()), ast.Tuple([hint, default], ast.Load()), ast.Load())
     changed = copy(argument)

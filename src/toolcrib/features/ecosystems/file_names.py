@@ -1,4 +1,4 @@
-"""What the names of a file mean: imports, functions, classes, and the calls that run when it is loaded."""
+"""Resolve the names of a file: imports, functions, classes, and the calls that run when it is loaded."""
 
 from __future__ import annotations
 
@@ -42,20 +42,20 @@ class FileNames:
         return {name.partition(".")[0] for name in self._imports.values()}
 
     def full_name(self, node: ast.expr) -> str:
-        """What a name means: `mcp.server.FastMCP` for what `from mcp.server import FastMCP` brought; empty if it is no name."""
+        """The qualified name: `mcp.server.FastMCP` after `from mcp.server import FastMCP`; empty if it is not a name."""
         if isinstance(node, ast.Name):
             return self._imports.get(node.id, node.id)
         holder = self.full_name(node.value) if isinstance(node, ast.Attribute) else ""
         return f"{holder}.{node.attr}" if isinstance(node, ast.Attribute) and holder else ""
 
     def is_imported(self, node: ast.expr) -> bool:
-        """Whether a name was brought by an import."""
+        """Whether a name was imported."""
         while isinstance(node, ast.Attribute):
             node = node.value
         return isinstance(node, ast.Name) and node.id in self._imports
 
     def value(self, node: ast.expr) -> ast.expr:
-        """What the file assigns to a name, if it does so once; anything else is returned as it is."""
+        """The value that the file assigns to a name, if it does so once; anything else is returned unchanged."""
         for _ in range(MAX_DEPTH):
             if not isinstance(node, ast.Name) or node.id in self._rebound or node.id not in self._values:
                 break
@@ -63,7 +63,7 @@ class FileNames:
         return node
 
     def literal(self, node: ast.expr) -> object:
-        """The value of a literal, or of a name that stands for one; NotImplemented for anything else."""
+        """The value of a literal, or of a name that is assigned one; NotImplemented for anything else."""
         return literal(self.value(node))
 
     def lineage(self, node: ast.ClassDef) -> list[ast.ClassDef]:
@@ -79,7 +79,7 @@ class FileNames:
         return list(found.values())
 
     def bases(self, node: ast.ClassDef) -> set[str]:
-        """The full names of all that the class inherits from."""
+        """The qualified names of all base classes."""
         return {self.full_name(base) for known in self.lineage(node) for base in known.bases}
 
     def attribute(self, node: ast.ClassDef, name: str) -> ast.expr | None:

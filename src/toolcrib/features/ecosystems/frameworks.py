@@ -1,4 +1,4 @@
-"""The frameworks whose files are read: what makes a tool of a function there, and where its name and texts stand.
+"""The table of frameworks whose files are read: what makes a function a tool there, and where its name and texts are.
 
 One line of the table says all there is to know of a framework. A name counts if it was imported from one of its modules.
 """
@@ -127,7 +127,7 @@ PYDANTIC_AI = Framework(
 )
 OPEN_WEBUI = Framework(title="Open WebUI", modules=frozenset())
 
-# What a file needs that imports one of these modules and does not say where they come from.
+# The packages of modules, for files that import them without declaring packages.
 PACKAGES = {
     "agents": "openai-agents",
     "crewai": "crewai",
@@ -155,7 +155,7 @@ def framework_of(full_name: str) -> Framework | None:
 
 
 def ends_in(full_name: str, endings: frozenset[str]) -> str:
-    """Which of these a full name ends in; empty if none: modules move between versions, names stay."""
+    """The ending of a qualified name; empty if it has none of these. Modules move between versions, names stay."""
     words = full_name.split(".")
     for count in (2, 1):
         if len(words) > count and (ending := ".".join(words[-count:])) in endings:

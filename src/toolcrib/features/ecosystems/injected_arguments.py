@@ -1,8 +1,8 @@
-"""Which parameters a framework fills in itself: a model never gives them, and some can be served without the framework.
+"""Find the parameters that a framework fills in itself: a model never gives them, and some can be filled without the framework.
 
-A parameter that the function never reads gets nothing. A server's Context that is only written to gets one that drops what
-it is told, and so does an event emitter. One with a default keeps it. Anything else refuses the tool: only the framework
-knows the value.
+An unused parameter gets None. A server's Context that is only used for logging gets one that discards its messages, and so
+does an event emitter. A parameter with a default keeps it. With any other the tool is refused: only the framework knows the
+value.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ BY_NAME = frozenset({"run_manager", "callbacks"})
 
 
 def read_injected(found: Found, names: FileNames) -> dict[str, str]:
-    """The parameters that the framework gives, each with what stands in for it: `log`, `emitter`, `nothing`, or its default.
+    """The injected parameters, each with its substitute: `log`, `emitter`, `nothing`, or its default.
 
     Raises ToolError for one without which the function cannot work.
     """
@@ -37,7 +37,7 @@ def read_injected(found: Found, names: FileNames) -> dict[str, str]:
 
 
 def refuse_injected_fields(found: Found, node: ast.expr, names: FileNames) -> None:
-    """Refuse a class of arguments in which the framework fills in a field."""
+    """Refuse a class of arguments with a field that the framework injects."""
     kind = names.classes.get(node.id) if isinstance(node, ast.Name) else None
     for item in [] if kind is None else kind.body:
         if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name):
@@ -60,7 +60,7 @@ def _parameters(found: Found) -> Iterator[tuple[ast.arg, ast.expr | None, bool]]
 
 
 def _reason(argument: ast.arg, default: ast.expr | None, found: Found, names: FileNames, *, is_first: bool) -> str:
-    """What says that the framework gives this parameter; empty if a model does."""
+    """Why the parameter is an injected one; empty if a model gives it."""
     framework, name = found.framework, argument.arg
     if framework is OPEN_WEBUI:
         return name if name.startswith("__") and name.endswith("__") else ""

@@ -1,4 +1,4 @@
-"""Read low-level servers of the MCP SDK: the tools that `list_tools` returns, where it writes them out."""
+"""Read low-level servers of the MCP SDK: the tools that `list_tools` returns as literals."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Listed:
 
 
 def read_server(names: FileNames, module: ast.Module) -> Iterator[Listed]:
-    """The tools of a low-level server; none if the file has no such server, ToolError with its line if they cannot be told."""
+    """The tools of a low-level server, if the file has one; raises ToolError with the line if they cannot be read."""
     listing, calling = _decorated(names, LIST), _decorated(names, CALL)
     if listing is None or calling is None:
         return
@@ -66,7 +66,7 @@ def is_server(names: FileNames) -> bool:
 
 
 def _decorated(names: FileNames, word: str) -> tuple[AnyFunction, int] | None:
-    """The function below `@server.list_tools()`, and which of its decorators that is."""
+    """The function with the decorator `@server.list_tools()`, and the index of that decorator."""
     for function in names.functions.values():
         for place, item in enumerate(function.decorator_list):
             target = item.func if isinstance(item, ast.Call) else item
@@ -96,7 +96,7 @@ def _returned(names: FileNames, function: AnyFunction) -> list[ast.Call]:
 
 
 def _schema(names: FileNames, module: ast.Module, node: ast.expr | None) -> dict[str, object] | None:
-    """A schema that is written out, or that of a pydantic class of the file; None if it is neither."""
+    """A literal schema, or that of a pydantic class of the file; None if it is neither."""
     if node is None:
         return {"type": "object"}
     found = names.literal(node)

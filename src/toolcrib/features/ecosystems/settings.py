@@ -1,4 +1,4 @@
-"""The table `[ecosystems]`: what files of other frameworks are given."""
+"""The settings table `[ecosystems]`: values for files of other frameworks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Read the fields of the `Valves` that a class `Tools` of Open WebUI declares, by its syntax tree."""
+"""Read the fields of `Valves` in a class `Tools` of Open WebUI, from the syntax tree."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 TOOLS = "Tools"
 VALVES = "Valves"
-# What a class of valves inherits from without getting fields that the file does not show.
+# Base classes that add no fields to a class of valves.
 KNOWN_BASES = frozenset({"object", "pydantic.BaseModel", "pydantic.main.BaseModel", "pydantic.v1.BaseModel"})
 MAX_FIELDS = 500
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ValveField:
-    """One field: what it accepts, and its default; NotImplemented for a default that only running code could tell."""
+    """One field: its schema and its default; NotImplemented for a default that is only known at run time."""
 
     schema: Mapping[str, object]
     definitions: Mapping[str, object]
@@ -35,7 +35,7 @@ class ValveField:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ValveFields:
-    """The fields by their names. More may be there that the file does not show, unless they `are_all`."""
+    """The fields by name. Unless they `are_all`, there may be more that the file does not declare."""
 
     fields: Mapping[str, ValveField]
     are_all: bool
@@ -49,7 +49,7 @@ def read_valves(code: bytes) -> ValveFields | None:
     try:
         module = parse_python(code, VALVES)
     except ToolError:
-        return None  # a problem of its own
+        return None  # reported by the format
     names = FileNames(module)
     tools = names.classes.get(TOOLS)
     inner = [] if tools is None else [item for item in tools.body if isinstance(item, ast.ClassDef)]
@@ -59,7 +59,7 @@ def read_valves(code: bytes) -> ValveFields | None:
     classes = names.lineage(valves)
     known = {each.name for each in classes} | KNOWN_BASES
     are_all = names.bases(valves) <= known and not any(map(_takes_others, classes))
-    # What the inner classes of the file call each other.
+    # Inner classes refer to each other by their bare names.
     hints = SyntaxHints(ast.Module([*module.body, *(item for item in inner if item is not valves)], []))
     fields: dict[str, ValveField] = {}
     for each in reversed(classes):
@@ -69,7 +69,7 @@ def read_valves(code: bytes) -> ValveFields | None:
 
 
 def _takes_others(node: ast.ClassDef) -> bool:
-    """Whether a model is configured, as for extra fields or aliases."""
+    """Whether a model has a configuration, which may allow extra fields or aliases."""
     targets = (target for item in node.body if isinstance(item, ast.Assign) for target in item.targets)
     is_configured = any(isinstance(target, ast.Name) and target.id == "model_config" for target in targets)
     has_class = any(isinstance(item, ast.ClassDef) and item.name == "Config" for item in node.body)
@@ -106,7 +106,7 @@ def _read_hint(hint: ast.expr, written: ast.expr | None, hints: SyntaxHints) -> 
     try:
         return hints.read(ast.fix_missing_locations(hint))
     except HintError:
-        return {}  # which accepts any value; the file's own class decides
+        return {}  # accepts any value; the class of the file validates it
 
 
 def _default(written: ast.expr | None, names: FileNames) -> object:

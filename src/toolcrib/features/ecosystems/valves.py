@@ -1,7 +1,7 @@
-"""Give the `Valves` of Open WebUI files the values that the operator set, and say what is wrong with them.
+"""Set the `Valves` of Open WebUI files to the values of the operator, and check those values.
 
-A value `${secret:NAME}` is the operator's grant of that secret to the tools of that file: it is looked up at each call, handed to
-the process of the call, and masked wherever it comes back.
+A value `${secret:NAME}` grants that secret to the tools of that file: it is looked up for each call, passed to the process of
+the call, and masked in all output.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from toolcrib.model.tool import Tool
 
 SECRET = re.compile(r"\$\{secret:([A-Za-z_][A-Za-z0-9_]*)\}")
-SECRET_MARK = "${secret:"  # noqa: S105 - how a reference begins
+SECRET_MARK = "${secret:"  # noqa: S105 - the prefix of a reference
 KINDS = {
     bool: "true or false",
     int: "a whole number",
@@ -46,14 +46,14 @@ TYPES = {
 
 
 class Valves:
-    """The values of all files, as the operator set them."""
+    """The valves of all files, as set by the operator."""
 
     def __init__(self, resources: Resources) -> None:
         self._resources = resources
         self._given = resources.settings.table(EcosystemsSettings).valves
 
     def values(self, tool: Tool) -> dict[str, object]:
-        """What the tool is called with, secrets as Secret; raises ToolError for what cannot be given."""
+        """The values for a call of the tool, secrets as Secret; raises ToolError for an invalid or missing one."""
         script = _open_webui(tool)
         if script is None or script.path.stem not in self._given:
             return {}
@@ -63,7 +63,7 @@ class Valves:
         return {field: self._value(tool, field, given) for field, given in self._given[file].items()}
 
     def problems(self, tools: Iterable[Tool]) -> list[ToolError]:
-        """What is wrong with the values, each with its place and cure."""
+        """The problems of the values, each with its place and cure."""
         tools = list(tools)
         scripts = {script.path.stem: script for tool in tools if (script := _open_webui(tool)) is not None}
         found: list[str] = []
@@ -75,7 +75,7 @@ class Valves:
         return [ToolError(Kind.VALIDATION, problem) for problem in found]
 
     def missing(self, tool: Tool) -> list[str]:
-        """The valves that have no value and need one, each with what gives it."""
+        """The valves that need a value and have none, each with its cure."""
         script = _open_webui(tool)
         valves = None if script is None else read_valves(script.code)
         if script is None or valves is None:
@@ -113,7 +113,7 @@ class Valves:
         return secret
 
     def _misfits(self, file: str, script: Script) -> Iterator[str]:
-        """Why values of a file cannot be given. The values themselves are not told: one may be a key."""
+        """Why values of a file are invalid. The values themselves are not shown: one may be a key."""
         valves = read_valves(script.code)
         if valves is None:
             yield f"{_place(file)}: {script.path.name} declares no class {TOOLS} with Valves; remove the values"
@@ -166,11 +166,11 @@ def _fits(field: ValveField, given: object) -> bool:
     try:
         return accepts(dict(field.schema), given, dict(field.definitions))
     except (ToolError, ValueError):
-        return True  # a schema that cannot be compiled tells nothing; the file's own class decides
+        return True  # without a valid schema the class of the file validates the value
 
 
 def _takes_text(field: ValveField) -> bool:
-    """Whether a text may be a value; what it says is only known when the tool is called."""
+    """Whether a string may be a valid value; the string itself, a secret, is only known when the tool is called."""
     schemas = field.schema.get("anyOf", [field.schema])
     types = (
         [schema.get("type", "string") for schema in schemas if isinstance(schema, dict)]

@@ -1,4 +1,4 @@
-"""Tools in the words of model providers, and chat adapters for their answers."""
+"""Tool definitions in the formats of model providers, chat adapters, and prompts about tools."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ if TYPE_CHECKING:
 
 
 def register(plugins: Plugins) -> None:
-    """Add the exports."""
+    """Add the exports and descriptions of tools, and their commands."""
     plugins.add_resource("exports", "toolcrib.features.exports.facade:Exports")
     plugins.add_resource("descriptions", "toolcrib.features.exports.descriptions:Descriptions")
     plugins.add_command("doc", "toolcrib.features.exports.commands:doc", "Print the whole documentation of a tool.")
     plugins.add_command(
-        "prompt", "toolcrib.features.exports.commands:prompt", "Print what a system prompt says of the tools of a mode."
+        "prompt", "toolcrib.features.exports.commands:prompt", "Print the description of the tools for a system prompt."
     )
     plugins.add_command(
-        "export", "toolcrib.features.exports.commands:export", "Print the tools as a model provider takes them."
+        "export", "toolcrib.features.exports.commands:export", "Print the tools in the format of a model provider."
     )

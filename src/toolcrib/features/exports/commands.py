@@ -1,4 +1,4 @@
-"""`crib doc`, `crib prompt` and `crib export`: what models and their authors read of the tools."""
+"""`crib doc`, `crib prompt` and `crib export`: print the documentation of tools, for people and for models."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ class ExportsCrib(ProjectCrib, Protocol):
     """What these commands use of a crib."""
 
     def prompt(self, mode: str, *, max_characters: int | None = None, max_tokens: int | None = None) -> Prompt:
-        """What a system prompt says of the tools of a mode, within a budget."""
+        """The description of the tools of a mode for a system prompt, within a budget."""
 
     def export(self, provider: str, *, mode: str | None = None, strict: bool = False) -> list[Export]:
-        """The tools as a provider takes them, each with what the provider cannot express."""
+        """The tools in the format of a provider, each with what that format cannot express."""
 
 
 @click.command("doc", epilog=example("crib doc order_status"))
@@ -51,15 +51,15 @@ def doc(opener: Opener[ExportsCrib], name: str) -> Answer:
 
 @click.command("prompt", epilog=example("crib prompt --mode voice"))
 @click.option("--mode", type=click.Choice(sorted(MODES)), default="text", show_default=True, help="The agent's mode.")
-@click.option("--max-characters", type=click.IntRange(min=1), help="How long it may be.")
-@click.option("--max-tokens", type=click.IntRange(min=1), help="How many tokens it may take, by estimate.")
+@click.option("--max-characters", type=click.IntRange(min=1), help="Its maximum length.")
+@click.option("--max-tokens", type=click.IntRange(min=1), help="Its maximum number of tokens, by estimate.")
 @project_option
 @json_option
 @pass_opener
 def prompt(
     opener: Opener[ExportsCrib], *, mode: str, max_characters: int | None, max_tokens: int | None, as_json: bool
 ) -> int:
-    """Print what a system prompt says of the tools of a mode.
+    """Print the description of the tools for a system prompt.
 
     Tools that do not fit the budget are left out whole, and named on standard error.
     """
@@ -88,7 +88,11 @@ def prompt(
 @click.command("export", epilog=example("crib export --for openai count_words"))
 @click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=complete_tool)
 @click.option(
-    "--for", "provider", required=True, type=click.Choice([str(provider) for provider in Provider]), help="For whom."
+    "--for",
+    "provider",
+    required=True,
+    type=click.Choice([str(provider) for provider in Provider]),
+    help="The provider.",
 )
 @click.option("--strict", is_flag=True, help="In the provider's strict mode, where it has one.")
 @click.option("--lossless", is_flag=True, help="End with exit code 1 if anything is lost.")
@@ -106,7 +110,7 @@ def export(
     mode: str | None,
     as_json: bool,
 ) -> int:
-    """Print the tools as a model provider takes them.
+    """Print the tools in the format of a model provider.
 
     Standard output is the list of definitions. What the provider cannot express is listed on standard error, or beside the
     definitions with --json.
@@ -132,7 +136,7 @@ def export(
 
 
 def _complain_losses(exports: Sequence[Export]) -> None:
-    """Each by itself; examples, for which most providers have no place, are counted."""
+    """Print each loss; those of examples, which most providers do not support, are only counted."""
     for export in exports:
         for loss in export.losses:
             if loss.keyword != EXAMPLES:

@@ -1,4 +1,4 @@
-"""Tools as JSON, for programs and people that list, show and search them."""
+"""Describe tools as JSON, for listing, showing and searching them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Search(Protocol):
     """Finds tools by a text or a question."""
 
     def __call__(self, text: str, /, *, include_disabled: bool, page_size: int) -> Page[Found]:
-        """The first page of what fits."""
+        """The first page of matches."""
 
 
 class Descriptions:
@@ -28,16 +28,16 @@ class Descriptions:
         self._resources = resources
 
     def list_all(self, crib: DescribedCrib, tags: Sequence[str], *, executors: bool) -> list[Facts]:
-        """The tools, or those with every one of the tags; or what executes them."""
+        """The tools that have all of the tags; or the executors instead."""
         return [describe() for _, describe in listed(crib, tags=tags, executors=executors)]
 
     def show(self, crib: DescribedCrib, name: str) -> Facts | None:
-        """All that is known of the tool that a name means."""
+        """All facts of the tool that a name means; None if there is none."""
         entry = crib.find(name)
         return None if entry is None else all_facts_of(crib, entry)
 
     def search(self, text: str, *, is_question: bool, everything: bool, limit: int) -> tuple[list[Facts], bool]:
-        """The tools that fit what was typed, or a question; and whether there are more."""
+        """The tools that match a search text or a question; and whether there are more."""
         bundles = self._resources.get("bundles")
         look: Search = bundles.ask if is_question else bundles.search
         page = look(text, include_disabled=everything, page_size=limit)

@@ -1,4 +1,4 @@
-"""What a Crib shows of its tools to models: which are offered, prompts about them, and definitions as providers take them."""
+"""Choose the tools that are offered to models, and write prompts and provider definitions for them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from toolcrib.lib.presentation import Prompt
     from toolcrib.model.tool import Entry, Tool
 
-# Lists of offered tools that are remembered, one for each mode and each view of callers.
+# The number of cached lists of offered tools, one per mode and view of a caller.
 MAX_KEPT = 256
 
 
@@ -42,9 +42,9 @@ class Exports:
         mode: str | None,
         made_of: tuple[object, ...],
     ) -> tuple[Tool, ...]:
-        """The tools that a model may be told of, without the examples that are known to fail.
+        """The tools that may be offered to a model, without the examples that are known to fail.
 
-        They are looked up again only when `made_of`, which names the contents of the catalog, is another one.
+        The list is cached until `made_of`, which identifies the contents of the catalog, changes.
         """
         kind = mode, current_view()
         known, tools = self._offered.get(kind, (None, ()))
@@ -58,14 +58,14 @@ class Exports:
     def offered_among(
         self, names: Iterable[str], require: Callable[[str], Entry], mode: str | None
     ) -> tuple[Tool, ...]:
-        """Those of the named tools that a model may be told of; `require` raises for a name that means none.
+        """Those of the named tools that may be offered to a model; `require` raises for an unknown name.
 
-        Raises CAPABILITY_MISSING, with the line to write, for one that lacks a grant.
+        Raises CAPABILITY_MISSING, with the line to write into the settings, for one that lacks a grant.
         """
         found: list[Tool] = []
         for name in dict.fromkeys(names):
             entry = require(name)
-            # An address means exactly that tool, even if its bare name means another.
+            # An address names exactly that tool, even if its bare name means another one.
             if missing := self._grants.missing(entry.tool):
                 raise self._grants.refusal(entry.tool, missing)
             found += offered_tools([entry], partial(_always, entry), mode, self._grants)
@@ -74,15 +74,15 @@ class Exports:
     def prompt(
         self, tools: tuple[Tool, ...], mode: str, *, max_characters: int | None = None, max_tokens: int | None = None
     ) -> Prompt:
-        """What a system prompt says of the tools of a mode, within a budget."""
+        """The part of a system prompt that describes the tools of a mode, within a budget."""
         return write_prompt(tools, mode, max_characters=max_characters, max_tokens=max_tokens)
 
     def hand_over(self, framework: str, crib: Host, options: Mapping[str, Any]) -> list[Any]:
-        """The tools as objects of another framework."""
+        """The tools as objects of another agent framework."""
         return hand_over(framework, crib, options)
 
     def export(self, tools: tuple[Tool, ...], provider: str, *, strict: bool) -> list[Export]:
-        """The tools as a provider takes them, each with what the provider cannot express."""
+        """The tools in the format of a provider, each with what that format cannot express."""
         return export_tools(tools, read_provider(provider), strict=strict)
 
 

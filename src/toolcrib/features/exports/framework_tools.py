@@ -1,8 +1,8 @@
-"""Hand the tools to other frameworks: LangChain, openai-agents, pydantic-ai and smolagents.
+"""Convert tools to those of other agent frameworks: LangChain, openai-agents, pydantic-ai and smolagents.
 
-Every call goes through the one pipeline with all its guards, and arguments are checked against the tool's own schema. A failure
-arrives as the framework expects it: as an error that its model is told, never as a value. Their packages are imported here
-and nowhere else, when the tools are handed over.
+Every call runs through the pipeline with all its guards, and arguments are validated against the tool's own schema. A failure
+is raised or returned as the framework expects errors, never as a value. The packages of the frameworks are imported only here,
+when the tools are converted.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ EXTRAS = {
     "pydantic_ai": "toolcrib[pydantic-ai]",
     "smolagents": "toolcrib[smolagents]",
 }
-# The types that smolagents knows; everything else in a schema is `any` there, and is checked by the crib.
+# The types that smolagents supports; anything else in a schema becomes `any` there, and is validated by the crib.
 SMOLAGENTS_TYPES = frozenset({"string", "boolean", "integer", "number", "array", "object"})
 NOT_IN_A_NAME = re.compile(r"\W")
 
 
 class HandedTools(Adapter):
-    """The tools as they are handed over, each called by the name that it was handed over under."""
+    """The converted tools, each called by its name in the framework."""
 
     provider = Provider.OPENAI
     marks = ()
@@ -65,7 +65,7 @@ class HandedTools(Adapter):
 
 
 def hand_over(framework: str, crib: Host, options: Mapping[str, Any]) -> list[Any]:
-    """The tools as objects of a framework; raises ToolError with the extra to install if it is not there."""
+    """The tools as objects of a framework; raises ToolError with the extra to install if its package is missing."""
     try:
         return MAKERS[framework](HandedTools(crib, **options))
     except ModuleNotFoundError as problem:
@@ -77,7 +77,7 @@ def hand_over(framework: str, crib: Host, options: Mapping[str, Any]) -> list[An
 
 
 def _langchain(handed: HandedTools) -> list[Any]:
-    """As `StructuredTool`s: a failure is a ToolException, which a ToolMessage tells with the status `error`."""
+    """As `StructuredTool`s: a failure is a ToolException, which becomes a ToolMessage with the status `error`."""
     from langchain_core.tools import StructuredTool, ToolException
 
     def answer(result: Result) -> tuple[str, object]:
@@ -106,7 +106,7 @@ def _langchain(handed: HandedTools) -> list[Any]:
 
 
 def _openai_agents(handed: HandedTools) -> list[Any]:
-    """As `FunctionTool`s: a failure is told to the model as its text, as the SDK's own tools do."""
+    """As `FunctionTool`s: a failure is returned as text, as the SDK's own tools do."""
     from agents import FunctionTool
 
     def make(name: str, description: str, parameters: dict[str, Any]) -> Any:
@@ -125,7 +125,7 @@ def _openai_agents(handed: HandedTools) -> list[Any]:
 
 
 def _pydantic_ai(handed: HandedTools) -> list[Any]:
-    """As `Tool`s: what another call may cure is a ModelRetry, and what none may is a ToolFailed where there is one."""
+    """As `Tool`s: a retryable failure or invalid arguments are a ModelRetry, anything else a ToolFailed, if the version has it."""
     import pydantic_ai
     from pydantic_ai import ModelRetry, Tool
 
@@ -145,7 +145,7 @@ def _pydantic_ai(handed: HandedTools) -> list[Any]:
 
 
 def _smolagents(handed: HandedTools) -> list[Any]:
-    """As `Tool`s: a failure is raised, which an agent tells its model."""
+    """As `Tool`s: a failure is raised, and the agent reports it to its model."""
     from smolagents import Tool
 
     def make(name: str, description: str, parameters: dict[str, Any]) -> Any:
@@ -171,7 +171,7 @@ def _smolagents(handed: HandedTools) -> list[Any]:
 
 
 def _identifier(name: str) -> str:
-    """The name as Python code can write it, which is how agents of smolagents call tools."""
+    """The name as a Python identifier, since agents of smolagents call tools from Python code."""
     plain = NOT_IN_A_NAME.sub("_", name)
     return f"{plain}_" if keyword.iskeyword(plain) or plain[:1].isdigit() else plain
 

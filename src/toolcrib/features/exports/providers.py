@@ -1,6 +1,6 @@
 """Translate between tool calls and results and the messages of Anthropic, Gemini and OpenAI.
 
-A model is told the value of a result, or why there is none; never a token, a stack or a setting.
+A model gets the value of a result or its error; never a confirmation token, a stack trace or a setting.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Gemini(Adapter):
 
     @property
     def definitions(self) -> list[dict[str, object]]:
-        """What the vendor's client takes as `tools`: one tool that holds all functions."""
+        """The `tools` argument of the vendor's client: one tool that holds all functions."""
         functions = super().definitions
         return [{"function_declarations": functions}] if functions else []
 
@@ -72,7 +72,7 @@ class Gemini(Adapter):
 
 
 class OpenAIChat(Adapter):
-    """Chat completions, and every server that speaks like them: `tool_calls` in, messages of the role `tool` out."""
+    """Chat completions, and compatible servers: `tool_calls` in, messages of the role `tool` out."""
 
     provider = Provider.OPENAI
     marks = ("choices", "message", "tool_calls", "role")
@@ -113,7 +113,7 @@ def tell(result: Result) -> str:
 
 
 def value_of(result: Result) -> object:
-    """The value; of a stored result its beginning, and how to read the rest."""
+    """The value; for a stored result its beginning, and how to read the rest."""
     kept = result.meta.get("kept")
     if not isinstance(kept, dict):
         return result.value
@@ -150,7 +150,7 @@ def _content(reply: object) -> object:
 
 
 def _function_call(thing: object) -> object:
-    """The call in a part, or a call by itself as the package hands them out too; None for anything else."""
+    """The call in a part, or the part itself if it is a call, as the package also returns them; None for anything else."""
     # The package writes function_call, the wire functionCall.
     call = part(thing, "function_call", "functionCall")
     return thing if call is None and has(thing, "name") else call
@@ -163,12 +163,12 @@ def _response(asked: Asked, result: Result) -> dict[str, object]:
         else {"error": error_of(result.error, result)}
     )
     response: dict[str, object] = {"name": asked.name, "response": told}
-    # Not every model numbers its calls; an id that was not given would match nothing.
+    # Not every model gives its calls an id; a made-up one would match nothing.
     return {"id": asked.id, **response} if asked.id else response
 
 
 def _message(reply: object) -> object:
-    """The message of a completion, where it is the first of its choices, or of a choice; else the reply itself."""
+    """The message of a completion's first choice, or of a choice; else the reply itself."""
     choices = items(part(reply, "choices"))
     choice = choices[0] if choices else reply
     return part(choice, "message") or choice

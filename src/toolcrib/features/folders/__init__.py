@@ -25,7 +25,7 @@ class FoldersSettings(Table, name="folders"):
         default=False,
         read=read_switch,
         opens=False,
-        summary="whether a new build of tool folders counts at once; else it counts from the next start",
+        summary="whether a new build of tool folders is loaded at once, or at the next start",
     )
     workers: int = setting(
         default=8,

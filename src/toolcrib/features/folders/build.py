@@ -1,4 +1,4 @@
-"""Build a registry: check every tool folder, and write the file if nothing is wrong, whole or not at all."""
+"""Build a registry: check every tool folder, and write the file atomically if nothing is wrong."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def check_folders(root: Path, *, cache: Path | None = None, say: Callable[[str],
     """Read and check every tool folder of the root, in the order of their names; nothing of them runs.
 
     `cache` is a file that remembers folders without problems, so that an unchanged one costs no more than its hash;
-    `say` hears the name of each folder that is looked into. Raises ToolError if the root itself cannot be read.
+    `say` is called with the name of each folder that is read. Raises ToolError if the root itself cannot be read.
     """
     check = _Check(root, read_content(root), Cache(cache), say)
     check.run()
@@ -149,7 +149,7 @@ class Checked:
 
 
 def encode_registry(checked: Checked, commit: str) -> bytes:
-    """The registry as it is written: from the same content the same bytes, wherever and whenever."""
+    """The bytes of the registry, which are the same for the same content."""
     document = {
         "registryVersion": checked.version,
         "gitCommit": commit,
@@ -168,7 +168,7 @@ class Stop(Protocol):
 
 
 class _Check:
-    """One run over all folders, which gathers as it goes."""
+    """One pass over all folders, which collects their entries, problems and warnings."""
 
     def __init__(self, root: Path, content: Content, cache: Cache, say: Callable[[str], None] | None) -> None:
         self._root = root
@@ -236,7 +236,7 @@ class _Check:
 
 
 def _with_error_types(content: Content) -> Files:
-    """What the folders share once they are built: the module of error types is supplied where there is none."""
+    """The shared files, with the module of error types added if it is missing."""
     if not content.folders or ERROR_TYPES in content.shared:
         return content.shared
     return {**content.shared, ERROR_TYPES: error_types()}
@@ -248,7 +248,7 @@ def read_alone(root: Path, folder: str, files: Files) -> Reading:
 
 
 def _facts(folder: str, hashes: Hashes) -> Entry:
-    """What says which bytes were checked; it comes from these bytes, and never from a cache."""
+    """The folder and the hashes of the checked bytes, which never come from a cache."""
     handler = next(path for path in hashes if path in {f"{folder}/{name}" for name in HANDLERS})
     return {
         "folder": folder,
@@ -311,7 +311,7 @@ def _check_that_it_loads(path: Path, data: bytes) -> None:
 
 
 def _is_there(path: Path, data: bytes) -> bool:
-    with suppress(ToolError):  # what is no file that can be read is replaced
+    with suppress(ToolError):  # what is not a file that can be read is replaced
         return durable.read(path, MAX_REGISTRY_BYTES) == data
     return False
 

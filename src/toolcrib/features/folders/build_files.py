@@ -96,7 +96,7 @@ def hash_files(files: Files) -> dict[str, str]:
 
 
 def hash_of(hashes: Hashes) -> str:
-    """One SHA-256 over paths and hashes, each behind its length, so that none can run into the next."""
+    """One SHA-256 over paths and hashes, each prefixed with its length, so that none can run into the next."""
     digest = hashlib.sha256()
     for path in sorted(hashes):
         for part in (path.encode("utf-8", "surrogateescape"), hashes[path].encode()):

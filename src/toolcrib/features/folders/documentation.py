@@ -292,7 +292,7 @@ def _begins_a_result(block: Block) -> bool:
 def _arguments(fence: Fence) -> dict[str, object]:
     value = _read(fence)
     if not isinstance(value, dict):
-        raise _FaultError('the arguments are no JSON object; write {"name": value}')
+        raise _FaultError('the arguments are not a JSON object; write {"name": value}')
     return value
 
 
@@ -306,5 +306,5 @@ def _read(fence: Fence) -> object:
         line, column = error.details.get("line"), error.details.get("column")
         at = fence.line + line if isinstance(line, int) else fence.line
         reason = error.message.removeprefix(f"{PLACE}:{line}:{column}").removeprefix(PLACE).removeprefix(": ")
-        raise _FaultError(f"line {at} is no JSON: {reason}") from None
+        raise _FaultError(f"line {at} is not JSON: {reason}") from None
     return value

@@ -75,7 +75,7 @@ class ToolFolders:
         return {"cache": self._cache(root), "project": self._resources.settings.root}
 
     def _cache(self, root: Path) -> Path | None:
-        """The build cache, one file per root of tool folders; None where nothing can be kept, and everything is read anew."""
+        """The build cache, one file per root of tool folders; None where nothing can be stored, so that everything is read again."""
         import hashlib
 
         if self._resources.settings.root is None:

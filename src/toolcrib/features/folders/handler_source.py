@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 # The imports of a handler without a match are not checked.
 SUSPECT = re.compile(r"node_modules|__pycache__|[/\"'`]\.[^./\"'`\s]")
 HERE = frozenset({"", ".", ".."})
-NOT_PART = "is no part of the tool, as its path has a name that begins with a dot, or node_modules or __pycache__"
+NOT_PART = "is not part of the tool, as its path has a name that begins with a dot, or node_modules or __pycache__"
 CURE = "it is not there when the handler runs; move it to another name"
 LOADERS = frozenset({"import_module", "__import__", "run_path", "spec_from_file_location", "SourceFileLoader"})
 EXECUTE = "execute"
@@ -52,7 +52,7 @@ def check_javascript(report: Report, name: str, code: bytes, folder: str, known:
         return
     root = _parse(text.encode())
     if root.has_error:
-        report.refuse(name, _first_error(root), "is no JavaScript from here on; correct the syntax")
+        report.refuse(name, _first_error(root), "is not JavaScript from here on; correct the syntax")
         return
     if not any(map(_exports_execute, root.named_children)):
         report.refuse(name, 1, NO_JAVASCRIPT_EXPORT)
@@ -62,7 +62,7 @@ def check_javascript(report: Report, name: str, code: bytes, folder: str, known:
         if path.startswith(("./", "../")) and not _is_excluded(path.split("/")) and not _is_there(folder, path, known):
             cure = f"put it into {folder}/, or into a folder beside it that begins with '_', or remove the import"
             report.refuse(
-                name, source.start_point.row + 1, f"imports {show(path)}, which is no file of the tool; {cure}"
+                name, source.start_point.row + 1, f"imports {show(path)}, which is not a file of the tool; {cure}"
             )
 
 

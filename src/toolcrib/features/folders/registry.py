@@ -212,7 +212,7 @@ def _is_inside(path: str) -> bool:
 
 def _object(value: object, place: str) -> Mapping[str, object]:
     if not isinstance(value, dict):
-        raise _OddError(f"{place}: is no object")
+        raise _OddError(f"{place}: is not an object")
     return value
 
 

@@ -1,4 +1,4 @@
-"""The registries of a Crib's tool folders: loaded at start, and where the operator watches, again when one is built anew."""
+"""The registries of a Crib's tool folders: loaded at the start, and with `folders.watch` again after each build."""
 
 from __future__ import annotations
 
@@ -60,9 +60,9 @@ class Versions:
 
 
 class Registries:
-    """What the builds of a project's tool folders made, as it was when they were loaded, and the way to build them anew.
+    """The loaded registries of a project's tool folders, and methods to build them.
 
-    They are loaded at the start, and where the operator watches, again when one of the files is not the one that was loaded.
+    They are loaded at the start, and with `folders.watch` again when one of the files has changed.
     """
 
     def __init__(self, resources: Resources) -> None:
@@ -124,11 +124,11 @@ class Registries:
         return self._folders.build(strict=strict)
 
     def watch(self, say: Callable[[Built], None], stop: Event, *, strict: bool = False) -> None:
-        """Build the tool folders at every change until `stop` is set; `say` hears what each build came to."""
+        """Build the tool folders at every change until `stop` is set; `say` is called with the result of each build."""
         self._folders.watch(say, stop, strict=strict)
 
     def check(self) -> tuple[list[str], list[str]]:
-        """The problems and the warnings of the tool folders, as a build would tell them."""
+        """The problems and the warnings that a build would report."""
         return self._folders.check()
 
     def unbuilt(self) -> list[tuple[Path, Unbuilt]]:

@@ -1,4 +1,4 @@
-"""Write the first files of a new tool folder and its test: complete, so that everything after them is an edit."""
+"""The files of a new tool folder and its test, which pass the build as they are."""
 
 from __future__ import annotations
 

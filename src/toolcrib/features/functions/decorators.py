@@ -1,4 +1,4 @@
-"""Mark functions of the host program: `@tool` makes one a tool, `@registered` one that tools of bundles name by a key."""
+"""Decorators for functions of the host program: `@tool` marks a tool, `@registered` a function that tools of bundles refer to."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def tool(**options: Unpack[Options]) -> Callable[[AnyFunction], AnyFunction]: ..
 
 
 def tool(function: AnyFunction | None = None, /, **options: Unpack[Options]) -> object:
-    """Mark a function as a tool, without changing it. `tool_of` gives the Tool."""
+    """Mark a function as a tool, without changing it. `tool_of` returns its Tool."""
     unknown = sorted(options.keys() - Options.__annotations__.keys())
     if unknown:
         known = ", ".join(Options.__annotations__)
@@ -90,7 +90,7 @@ def registered(key: str) -> Callable[[F], F]:
 
 
 def functions_among(values: Iterable[object]) -> dict[str, Callable[..., object]]:
-    """Those of the values that are functions with a key, by their keys."""
+    """The functions with a key among the values, by key."""
     found: dict[str, Callable[..., object]] = {}
     for value in values:
         key = getattr(value, KEY_MARK, None)

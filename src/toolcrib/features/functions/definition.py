@@ -1,4 +1,4 @@
-"""Make the Tool of a function: its signature, hints and docstring say what `@tool` leaves out."""
+"""Make a Tool of a function, from its signature, type hints and docstring and the options of `@tool`."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def _evaluate(annotations: dict[str, object], known: dict[str, object]) -> dict[
 
 
 def _evaluate_one_by_one(annotations: dict[str, object], known: dict[str, object], place: str) -> dict[str, object]:
-    # An import for type checkers only is not there at run time; Context is the one name that we can give.
+    # A name imported under TYPE_CHECKING is undefined at run time; Context is the one that we can supply.
     known = {"Context": Context, **known}
     hints: dict[str, object] = {}
     for name, annotation in annotations.items():
@@ -111,9 +111,9 @@ def read_inputs(
     place: str,
     given: Schema | None = None,
 ) -> Inputs:
-    """The parameters as a closed schema; one that takes the Context is left out, and so is what a partial gives.
+    """The parameters as a closed schema, without a parameter for the Context and without those that a partial binds.
 
-    A function whose author wrote the schema by hand gets the JSON that it describes.
+    A function with a schema in its options gets the arguments as plain JSON.
     """
     parameters = _parameters(function, place)
     context = next((known.name for known in parameters if _is_context(hints.get(known.name))), None)
@@ -138,7 +138,7 @@ def read_answer(
 ) -> Answer:
     """The schema of the return value; None without a hint, or for `Any`."""
     hint = hints.get("return", typing.Any)
-    # A wrapper may be plain and what it wraps async; the runner looks at what it really returns.
+    # A wrapper may be plain and the wrapped function async; the runner checks what a call really returns.
     inner = inspect.unwrap(function)
     is_async = inspect.iscoroutinefunction(function) or (inner is not function and inspect.iscoroutinefunction(inner))
     is_async = is_async or is_async_generator(function)
@@ -298,7 +298,7 @@ def _wants_thread(options: Options, *, is_async: bool) -> bool:
 
 
 def _plain_function(function: Callable[..., object]) -> Callable[..., object]:
-    """The function behind partials, methods and callable objects: it has the hints and the line."""
+    """The function that a partial, method or callable object wraps: it has the type hints and the line number."""
     inner = _without_partials(function)
     if not inspect.isroutine(inner):
         inner = type(inner).__call__
@@ -349,5 +349,5 @@ class FunctionConverter:
         return [value for value in values if is_tool(value)]
 
     def functions_among(self, values: Iterable[object]) -> dict[str, Callable[..., object]]:
-        """The functions that tools of bundles name, by their keys."""
+        """The functions that tools of bundles refer to, by key."""
         return functions_among(values)

@@ -1,4 +1,4 @@
-"""Read a type hint of the host program: the JSON Schema of its values, and how to build the object from JSON."""
+"""Convert a type hint to the JSON Schema of its values, and to a function that builds the object from JSON."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ CURE = "use a plain type, a dataclass, a TypedDict, an Enum or a pydantic model"
 
 
 def apply_note(schema: dict[str, object], note: object) -> None:
-    """Write a note into the schema.
+    """Write a note of `Annotated` into the schema.
 
-    Text is the description; anything else is asked for the attributes that pydantic's Field and annotated_types have.
+    Text is the description; of anything else the attributes are read that pydantic's Field and annotated_types have.
     """
     if isinstance(note, str):
         schema["description"] = note
@@ -64,12 +64,12 @@ def apply_note(schema: dict[str, object], note: object) -> None:
 
 
 class HintError(Exception):
-    """A hint that has no meaning in JSON, with the cure."""
+    """A hint that has no JSON Schema, with the cure."""
 
 
 @record(kw_only=False)
 class Shape:
-    """A hint, read: `revive` is None where the JSON is the object already."""
+    """The schema of a hint, and `revive`, which builds the object; None if the JSON is the object already."""
 
     schema: Schema
     revive: Revive | None = None
@@ -155,7 +155,7 @@ class HintReader:
         return schema
 
     def _accepts(self, schema: Schema, value: object) -> bool:
-        # A class that is still being read has no definition yet; that it is an object is known.
+        # A class that is still being read has no definition yet, but is known to be an object.
         unfinished = {opened.name: {"type": "object"} for opened in self._opened.values()}
         return accepts(schema, value, {**self.definitions, **unfinished})
 
@@ -166,7 +166,7 @@ class HintReader:
             raise HintError(message)
         try:
             simple = PLAIN_TYPES.get(hint)
-        except TypeError:  # likewise
+        except TypeError:  # Annotated with a note that cannot be hashed
             simple = None
         if simple is not None:
             return simple
@@ -220,7 +220,7 @@ class HintReader:
 
     def _known_class(self, kind: type) -> Schema | None:
         names = (kind.__qualname__, f"{kind.__module__}.{kind.__qualname__}", f"pathlib.{kind.__qualname__}")
-        # A class of the same name in another module is another class.
+        # Compared by class, because another module may have a class of the same name.
         name = next((name for name in names if name in CLASSES and _is_class(kind, name)), "")
         return (RESULTS.get(name) if self.mode == "serialization" else None) or CLASSES.get(name)
 
@@ -264,7 +264,7 @@ class HintReader:
 
 def _reviver(hint: object) -> Revive | None:
     if type(hint) is type and hint in CHECKS:
-        # Most hints: nothing is made of the JSON, so no converter either.
+        # Most hints need no converter: the JSON is the object.
         return None
     try:
         return HintConverter().read(hint)

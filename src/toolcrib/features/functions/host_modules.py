@@ -1,4 +1,4 @@
-"""Modules of the host program that hold tools or rules, loaded when a Crib starts."""
+"""Import the modules of the host program that define tools or rules, when a Crib starts."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ class HostModules:
         self._plugins = resources.plugins
 
     def tools(self) -> Iterator[Tool]:
-        """The tools of the modules; what cannot be loaded is reported, and the rest is there."""
+        """The tools of the modules; what cannot be loaded is reported, and does not affect the rest."""
         for name in self._modules.tools:
             yield from self._tools_of(name)
 
     def rules(self) -> list[Rule]:
-        """The operator's own rules; one that cannot be loaded keeps the Crib from starting."""
+        """The operator's own rules; raises SettingsError if one cannot be loaded, so that the Crib does not start."""
         rules: list[Rule] = []
         for name in self._modules.rules:
             try:
@@ -76,7 +76,7 @@ class HostModules:
 
 
 def load_module(name: str, root: Path | None, plugins: Plugins | None = None) -> ModuleType:
-    """Import a module of the host program by name; the project folder stands last on its path."""
+    """Import a module of the host program by name; the project folder is last on the import path."""
     try:
         _put_on_path(root)
         with _contexts(plugins or Plugins()):
@@ -95,7 +95,7 @@ def load_file(path: Path, plugins: Plugins | None = None) -> ModuleType:
         if spec is None or spec.loader is None:
             raise ImportError("its name does not end in .py; rename it")
         module = importlib.util.module_from_spec(spec)
-        # Dataclasses and pickles look their module up by name.
+        # Dataclasses and pickle look modules up by name.
         sys.modules[name] = module
         _put_on_path(path.parent)
         with _contexts(plugins or Plugins()):
@@ -107,10 +107,10 @@ def load_file(path: Path, plugins: Plugins | None = None) -> ModuleType:
 
 
 def tools_in(module: ModuleType, plugins: Plugins | None = None) -> tuple[list[Tool], list[ToolError]]:
-    """The tools that a module holds, and why others of it are none.
+    """The tools that a module defines, and the errors of those that cannot be used.
 
     Tools are decorated functions, Tool objects, instances and registries of agent-side tools, and classes of such tools
-    without an instance in the module.
+    that have no instance in the module.
     """
     tools: list[Tool] = []
     problems: list[ToolError] = []
@@ -127,14 +127,14 @@ def tools_in(module: ModuleType, plugins: Plugins | None = None) -> tuple[list[T
 
 
 def functions_in(module: ModuleType, plugins: Plugins) -> dict[str, Callable[..., object]]:
-    """The functions of a module that tools of bundles name, by their keys."""
+    """The functions of a module that tools of bundles refer to, by key."""
     converters = plugins.converters()
     values = _values(module, converters)
     return {key: found for converter in converters for key, found in converter.functions_among(values).items()}
 
 
 def rules_in(module: ModuleType) -> list[Rule]:
-    """The rules that a module holds: rules, and those that were added to an engine."""
+    """The rules that a module defines: rules, and those that were added to a RuleEngine."""
     found: dict[int, Rule] = {}
     for value in _values(module, ()):
         if isinstance(value, RuleEngine):
@@ -145,22 +145,22 @@ def rules_in(module: ModuleType) -> list[Rule]:
 
 
 def _candidates(module: ModuleType, converters: Sequence[Converter]) -> list[object]:
-    """What may be a tool, each once, however many names it goes by."""
+    """The values that may be tools, each once, even if it has several names."""
     values = _values(module, converters)
-    # The last first: functions, which every module has, are behind what other converters find.
+    # In reverse order, so that functions, which every module has, come after the values of other converters.
     found = [value for converter in converters[:0:-1] for value in converter.tools_among(module, values)]
     others = [value for value in values if isinstance(value, Tool) or any(each.is_tool(value) for each in converters)]
     return list({id(value): value for value in (*found, *others)}.values())
 
 
 def _values(module: ModuleType, converters: Sequence[Converter]) -> list[object]:
-    """What stands at the top of the module, without the things that cannot even say what they are."""
+    """The module-level values, except proxies that raise when they are inspected."""
     return [value for value in vars(module).values() if _is_plain(value, converters)]
 
 
 def _is_plain(value: object, converters: Sequence[Converter]) -> bool:
     try:
-        # A stand-in for something that is not there yet, such as the request of a web framework, raises when it is asked.
+        # A proxy without a target, such as the current request of a web framework, raises on every access.
         isinstance(value, (Tool, Rule))
         for converter in converters:
             converter.is_tool(value)
@@ -172,7 +172,7 @@ def _is_plain(value: object, converters: Sequence[Converter]) -> bool:
 def _tool_in(value: object, converters: Sequence[Converter]) -> Tool:
     if isinstance(value, Tool):
         return value
-    # The last first, because a class is a function to the first one.
+    # In reverse order, because the first converter takes any callable, also a class.
     converter = next(each for each in reversed(converters) if each.converts(value))
     return converter.convert(value)
 
@@ -185,7 +185,7 @@ def _is_listed_elsewhere(tool: Tool, name: str, modules: tuple[str, ...]) -> boo
 
 @contextmanager
 def _contexts(plugins: Plugins) -> Iterator[None]:
-    """Enter what features want to be in place while a module is imported."""
+    """Enter the import contexts of the features, such as the import paths of existing agent code."""
     with ExitStack() as stack:
         for part in plugins.parts("module_contexts"):
             stack.enter_context(part.load()())
@@ -198,7 +198,7 @@ def _name_of(value: object) -> str:
 
 
 def _check_home(name: str, root: Path | None) -> None:
-    """Refuse a module that only happens to be called like the project's own, which would be passed over in silence."""
+    """Refuse a module that hides the project's own module of the same name, which would be ignored silently."""
     top = name.partition(".")[0]
     wanted = None if root is None else PathFinder.find_spec(top, [str(Path(root).resolve())])
     loaded = getattr(sys.modules.get(top), "__file__", None)
@@ -218,7 +218,7 @@ def _report(place: str, problem: BaseException, root: Path | None) -> ToolError:
 
 
 def _line_of(problem: BaseException, root: Path | None) -> str:
-    """The line to correct: the innermost one of the project, else the innermost that is no part of importing."""
+    """The line to correct: the innermost one of the project, else the innermost outside the import system."""
     if isinstance(problem, SyntaxError) and problem.filename:
         return f"{problem.filename}:{problem.lineno}"
     frames = [frame for frame in traceback.extract_tb(problem.__traceback__) if not _is_machinery(frame.filename)]
@@ -233,7 +233,7 @@ def _is_machinery(filename: str) -> bool:
 
 
 def _put_on_path(folder: Path | None) -> None:
-    """Have the modules of a folder found, last on the path: a file in it hides no other module."""
+    """Put a folder last on the import path, so that no file in it hides another module."""
     text = None if folder is None else str(Path(folder).resolve())
     if text is not None and text not in sys.path:
         sys.path.append(text)

@@ -1,4 +1,4 @@
-"""Show the text of a host function to a person who decides about a call of it, and say where it runs."""
+"""Show the source of a host function, and where it runs, to a person who approves a call of it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CHANGED = (
 
 
 def preview_function(function: Function) -> list[RunPart]:
-    """The text of the function, as the content hash covers it."""
+    """The source of the function, as the content hash covers it."""
     identity = function.identity()
     plain = inspect.unwrap(function.call)
     code = getattr(getattr(plain, "__func__", plain), "__code__", None)
@@ -48,7 +48,7 @@ def preview_function(function: Function) -> list[RunPart]:
 def _is_changed(code: CodeType | None) -> bool:
     """Whether the file of the function was changed after it may have been loaded."""
     try:
-        # The time of the last change of anything about it, which a program cannot set.
+        # The ctime, which programs cannot set.
         return code is not None and os.stat(code.co_filename).st_ctime > LOADED_AT  # noqa: PTH116 - no path is needed
     except (OSError, ValueError):
         return False

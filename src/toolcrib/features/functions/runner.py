@@ -30,18 +30,18 @@ if TYPE_CHECKING:
 logger = logging.getLogger("toolcrib.runners")
 
 MAX_THREADS = 64
-# The most that a function may yield in all.
+# The maximum of all that a generator yields in one call.
 MAX_BYTES = 64_000_000
-# So many turns of the event loop lie between a chunk and the socket of the client that it is for.
+# The number of event-loop iterations that it takes to send a chunk to the socket of the client.
 LOOP_TURNS = 6
-# Only a person who decides about a call needs it.
+# Loaded on first use: only approvals need it.
 preview_function: Callable[[Function], Iterable[RunPart]] = later(
     "toolcrib.features.functions.preview:preview_function"
 )
 
 
 class BoundFunction:
-    """A function prepared for calls: everything that does not depend on the arguments is decided."""
+    """A function prepared for calls: everything that does not depend on the arguments is done once."""
 
     def __init__(self, function: Function, run: Run) -> None:
         self.is_async = function.is_async or function.thread
@@ -54,12 +54,12 @@ class BoundFunction:
         self.run = run
 
     def check(self, arguments: dict[str, object], call: Call) -> None:
-        """Refuse what the function's own check refuses."""
+        """Raise ToolError if the function's own check refuses the call."""
         if self._check is not None:
             self._check(arguments)
 
     def preview(self, arguments: dict[str, object], call: Call) -> Iterable[RunPart]:
-        """The text of the function, and where it runs."""
+        """The source of the function, and where it runs."""
         return preview_function(self._declared)
 
 
@@ -88,10 +88,10 @@ class FunctionRunner:
         return BoundFunction(function, self._in_thread(lambda _: run, tool.name) if in_thread else run)
 
     async def close(self) -> None:
-        """Threads that were given up at their time limit are daemons and end with the process."""
+        """No-op: threads that were abandoned at their time limit are daemons and end with the process."""
 
     def _in_thread(self, make: Callable[[asyncio.AbstractEventLoop], Run], name: str) -> Run:
-        """Run in a thread what `make` gives for the event loop of the call."""
+        """Run in a thread the function that `make` returns for the event loop of the call."""
 
         async def run_in_thread(arguments: dict[str, object], context: Context | None) -> object:
             if not self._threads.acquire(blocking=False):
@@ -116,7 +116,7 @@ class FunctionRunner:
                 except RuntimeError:
                     logger.info("%s: its caller stopped waiting", name)
 
-            # A thread of our own and not a pool: a function that never returns must not keep the program from ending.
+            # A daemon thread and not a pool: a function that never returns must not keep the program from exiting.
             threading.Thread(target=work, name=f"toolcrib {name}", daemon=True).start()
             return await done
 
@@ -136,14 +136,14 @@ def _settle(done: asyncio.Future[object], answer: object, failure: BaseException
     if failure is None:
         done.set_result(answer)
     elif isinstance(failure, (StopIteration, GeneratorExit)):
-        # Neither can be thrown into a coroutine: it would end what waits instead of telling it.
+        # A future refuses StopIteration, and GeneratorExit would close the awaiting coroutine.
         done.set_exception(RuntimeError(f"the function raised {type(failure).__name__}"))
     else:
         done.set_exception(failure)
 
 
 def _caller(function: Function) -> Run:
-    """The function behind `run(arguments, context)`, with only the steps that it needs."""
+    """Adapt the function to `run(arguments, context)`, with only the steps that it needs."""
     flatten, prepared = function.flatten, _starter(function)
     if flatten is None or function.takes_whole:
         return prepared
@@ -158,7 +158,7 @@ def _caller(function: Function) -> Run:
 
 
 def _starter(function: Function) -> Run:
-    """What calls the function with the objects that its signature asks for."""
+    """Make a function that calls the function with the objects of its signature: Context, revived arguments."""
     call, revive, parameter = function.call, function.revive, function.context_parameter
     if function.takes_whole:
         return lambda arguments, context: call(context, arguments)
@@ -173,7 +173,7 @@ def _starter(function: Function) -> Run:
 
 
 def _pushing(generator: GeneratorCall) -> Callable[[asyncio.AbstractEventLoop], Run]:
-    """Read a generator in a thread, which blocks while the client of the call is slower than it."""
+    """Read a generator in a thread, which blocks while the client is slower than the generator."""
 
     def make(loop: asyncio.AbstractEventLoop) -> Run:
         import asyncio
@@ -196,14 +196,14 @@ async def _sent(send: Callable[[object], Awaitable[None]], item: object) -> None
     await send(item)
 
 
-# Functions that yield: all of it is their value, and a client that reads along gets each item at once.
+# Generators: the value is the list of all items, and a streaming client gets each item at once.
 
 
 class GeneratorCall:
-    """Starts a function that yields, and reads it to its end.
+    """Calls a generator function, and reads the generator to its end.
 
-    `start` calls the function. Where it yields to a client, `read` waits for the client between two items; `read_here` is for
-    code that must not wait, and hands items to `push` if there is one.
+    `start` calls the function. `read` awaits the client after each item; `read_here` does not await, and passes items to
+    `push` if it is given.
     """
 
     def __init__(self, start: Run, function: Function, tool: Tool) -> None:
@@ -213,18 +213,18 @@ class GeneratorCall:
         self._joins = joins_text(tool.output_schema)
 
     def run(self, arguments: dict[str, object], context: Context | None) -> object:
-        """Read it here and now, or return what does, where there is something to wait for."""
+        """Read the generator now, or return a coroutine that does if reading has to await."""
         send = None if context is None else context.send_chunk
         if self._must_wait or send is not None:
             return self.read(self._start(arguments, context), send)
         return self._finish(self.read_here(self._start(arguments, context)))
 
     def run_in_thread(self, arguments: dict[str, object], context: Context | None, push: Push | None) -> object:
-        """Read it in a thread, which may block; `push` hands an item over."""
+        """Read the generator in a thread, which may block; `push` sends an item."""
         return self._finish(self.read_here(self._start(arguments, context), push))
 
     async def read(self, answer: Any, send: Callable[[object], Awaitable[None]] | None) -> object:
-        """The value of what a function returned: everything that it yields, or the answer itself if it yields nothing."""
+        """The value of what a function returned: all items of a generator, or the answer itself if it is none."""
         while inspect.isawaitable(answer):
             answer = await answer
         if not hasattr(type(answer), "__anext__") and not hasattr(type(answer), "__next__"):
@@ -243,7 +243,7 @@ class GeneratorCall:
                         await send(made)
                         await _let_others_run()
         finally:
-            # A generator that was left in the middle cleans up now, and not when it is collected as garbage.
+            # An unfinished generator cleans up now, and not when it is garbage-collected.
             if hasattr(answer, "aclose"):
                 await answer.aclose()
             elif hasattr(answer, "close"):
@@ -251,7 +251,7 @@ class GeneratorCall:
         return self._finish(items.value)
 
     def read_here(self, answer: Any, push: Push | None = None) -> object:
-        """The same for a plain generator, without waiting."""
+        """Like `read` for a plain generator, without awaiting."""
         if not hasattr(type(answer), "__next__"):
             return answer
         items = _Items(self._joins)
@@ -270,7 +270,7 @@ class GeneratorCall:
 
 
 class _Items:
-    """What a generator has yielded so far, as JSON."""
+    """The items that a generator has yielded so far, as JSON."""
 
     def __init__(self, joins: bool) -> None:  # noqa: FBT001 - it is all there is to say
         self._joins = joins
@@ -278,7 +278,7 @@ class _Items:
         self._bytes = 0
 
     def add(self, item: object) -> object:
-        """Keep an item; returns its JSON. Raises ToolError for what has none, and for too many."""
+        """Add an item; returns its JSON. Raises ToolError if it has none, or if there are too many."""
         try:
             if len(self._made) == MAX_ITEMS:
                 raise ConversionError(f"a generator of more than {MAX_ITEMS:,} items; return fewer")
@@ -297,14 +297,14 @@ class _Items:
 
     @property
     def value(self) -> object:
-        """The list of the items; their text joined, where the tool promises a text and yielded nothing else."""
+        """The list of the items; joined if the tool declares a text result and all items are text."""
         if self._joins and all(isinstance(item, str) for item in self._made):
             return "".join(map(str, self._made))
         return self._made
 
 
 async def _let_others_run() -> None:
-    """Let the event loop send what was yielded: a plain generator holds it while it works on the next item."""
+    """Let the event loop send what was yielded: a plain generator blocks it until the next item."""
     import asyncio
 
     for _ in range(LOOP_TURNS):

@@ -1,4 +1,4 @@
-"""Read the fields of records and the defaults of functions of the host program, and write their results as JSON."""
+"""Read the fields of record classes and the defaults of parameters, and convert results of functions to JSON."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from toolcrib.values.records import record
 
 
 class NotJSON:
-    """The answer of `as_default` for a value that a schema cannot hold."""
+    """Returned by `as_default` for a value that a schema cannot contain."""
 
 
 def write_answer(value: object) -> object:
-    """The JSON of what a function returned, or an Outcome with such a value; raises ToolError."""
+    """The JSON of a return value, or an Outcome with it; raises ToolError if it has no JSON form."""
     if isinstance(value, Outcome):
         return replace(value, value=write_answer(value.value))
     try:
@@ -59,7 +59,7 @@ class Field:
 
 
 def read_record(kind: type, *, is_result: bool = False) -> list[Field] | None:
-    """The fields of a class; None if it is no record. Raises NameError for an undefined hint.
+    """The fields of a class; None if it is not a record. Raises NameError for an undefined hint.
 
     A result also has the fields that a dataclass sets itself.
     """

@@ -43,7 +43,7 @@ class HttpToolsSettings(Table, name="http_tools"):
         default=10_000_000,
         read=read_positive,
         opens=False,
-        summary="how large all answers together are that HTTP tools keep because they ask for it (`cache`)",
+        summary="how many bytes the answers may have together that HTTP tools cache (`cache`)",
     )
     max_sent_bytes: int = setting(
         default=1_000_000, read=read_positive, opens=False, summary="how large a request of an HTTP tool may be"

@@ -52,7 +52,7 @@ class Segment:
         """The part with every slot filled; refuses a value that would lead to another place than its author meant."""
         written = write(self.fills, lookup)
         meant = unquote(written) if "%" in written else written
-        # Some servers read an encoded slash like a plain one, so the dots behind it count as well.
+        # Some servers read an encoded slash like a plain one, so the dots after it count as well.
         if not meant or not _DOTS.isdisjoint(_PARTS.split(meant)):
             message = 'url: a value leaves a part of the path empty, "." or ".."; give another value'
             raise ToolError(Kind.VALIDATION, message)
@@ -136,7 +136,7 @@ def compile_address(
 
 
 def _joint(target: str) -> str:
-    """What stands between a target and what is added to its query."""
+    """The separator between a target and what is added to its query."""
     return "" if target.endswith(("?", "&")) else "&" if "?" in target else "?"
 
 
@@ -160,7 +160,7 @@ def _without_fragment(pieces: Pieces) -> Pieces:
         if not isinstance(piece, str) or "#" not in piece:
             continue
         if slots_in(pieces[index:]):
-            raise ToolError(Kind.VALIDATION, "what stands behind # is never sent, so it takes no slots; remove it")
+            raise ToolError(Kind.VALIDATION, "what follows # is never sent, so it takes no slots; remove it")
         return (*pieces[:index], piece.partition("#")[0])
     return pieces
 

@@ -1,4 +1,4 @@
-"""Say which secrets and logins the requests of a tool need and have not got yet."""
+"""Find the secrets and logins that the requests of a tool need and that are missing."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 
 class AuthNeeds:
-    """What the declarations `auth` of tools name, held against what is there."""
+    """Compares what the `auth` of tools names with the stored secrets, logins and variables."""
 
     def __init__(self, resources: Resources) -> None:
         self._resources = resources
 
     def missing(self, tool: Tool) -> list[str]:
-        """What is not here yet, each with the command or the setting that brings it."""
+        """What is missing, each with the command or the setting that provides it."""
         found: dict[str, None] = {}
         for declared in declarations_of(tool):
             try:

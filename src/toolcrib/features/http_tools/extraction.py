@@ -1,7 +1,7 @@
-"""Take a value out of an answer, with a pattern or a JSONPath as RFC 9535 defines it.
+"""Extract a value from an answer, with a regular expression or a JSONPath (RFC 9535).
 
-A library reads the expression, and this follows it, within a budget. The library's own evaluation is not used: it has no
-bounds, takes `$[?@]` for false where the value is, and holds `[true]` and `[1]` for equal.
+A library parses the expression, and this module evaluates it, within a budget. The library's own evaluation is not used: it
+has no limits, takes `$[?@]` for false if the value is false, and treats `[true]` and `[1]` as equal.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _JSON_PATH = re.compile(r"\$(?:[.\[]|\Z)")
 
 
 def is_json_path(expression: str) -> bool:
-    """Whether the expression is a JSONPath: a `$` with a `.`, a `[` or nothing behind it."""
+    """Whether the expression is a JSONPath: a `$`, alone or followed by a `.` or a `[`."""
     return _JSON_PATH.match(expression) is not None
 
 
 class Extract:
-    """An expression made ready; `looks_into_json` says whether it takes the value of an answer, or its text."""
+    """A compiled expression; `looks_into_json` says whether it reads the JSON value of an answer, or its text."""
 
     def __init__(self, expression: str, find: Callable[..., list[object]], *, looks_into_json: bool) -> None:
         self.expression = expression
@@ -61,7 +61,7 @@ def compile_extract(expression: str) -> Extract:
 
 
 def compile_json_path(expression: str) -> Callable[[object, Budget | None], list[object]]:
-    """Read an expression; what comes out gives the values that it selects, in their order."""
+    """Compile a JSONPath to a function that returns the selected values in order."""
     from jsonpath_rfc9535 import JSONPathEnvironment, JSONPathError
 
     reader, grammar = _Reader(), JSONPathEnvironment()
@@ -69,7 +69,7 @@ def compile_json_path(expression: str) -> Callable[[object, Budget | None], list
         query = grammar.compile(expression)
         select = reader.query(query)
     except JSONPathError as error:
-        raise ToolError(Kind.VALIDATION, f"is no JSONPath: {error}; correct it") from None
+        raise ToolError(Kind.VALIDATION, f"is not a JSONPath: {error}; correct it") from None
     except RecursionError:
         raise ToolError(Kind.VALIDATION, "is nested too deeply; write a simpler one") from None
     if reader.descents > MAX_DESCENTS:
@@ -80,7 +80,7 @@ def compile_json_path(expression: str) -> Callable[[object, Budget | None], list
 
 
 def _straight(selectors: list[JSONPathSelector]) -> Callable[[object, Budget | None], list[object]]:
-    """The short way to the one value that names and numbers lead to, which most expressions ask for."""
+    """Fast path for an expression of names and indexes only, which selects at most one value."""
     keys: list[str | int] = [getattr(selector, "name", getattr(selector, "index", 0)) for selector in selectors]
 
     def find(document: object, _: Budget | None) -> list[object]:
@@ -97,7 +97,7 @@ def _straight(selectors: list[JSONPathSelector]) -> Callable[[object, Budget | N
 
 
 class _Reader:
-    """Turns what the library read into functions, and counts how often everything is to be looked at."""
+    """Compiles the parsed expression to functions, and counts its descents (`..`)."""
 
     def __init__(self) -> None:
         self.descents = 0

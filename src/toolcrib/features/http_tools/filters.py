@@ -34,7 +34,7 @@ _ORDERS: dict[str, Callable[..., bool]] = {"<": operator.lt, ">": operator.gt, "
 
 
 class Budget:
-    """What is left of the values that may be looked at, and of the time for it."""
+    """How many values an expression may still visit, and for how many seconds."""
 
     __slots__ = ("_clock", "_deadline", "_left")
 
@@ -46,7 +46,7 @@ class Budget:
         self._deadline = clock() + seconds
 
     def spend(self, visits: int) -> None:
-        """Refuse to go on when either is used up."""
+        """Count visits; raises ToolError when the visits or the time are used up."""
         self._left -= visits
         if self._left < 0 or self._clock() > self._deadline:
             message = (
@@ -57,7 +57,7 @@ class Budget:
 
 
 class Walk:
-    """One use of an expression: the document it began at, and what may still be looked at."""
+    """One evaluation of an expression: the root document, and the remaining budget."""
 
     __slots__ = ("root", "spend")
 
@@ -67,10 +67,10 @@ class Walk:
 
 
 class Match(Protocol):
-    """What was found."""
+    """A match of a pattern."""
 
     def group(self, number: int = 0) -> str | None:
-        """The text of a group, or of all of it."""
+        """The text of a group, or of the whole match."""
 
 
 class Pattern(Protocol):
@@ -82,7 +82,7 @@ class Pattern(Protocol):
 
     @property
     def programsize(self) -> int:
-        """How many instructions it became."""
+        """The number of its instructions."""
 
     def search(self, text: str) -> Match | None:
         """The first place where it fits."""
@@ -141,10 +141,10 @@ def find_all(pattern: Pattern, text: str, budget: Budget) -> list[object]:
 
 
 class _Nothing:
-    """The only one of its kind."""
+    """The type of NOTHING."""
 
 
-# What a query gives that selects no value, and a function that has none to give.
+# The result of a query that selects no value, and of a function without a result.
 NOTHING: Final = _Nothing()
 
 
@@ -173,7 +173,7 @@ def _nodes(expression: Expression, query: CompileQuery) -> Select:
     from jsonpath_rfc9535.filter_expressions import FilterQuery, RootFilterQuery
 
     if not isinstance(expression, FilterQuery):
-        raise ToolError(Kind.VALIDATION, f"is no JSONPath: a filter cannot ask for {expression}; correct it")
+        raise ToolError(Kind.VALIDATION, f"is not a JSONPath: a filter cannot ask for {expression}; correct it")
     select = query(expression.query)
     if isinstance(expression, RootFilterQuery):
         return lambda _, walk: select(walk.root, walk)
@@ -201,7 +201,7 @@ def _single(nodes: Select) -> Give:
 
 
 def _function(expression: FunctionExtension, query: CompileQuery) -> Give:
-    """One of the functions that give a value: length, count, value."""
+    """One of the functions that return a value: length, count, value."""
     (argument,) = expression.args
     if expression.name == "length":
         given = _give(argument, query)
@@ -217,7 +217,7 @@ def _length(value: object) -> object:
 
 
 def _matching(expression: FunctionExtension, query: CompileQuery) -> Test:
-    """One of the functions that give a truth: match and search."""
+    """One of the functions that return a boolean: match and search."""
     from jsonpath_rfc9535.filter_expressions import StringLiteral
 
     text, pattern = expression.args

@@ -43,7 +43,7 @@ def check_http(http: Http, parameters: Mapping[str, object]) -> list[str]:
 
 
 def remark_on_slots(http: Http, parameters: Mapping[str, object], secrets: Collection[str] = ()) -> list[str]:
-    """Bare names that mean a secret and look like a slip of the pen, each with its place and what may be meant."""
+    """Bare names that mean a secret and look like a typing error, each with its place and the likely name."""
     read = reader_of(http.spelling)
     answers = {call.name for call in http.calls} - {""}
     known = {*_declared(parameters), *PLATFORM, *answers}
@@ -54,7 +54,7 @@ def remark_on_slots(http: Http, parameters: Mapping[str, object], secrets: Colle
                 continue
             for _, meant in near_misses([slot.name], {*known, *secrets}):
                 cure = f"did you mean {meant}? Write ${{secret:{slot.name}}} if it is a secret"
-                remarks.append(f"{_place(http, index)}{part}: {slot} is no parameter, so it means a secret; {cure}")
+                remarks.append(f"{_place(http, index)}{part}: {slot} is not a parameter, so it means a secret; {cure}")
     return remarks
 
 
@@ -164,11 +164,11 @@ def _check_names(
     is_closed = parameters.get("additionalProperties") is False
     for part, slot in _slots_of(call, read):
         if slot.source is Source.PLATFORM and slot.name not in PLATFORM:
-            yield f"{part}: {slot} is no name of the platform; {_nearest(slot, PLATFORM)}"
+            yield f"{part}: {slot} is not a name of the platform; {_nearest(slot, PLATFORM)}"
         elif slot.source is Source.ANSWER and slot.name not in answers:
             yield f"{part}: {slot} is the name of no call; {_nearest(slot, answers)}"
         elif slot.source is Source.ARGUMENT and is_closed and slot.name not in declared:
-            yield f"{part}: {slot} is no parameter; {_nearest(slot, declared)}"
+            yield f"{part}: {slot} is not a parameter; {_nearest(slot, declared)}"
         elif slot.source is Source.NAME and is_closed and slot.name not in {*declared, *PLATFORM}:
             cure = f"{_nearest(slot, {*declared, *PLATFORM})}, or write {{{{{slot.name}}}}} for the text itself"
             yield f"{part}: {slot} is neither a parameter nor a name of the platform; {cure}"
@@ -187,7 +187,7 @@ def _slots_of(call: HttpCall, read: Read) -> Iterator[tuple[str, Slot]]:
             try:
                 found = slots_in(read(text))
             except ToolError:
-                continue  # said where it stands
+                continue  # reported where it stands
             yield from ((part, slot) for slot in found if slot not in seen)
             seen.update(found)
 

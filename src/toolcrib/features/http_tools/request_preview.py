@@ -37,7 +37,7 @@ _SLOT = re.compile(r"\{\w")
 
 
 class StandIns:
-    """Gives the slots of a call their values, but to those that must not or cannot be shown a name.
+    """Gives the slots of a call their values; those that must not or cannot be shown get a name instead.
 
     While a request is written, a marker of letters and digits stands for the name: it is the same in a URL, in JSON and in XML.
     """
@@ -55,7 +55,7 @@ class StandIns:
         self.waits_for_answer = False
 
     def keep(self, name: str) -> None:
-        """Have later requests speak of the answer of this one."""
+        """Show the answer of this request by its name in later requests."""
         if name:
             self._answers.add(name)
 

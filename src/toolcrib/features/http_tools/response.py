@@ -86,7 +86,7 @@ def read_value(
         # Whether the body as a whole tells a secret says nothing here: its items may hold one in pieces.
         if not masking:
             return Value(found, found)
-        # As for a whole response: an expression could cut a secret into unknown pieces.
+        # As for a whole response: an expression could split a secret.
         hidden = masking.hide_in(items)
         return Value(found, masking.hide_in(take_out(hidden if isinstance(hidden, list) else [], extract)))
     if not response.body:
@@ -113,7 +113,7 @@ def is_plain(response: Response) -> bool:
 
 
 def explain_status(request: Request, response: Response, hide: Callable[[str], str]) -> ToolError:
-    """The error for a response whose status is no success; `hide` removes secrets from it."""
+    """The error for a response whose status is not a success; `hide` removes secrets from it."""
     status, origin = response.status, response.url.origin
     again = status in {REQUEST_TIMEOUT, TOO_MANY_REQUESTS} or status in SERVER_ERRORS
     details: dict[str, object] = {"origin": origin, "status": status}
@@ -161,7 +161,7 @@ class Repeating:
 
 
 def _extract_hidden(extract: Extract, source: object, masking: VariableMasking) -> object:
-    """Extract from the masked response: an expression could cut a secret into unknown pieces."""
+    """Extract from the masked response: an expression could split a secret."""
     try:
         return masking.hide_in(extract(masking.hide_in(source)))
     except ToolError:
@@ -186,7 +186,7 @@ def _read_declared(response: Response, max_bytes: int) -> object:
 def _read_text(response: Response, _max_bytes: int = 0) -> str:
     text = decode_text(response.body, response.headers.get("content-type", ""))
     if text is None:
-        raise _invalid(response, "it is no text in the character set that it declares")
+        raise _invalid(response, "it is not text in the character set that it declares")
     return text
 
 
@@ -218,7 +218,7 @@ def _is_utf_8(response: Response) -> bool:
 
 
 def _is_all(body: bytes, value: object) -> bool:
-    """Whether the value is all that the body says, and not nested deeper than what comes after it can follow.
+    """Whether the value has everything that is in the body, and is not nested too deeply for later steps.
 
     Of two equal names orjson keeps the last. Every text stands between two quotation marks, so that a value with fewer
     texts than its body has marks for may have lost one to another.

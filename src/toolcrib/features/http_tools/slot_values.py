@@ -1,4 +1,4 @@
-"""Know what the slots of a tool mean: answers of earlier requests, arguments, names of the platform, secrets, variables."""
+"""Resolve the slots of a tool: answers of earlier requests, arguments, names of the platform, secrets, variables."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 PLATFORM = frozenset(
     {"request_id", "version", "tool_version", "slug", "tool_id", "bundle_id", "client_id", "now"},
 )
-# What the operator or a server gives a value to, and no caller.
+# Sources whose values come from the operator or a server, never from the caller.
 CONFIDENTIAL = frozenset({Source.SECRET, Source.VARIABLE, Source.GRANTED, Source.ANSWER})
 
 
 class _Unknown(str):
-    """The only one of its kind; no answer is the same object."""
+    """The type of UNKNOWN, which no answer is identical to."""
 
     __slots__ = ()
 
 
-# In place of an answer that is not there yet, while a call is only asked about.
+# Stands for an answer that does not exist yet, while a call is only checked.
 UNKNOWN: Final = _Unknown("-")
 
 
@@ -105,7 +105,7 @@ class Values:
         self._answers: dict[str, object] = {}
 
     def keep(self, name: str, answer: object) -> None:
-        """Let later requests speak of an answer."""
+        """Make an answer available to the slots of later requests."""
         if name:
             self._answers[name] = answer
 
@@ -136,12 +136,12 @@ class Values:
         if slot.name in self._names.declared or slot.name in self._arguments:
             return self._arguments.get(slot.name, ABSENT)
         cure = f"declare the parameter {slot.name}, or write the name of one that is declared"
-        raise ToolError(Kind.VALIDATION, f"{slot} is no parameter; {cure}", details={"name": slot.name})
+        raise ToolError(Kind.VALIDATION, f"{slot} is not a parameter; {cure}", details={"name": slot.name})
 
     def _platform(self, slot: Slot) -> object:
         name = slot.name
         if name == "request_id":
-            # A call that is only asked about has no id yet.
+            # A call that is only checked has no id yet.
             return self._call_id or "0"
         if name == "client_id":
             return self._caller
@@ -150,7 +150,7 @@ class Values:
         if name in PLATFORM:
             return self._names.platform[name]
         known = ", ".join(sorted(PLATFORM))
-        raise ToolError(Kind.VALIDATION, f"{slot} is no name of the platform; write one of {known}")
+        raise ToolError(Kind.VALIDATION, f"{slot} is not a name of the platform; write one of {known}")
 
     def _further(self, slot: Slot) -> object:
         """What a bare name means that is neither declared nor the platform's."""
@@ -181,7 +181,7 @@ class Values:
         """A variable as it is set on the host, or its default."""
         if value:
             if not value.isascii() and any("\ud800" <= letter <= "\udfff" for letter in value):
-                message = f"the variable {slot.name} holds bytes that are no UTF-8; set it to a text"
+                message = f"the variable {slot.name} holds bytes that are not UTF-8; set it to a text"
                 raise ToolError(Kind.VALIDATION, message)
             return self._hide(value)
         if slot.default is not None:

@@ -12,7 +12,7 @@
 | `{city}` | the text itself | a parameter, name of the platform or further argument |
 
 In a document a `$` that no `{` follows and braces by themselves are literal. Before a `{`, two `$` are a literal one:
-`$${city}` is the text `${city}`, and `$$${price}` is a `$` with the price behind it. In a script `{{city}}` is the text
+`$${city}` is the text `${city}`, and `$$${price}` is a `$` followed by the price. In a script `{{city}}` is the text
 `{city}`, and braces around anything else are literal.
 """
 
@@ -68,7 +68,7 @@ class Source(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A value by its name, and the way into it: names of members and numbers of items.
+    """A reference to a value: its name, and the path into it, of member names and item numbers.
 
     `written` is how its author wrote it; `default` counts where a variable is not set.
     """
@@ -83,7 +83,7 @@ class Slot:
         return self.written or f"${{{self.name}}}"
 
     def reach(self, value: object) -> object:
-        """What lies at the end of the way, or ABSENT."""
+        """The value at the end of the path, or ABSENT."""
         for step in self.steps:
             if isinstance(step, str):
                 value = value.get(step, ABSENT) if isinstance(value, dict) else ABSENT
@@ -196,7 +196,7 @@ def write_if_given(fills: Fills, lookup: Lookup) -> str:
 
 
 def _slot(inside: re.Match[str], written: str) -> Slot:
-    """The slot that stands behind `${`."""
+    """The slot that begins with `${`."""
     kind, explicit, way, variable, default, bare, bare_way = inside.groups()
     if variable:
         return Slot(variable, (), Source.VARIABLE, default, written)

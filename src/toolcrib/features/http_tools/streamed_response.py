@@ -27,7 +27,7 @@ DONE = "[DONE]"
 
 
 class ItemReader:
-    """Cuts the body of a response into items: `feed` it with bytes, and `finish` it behind the last.
+    """Cuts the body of a response into items: `feed` it with bytes, and `finish` it after the last.
 
     An item is the JSON of an event or a line, and its text where it is none, or where the expression reads texts.
     """

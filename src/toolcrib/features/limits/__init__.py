@@ -1,4 +1,4 @@
-"""How often tools may be called, and how much callers may use: counted for all processes of a machine."""
+"""Rate limits of tools and quotas of callers, counted for all processes of a machine."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def register(plugins: Plugins) -> None:
-    """Add what the gate of rates and quotas asks."""
+    """Add the rate limits and quotas that the pipeline checks."""
     plugins.add_resource("usage_ledger", "toolcrib.infra.usage_ledger:UsageLedger", given=_for_ledger)
     plugins.add_resource(
         "call_limits",

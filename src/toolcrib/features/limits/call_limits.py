@@ -1,4 +1,4 @@
-"""Judge a call by the rate of its tool and the quota of its caller, and count what it uses."""
+"""Check the rate limit of a tool and the quota of its caller, and count what a call uses."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ MONEY = "money"
 
 
 class CallLimits:
-    """The limits of calls. A caller's quota counts the calls it makes itself, and the money of all that follow from them."""
+    """The limits of calls. A quota counts the caller's own calls, and the cost of these and of the calls that their tools make."""
 
     def __init__(self, ledger: UsageLedger) -> None:
         self._ledger = ledger
 
     def judge(self, case: Case, plan: Plan) -> Verdict:
-        """Refuse a call that is too much; nothing is used up."""
+        """Deny a call that exceeds a limit; counts nothing."""
         if problem := _currency_problem(case.quota, plan.tool):
             return problem
         shortage = self._ledger.check(_claims(case, plan))
         return ALLOW if shortage is None else _refusal(shortage, case, plan)
 
     def admit(self, case: Case, plan: Plan) -> Verdict:
-        """Count the call; refuses if another one was faster."""
+        """Count the call; denies it if a concurrent one has used up the limit."""
         claims = _claims(case, plan)
         taken = self._ledger.take(claims)
         if isinstance(taken, Shortage):
@@ -50,12 +50,12 @@ class CallLimits:
         return ALLOW
 
     def give_back(self, case: Case) -> None:
-        """Forget a call that was not made after all."""
+        """Uncount a call that was admitted but not made."""
         if case.taken is not None:
             self._ledger.give_back(case.claims, case.taken)
 
     def charge(self, case: Case, result: Result | None, seconds: float) -> None:
-        """Count what a call of a caller with a quota took: time, the bytes of its result, and its real price."""
+        """Count the duration, result bytes and real cost of a call whose caller has a quota."""
         quota = case.quota
         if quota is None or case.plan is None or case.taken is None:
             return
@@ -63,15 +63,15 @@ class CallLimits:
         try:
             if cost is not None and cost.per_minute:
                 estimated = [claim for claim in case.claims if claim.subject.endswith(f" {MONEY}")]
-                # In this order: another call between the two must not find room that there is not.
+                # In this order, so that a concurrent call never sees more left than there is.
                 self._ledger.add(quota.claims(case.call.caller, money=cost.of(seconds)))
                 self._ledger.give_back(estimated, case.taken)
             if case.call.parent is None:
-                # A client that leaves a stream has what it has read; that of one that ends is its value.
+                # A cancelled stream counts what the client has read; a finished one counts its value.
                 size = max(case.chunk_bytes, 0 if result is None else _size_of(result))
                 self._ledger.add(quota.claims(case.call.caller, bytes=size, seconds=seconds))
         except ToolError as problem:
-            # The call was made, and its result stands. As long as nothing can be counted, the next call is refused.
+            # The call was made, so its result counts. While usage cannot be counted, further calls are denied.
             logger.warning("call %s: what it used could not be counted: %s", case.id, problem.message)
 
     def describe(self, case: Case, plan: Plan) -> str:
@@ -83,7 +83,7 @@ class CallLimits:
         )
 
     def usages(self, tools: Iterable[Tool], quotas: Mapping[str, Quota]) -> list[Usage]:
-        """What is used of the rates of tools and of the quotas of callers."""
+        """The current usage of the rate limits of tools and the quotas of callers."""
         limited = [tool for tool in tools if tool.limits.calls_per_minute is not None]
         rates = [("calls", "minute", _rate_claim(tool, 0), tool.address) for tool in limited]
         every = dict.fromkeys(UNITS, 0.0)
@@ -106,14 +106,14 @@ def _claims(case: Case, plan: Plan) -> list[Claim]:
 
 
 def _named_claims(case: Case, plan: Plan) -> list[tuple[str, str, Claim, str]]:
-    """What a call takes, each with its unit, its period and whose limit it is."""
+    """The claims of a call, each with its unit, its period and the owner of the limit."""
     tool, call, quota = plan.tool, case.call, case.quota
     found = [] if tool.limits.calls_per_minute is None else [("calls", "minute", _rate_claim(tool, 1), tool.address)]
     if quota is None:
         return found
     amounts: dict[str, float] = {}
     if call.parent is None:
-        # What is known only at the end of the call takes nothing now, but something must be left.
+        # What is known only at the end of the call claims 0 now, which is denied only if nothing is left.
         sent = _size(case.arguments) if quota.bytes is not None else 0
         amounts = {"calls": 1.0, "bytes": float(sent), "seconds": 0.0}
     if tool.cost is not None:
@@ -158,7 +158,7 @@ def _place(plan: Plan) -> str:
 
 
 def _size_of(result: Result) -> int:
-    """The size of a value, all of it where only its beginning was returned: the rest is read without a call."""
+    """The size of the whole value, also if only its beginning was returned: the rest is read without a call."""
     kept = result.meta.get("kept")
     return int(kept["bytes"]) if isinstance(kept, dict) else _size(result.value)
 

@@ -1,4 +1,4 @@
-"""Texts that models read: hidden characters, instructions, and names that imitate others are found before a model sees them."""
+"""Lint of the texts that models read: hidden characters, instructions, and names that imitate others."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def register(plugins: Plugins) -> None:
-    """Add the lint; `Crib.warnings` and `crib check` ask it."""
+    """Add the lint, which `Crib.warnings` and `crib check` use."""
     plugins.add_resource(
         "text_lint",
         "toolcrib.features.model_texts.lint:TextLint",

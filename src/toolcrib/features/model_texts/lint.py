@@ -1,4 +1,4 @@
-"""Find what in the texts of tools could mislead a model, without running or changing anything."""
+"""Find texts of tools that could mislead a model, without running or changing anything."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from toolcrib.model.tool import Tool
 
 MAX_SHOWN = 60
-# The tools that come with Toolcrib; their names are taken also where an operator disables them.
+# The built-in tools; their names are reserved even if the operator disables them.
 BUILTINS = ("list_files", "read_file", "write_file", "shell", "fetch")
 MAX_TEXTS = 2_000
-# A name is only looked for in the texts of other tools if it can hardly be an ordinary word.
+# A shorter name may be an ordinary word, so it is not searched in the texts of other tools.
 LEAST_NAME = 5
 
-# What no description of a tool needs to say. Each is matched without regard to case, in texts of any length.
+# Phrases that no description of a tool needs, matched ignoring case.
 _OTHERS = r"(?:all |any |the |your |every )*(?:previous|prior|above|earlier|other|system)"
 _TELL = r"(?:tell|inform|mention|notify|reveal|show)(?:ing)?"
 _MUST = r"(?:must|should|shall|have to|need to|are required to) (?:always |first |also |never )*"
@@ -37,7 +37,7 @@ INSTRUCTIONS = tuple(
     )
 )
 
-# A Latin letter, and the letters and digits that look like it in common fonts; accents are taken off before.
+# A Latin letter, and the letters and digits that look like it in common fonts; accents are removed before.
 LOOKALIKES = (
     *("aаαɑ@", "bвβьƅ", "cсϲ", "dԁđ", "eеε3", "gɡ", "hһнħ", "iіιı", "jј", "kкκ", "lℓӏ1|!ł", "mм", "nпηո"),  # noqa: RUF001 - on purpose
     *("oоο0øσօ", "pрρ", "qԛ", "rг", "sѕ5$", "tтτ", "uυս", "vν", "wԝωш", "xхχ", "yуγ", "zʐ"),  # noqa: RUF001 - on purpose
@@ -46,7 +46,7 @@ _TO_LATIN = str.maketrans({letter: group[0] for group in LOOKALIKES for letter i
 
 
 class TextLint:
-    """Reads the texts of tools as a model would."""
+    """Checks the texts of tools that a model reads."""
 
     def __init__(self) -> None:
         self._builtins = {skeleton(name): name for name in BUILTINS}
@@ -56,7 +56,7 @@ class TextLint:
         return [*self._hidden(tool), *self._instructions(tool)]
 
     def across(self, tools: Iterable[Tool]) -> list[str]:
-        """Warnings about tools that imitate or speak of others."""
+        """Warnings about tools that imitate or mention other tools."""
         listed = list(tools)
         return [*self._lookalikes(listed), *self._imitations(listed), *self._references(listed)]
 
@@ -104,7 +104,7 @@ class TextLint:
 
 
 def texts_of(tool: Tool) -> Iterator[tuple[str, str]]:
-    """Every text of a tool that a model may read, with its place; of very many the first ones."""
+    """Every text of a tool that a model may read, with its place, up to a limit."""
     yield "its name", tool.name
     yield "its title", tool.display_name
     yield "its description", tool.description
@@ -125,7 +125,7 @@ def texts_of(tool: Tool) -> Iterator[tuple[str, str]]:
 
 
 def skeleton(name: str) -> str:
-    """What names that look alike have in common."""
+    """The normal form of a name, equal for names that look alike."""
     plain = "".join(
         letter for letter in unicodedata.normalize("NFKD", name.casefold()) if not unicodedata.combining(letter)
     )
@@ -134,7 +134,7 @@ def skeleton(name: str) -> str:
 
 
 def is_mixed(name: str) -> bool:
-    """Whether letters of Latin stand beside letters of a script that imitates it."""
+    """Whether a name mixes Latin letters with letters of a script that imitates them."""
     if name.isascii():
         return False
     scripts = {unicodedata.name(letter, "").partition(" ")[0] for letter in name if letter.isalpha()}

@@ -19,15 +19,16 @@ if TYPE_CHECKING:
 
 @click.command("add", epilog=example("crib add ~/scripts/resize.py"))
 @click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path))
-@click.option("--replace", is_flag=True, help="Put the files where other ones are.")
+@click.option("--replace", is_flag=True, help="Replace existing files.")
 @project_option
 @json_option
 @pass_opener
 def add(opener: Opener[AddingCrib], files: tuple[Path, ...], *, replace: bool, as_json: bool) -> int:
     """Copy a file that is a tool into the project.
 
-    Also a tool folder. What each became is said, and what is missing before it can be called. Files that belong together, such as
-    definitions in JSON and their functions, are named together. Nothing is copied if one of them is no tool, and nothing is run.
+    Also copies a tool folder. Prints the tool that each file is, and what is missing before it can be called. Name files that
+    belong together, such as definitions in JSON and their functions, in one command. If one of them is not a tool, nothing is
+    copied. No file is run.
 
     Example: crib add ~/downloads/greet.py
     """
@@ -51,7 +52,7 @@ def add(opener: Opener[AddingCrib], files: tuple[Path, ...], *, replace: bool, a
 
 
 def _sentence(tool: Added) -> str:
-    """What a file became, in one sentence, and behind it what is missing."""
+    """What a file became, in one sentence, followed by what is missing."""
     takes = ", ".join(tool.parameters) if tool.parameters else "no arguments"
     became = f"{tool.file} is the tool {tool.name} ({tool.kind}), which takes {takes}"
     return f"{became}; it needs {'; and '.join(tool.missing)}" if tool.missing else f"{became}; nothing is missing"

@@ -1,4 +1,4 @@
-"""What keeps tools from running on this machine, found without making a call."""
+"""Find what keeps tools from running on this machine, without making a call."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     FindObstacle = Callable[[Tool, dict[str, object]], ToolError | None]
 
-# Refusals of a runner that no argument can avoid.
+# Errors of a runner that are the same for all arguments.
 CERTAIN = frozenset({Kind.EXECUTOR_NOT_FOUND, Kind.SANDBOX_UNAVAILABLE, Kind.CAPABILITY_MISSING, Kind.AUTH})
 
 RUNS_IT = "something to run it"
@@ -37,7 +37,7 @@ class Readiness:
         return [ToolError(Kind.VALIDATION, problem)] if problem else []
 
     def obstacles(self, tool: Tool, find_obstacle: FindObstacle) -> list[str]:
-        """What keeps the tool from running, in sentences that say what mends it."""
+        """What keeps the tool from running, each with its cure."""
         if problem := self._resources.get("scripts").chain_problem(tool):
             return [problem]
         if tool.kind in NOT_OFFERED:
@@ -64,9 +64,9 @@ class Readiness:
 
 
 def _data_problem(folder: Path) -> str:
-    """Why nothing can be kept in the folder of our own data; empty if it can."""
+    """Why nothing can be stored in our data folder; empty if it can."""
     place = folder
-    # It is made when something is first kept.
+    # The folder is created on first use, so the nearest existing parent is checked.
     while not os.path.lexists(place) and place != place.parent:
         place = place.parent
     cure = "set project.data_dir in toolcrib.toml to a folder outside the project that can be written"

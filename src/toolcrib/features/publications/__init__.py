@@ -9,5 +9,5 @@ if TYPE_CHECKING:
 
 
 def register(plugins: Plugins) -> None:
-    """Add what holds the publications of a Crib."""
+    """Add the resources and prompts of a Crib."""
     plugins.add_resource("publications", "toolcrib.features.publications.definitions:Publications")

@@ -1,4 +1,4 @@
-"""Plain Python files as tools."""
+"""Plain Python files and Python programs as tools."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ if TYPE_CHECKING:
     from toolcrib.core.plugins import Plugins
     from toolcrib.core.resources import Resources
 
-# What programs import, read, or do at their top; the format of programs is not even loaded for a file without these words.
+# Words that every program contains one of; the format of programs is not loaded for a file without them.
 MENTIONS = (b"argparse", b"click", b"typer", b"argv", b"stdin", b"input(", b"\nprint(")
 
 
 def register(plugins: Plugins) -> None:
-    """Add the formats of programs and of plain files, and what runs them; trees of scripts have a format of their own."""
+    """Add the formats of programs and of plain files, and their runner; folders of scripts have a format of their own."""
     plugins.add_format(
         "toolcrib.features.python_files.program_format:PythonProgram",
         suffixes=(".py",),

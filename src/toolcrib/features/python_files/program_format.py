@@ -1,7 +1,8 @@
 """Read `.py` files that are programs: one tool, or one for each sub-command.
 
-What `argparse`, `click` and `typer` are told, and what a script reads of `sys.argv` and standard input, is read from the syntax tree. A function that bears the name of the file, or the
-list `__tools__`, wins over the program; such a file is left to the format of plain files.
+The parameters are read from the syntax tree: from the declarations of `argparse`, `click` and `typer`, or from the uses of
+`sys.argv` and standard input. A file with a function of its own name, or with the list `__tools__`, is not read as a program
+but by the format of plain files.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ class PythonProgram:
 
 
 class ProgramOrPlainFile(PlainFile):
-    """Reads any Python file that needs no framework, where one format has to do."""
+    """Reads any Python file that needs no framework, as a program or as functions; for callers that take a single format."""
 
     def read(self, path: Path, code: bytes) -> list[Tool]:
         """The tools of the program, else those of the functions."""
@@ -68,7 +69,7 @@ class ProgramOrPlainFile(PlainFile):
 
 
 def _is_of_functions(file: ParsedFile) -> bool:
-    """Whether the functions of the file are its tools, and a program only another way to them."""
+    """Whether the functions of the file are its tools, although it is also a program."""
     named = {file.path.stem.replace("-", "_"), "run"}
     functions = [node for node in file.module.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
     takes_something = any(node.name in named and (node.args.args or node.args.kwonlyargs) for node in functions)
@@ -76,7 +77,7 @@ def _is_of_functions(file: ParsedFile) -> bool:
 
 
 def _script(file: ParsedFile) -> CommandLine | None:
-    """The interface of a script; a function of the file that is certainly meant wins over its `main`."""
+    """The command line of a script; None if a function of the file is certainly the tool."""
     try:
         has_main = all(function.name == "main" for function in choose_functions(file))
     except ToolError:

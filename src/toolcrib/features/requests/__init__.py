@@ -34,7 +34,7 @@ def register(plugins: Plugins) -> None:
     plugins.add_command(
         "experiments",
         "toolcrib.features.requests.commands:experiments",
-        "List what waits for tools, and what waits no more.",
+        "List the experiments that wait or waited for a tool.",
     )
     plugins.add_command(
         "builder", "toolcrib.features.requests.commands:builder", "Have requested tools made, proved and published."

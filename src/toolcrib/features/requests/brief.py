@@ -1,4 +1,4 @@
-"""The brief for a tool in plain language, for a person, a program or a model to work from, and the file they start from.
+"""Write the brief from which a person, a program or a model writes a tool, and the starter file for its code.
 
 The author of a request is not the operator of the maker. The text of a request is quoted line by line, and invisible
 characters in it are written out, so that it cannot be mistaken for instructions of ours.
@@ -246,11 +246,11 @@ def fence(language: str, text: str) -> str:
 
 
 def on_one_line(text: str) -> str:
-    """The text on one line, within a line of ours."""
+    """The text without line breaks, to be part of a line of ours."""
     return " ".join(show_hidden(text).split())
 
 
 def to_json(value: object) -> str:
-    """The value as JSON for people; what is not drawn stands in escapes."""
+    """The value as indented JSON; if it contains invisible characters, all that is not ASCII is escaped."""
     plain = json.dumps(value, indent=2, ensure_ascii=False)
     return plain if show_hidden(plain) == plain else json.dumps(value, indent=2)

@@ -1,4 +1,4 @@
-"""A built package: what it promises, the two files that Toolcrib writes beside the maker's, and the `Tool` it becomes."""
+"""A built package: what was proved of it, the two files that Toolcrib generates for it, and the `Tool` made from it."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ class RequestEndpoints:
         return answer_json({**filed.to_json(), "history": [event.to_json() for event in events]})
 
     async def history(self, request: Request) -> Answer:
-        """GET /requests/{requestID}/history: what happened behind a number; `wait` is how long to wait for more."""
+        """GET /requests/{requestID}/history: the events after a number; `wait` is how long to wait for more."""
         request_id = request.path_params["requestID"]
         after, seconds = request.query.number("after") or 0, request.query.number("wait") or 0
         # A disconnect is only seen after the whole body was read.
@@ -118,7 +118,7 @@ class RequestEndpoints:
         return self._streams.stream(request, self._events(request_id, after), _encode, last)
 
     async def deliver(self, request: Request) -> Answer:
-        """POST /requests/{requestID}/deliver: have proved and published what was made for it."""
+        """POST /requests/{requestID}/deliver: prove and publish the package that was made for it."""
         body = await read_body(request)
         files = await self._threads.read(files_of, body)
         if self._deliveries >= MAX_DELIVERIES:
@@ -189,7 +189,7 @@ class RequestEndpoints:
     def _file(self, written: Written, *, strict: bool) -> tuple[Submitted, bool]:
         """File it; whether it is a new request."""
         was_there = self._is_filed(_id_of(written))
-        # Where the operator is strict, no client is less so.
+        # A client can be stricter than the settings, never more lenient.
         submitted = self._requests.new(written, strict=strict or None)
         return submitted, not (was_there or submitted.merged)
 

@@ -237,30 +237,30 @@ REQUEST_ENDPOINTS = EndpointTable(
             path=f"{REQUEST}/history",
             handler=RequestEndpoints.history,
             summary="Read what happened to a request, or wait for it.",
-            description=f"The latest {HISTORY_EVENTS} events are kept; a number that follows the last one heard with a gap "
-            "says that some were missed.",
+            description=f"The latest {HISTORY_EVENTS} events are kept; a gap after the last number received means that events "
+            "were missed.",
             query=(
-                whole("after", "Only what happened behind the event of this number.", 0, MAX_NUMBER, 0),
+                whole("after", "Only events after the one of this number.", 0, MAX_NUMBER, 0),
                 whole(
                     "wait",
-                    "How many seconds to wait for something to tell, if there is nothing.",
+                    "How many seconds to wait for an event, if there is none.",
                     0,
                     MAX_WAIT_SECONDS,
                     0,
                 ),
             ),
-            replies={200: Reply(description="How far it has come, and the events.", schema="RequestHistory")},
+            replies={200: Reply(description="The status of the request, and the events.", schema="RequestHistory")},
         ),
         reading(
             name="followRequest",
             path=f"{REQUEST}/events",
             handler=RequestEndpoints.events,
             summary="Follow a request as server-sent events, until it is over.",
-            description="A stream that breaks off is taken up again with `Last-Event-ID`; after `end` close it.",
+            description="Resume a stream that broke off with `Last-Event-ID`; close it after `end`.",
             headers=(
                 in_header(
                     "Last-Event-ID",
-                    "The id of the last event that was heard: those behind it are told.",
+                    "The id of the last event received; the stream continues after it.",
                     key="lastEventID",
                     pattern=f"^{NUMBER.pattern}$",
                 ),
@@ -276,7 +276,7 @@ REQUEST_ENDPOINTS = EndpointTable(
             name="deliverTool",
             path=f"{REQUEST}/deliver",
             handler=RequestEndpoints.deliver,
-            summary="Have proved and published what was made for a request.",
+            summary="Deliver the package that was made for a request; the gate proves it, and it is published.",
             description="What the gate refuses answers 400 with its complaints in `details`, and the request waits as "
             "before; likewise when the client does not wait for the end.",
             body=Body(name="Delivery", schema=DELIVERY_BODY, example=DELIVERY),

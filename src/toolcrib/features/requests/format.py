@@ -1,6 +1,6 @@
 """Read `tools/<name>/tool.json` into a tool, if everything in the folder is as it was when it was proved.
 
-Files are read within bounds, no link is followed, nothing is waited for, and one that changes meanwhile is refused.
+Size and depth are limited, links are not followed, reading never blocks, and a file that changes meanwhile is refused.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def load_package(folder: Path, code: bytes) -> Package:
 
 
 def read_folder(folder: Path, *, besides: Collection[str] = ()) -> dict[str, bytes]:
-    """Every file of a folder, deep, by its path from there; what editors and interpreters leave is no part of it.
+    """Every file of a folder, deep, by its path from there; what editors and interpreters leave is not part of it.
 
     How much there may be does not include the files `besides`, which lie directly in it.
     """
@@ -177,14 +177,14 @@ def _changed(place: str, what: str, document: Mapping[str, object]) -> ToolError
     known = request if isinstance(request, str) and request.isprintable() and " " not in request else "ID"
     name = place.rpartition("/")[2]
     cure = Cure(
-        f"to have it proved anew, move the folder away and run: crib request deliver {known[:SHOWN_LETTERS]} FOLDER; "
+        f"to have it proved again, move the folder away and run: crib request deliver {known[:SHOWN_LETTERS]} FOLDER; "
         f"or make it a tool of your own: move {name}.py to {place}.py and remove the folder"
     )
     return ToolError(Kind.CONFLICT, f"{place}/{what}: changed since it was proved", cure=cure)
 
 
 class _Reader:
-    """One walk through a folder that is open; the first thing that cannot be taken ends it."""
+    """Reads an open folder recursively; the first entry that is not allowed ends it with a ToolError."""
 
     def __init__(self, name: str, besides: Collection[str]) -> None:
         self.files: dict[str, bytes] = {}
@@ -236,7 +236,7 @@ class _Reader:
 
 def _read(folder: int, name: str, place: str) -> bytes:
     with _explained(place):
-        # Asked before it is opened: some devices act upon being opened.
+        # Checked before it is opened: opening some devices has effects.
         kind = os.lstat(name, dir_fd=folder).st_mode
         _refuse_link(kind, place)
         _refuse_irregular(kind, place)

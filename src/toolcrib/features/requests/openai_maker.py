@@ -1,4 +1,4 @@
-"""Have a model write the tool: any endpoint that speaks the wire format of OpenAI's chat completions."""
+"""Have a model write the tool, through any endpoint that is compatible with OpenAI's chat completions."""
 
 from __future__ import annotations
 
@@ -260,7 +260,7 @@ def _reason_of(body: bytes) -> tuple[str, str]:
 
 
 def _fill(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Let the package hold these files and no others."""
+    """Replace the contents of the package with these files."""
     with explained(str(folder / PACKAGE)):
         with way_to(folder, ()) as (top,), suppress(FileNotFoundError):
             discard_in(top, PACKAGE)

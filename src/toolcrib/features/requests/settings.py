@@ -54,7 +54,7 @@ class QueueSettings(Table, name="queue"):
     url: str = setting(
         default="",
         read=read_text,
-        summary="the Redis server that keeps requests for tools, as `redis://host:6379/0`; without one a file of the project does",
+        summary="the Redis server that keeps requests for tools, as `redis://host:6379/0`; empty means a file in the project",
     )
     secret: str = setting(
         default="", read=read_text, summary="the name of the secret that is the password of that server"
@@ -78,17 +78,17 @@ class QueueSettings(Table, name="queue"):
         default=False,
         read=read_switch,
         opens=False,
-        summary="whether the names that the original Builder used are heard and spoken there too",
+        summary="whether the channels and keys of the original Builder are used there too",
     )
 
 
 class BuilderSettings(Table, name="builder"):
-    """Who builds requested tools, and what proves them."""
+    """How requested tools are built and proved."""
 
     maker: str = setting(
         default="person",
         read=read_text,
-        summary="who writes the code of requested tools: person, command, openai, or the maker of a plug-in",
+        summary="what writes the code of requested tools: person, command, openai, or the maker of a plug-in",
     )
     command: tuple[str, ...] = setting(
         default=(), read=_read_command, summary="the program that the maker `command` starts, with its words"

@@ -1,4 +1,4 @@
-"""Run history: which tools a person ran on the web page and with which arguments, apart from the journal, which has none."""
+"""Run history of the web page: the tools that a person ran, with their arguments, which the journal does not record."""
 
 from __future__ import annotations
 

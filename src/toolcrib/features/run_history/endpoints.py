@@ -1,4 +1,4 @@
-"""HTTP endpoints of the run history: each caller notes, reads and clears its own."""
+"""HTTP endpoints of the run history: each caller records, lists and clears its own runs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class HistoryCrib(Protocol):
 
 
 class RunEndpoints:
-    """Note, list and clear the runs of the caller."""
+    """Record, list and clear the runs of the caller."""
 
     def __init__(self, history: RunHistory, threads: Threads) -> None:
         self._history = history

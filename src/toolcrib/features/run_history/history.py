@@ -1,4 +1,4 @@
-"""Store the runs of each person: masked, bounded, and shown to that person alone."""
+"""Store the runs of each caller, with secrets masked and up to a limit; each caller sees only its own."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class RunHistory:
         kept: int,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        # A function, because the store of a project is made when something is first stored in it.
+        # A function, because the store of a project is created on first use.
         self._store = store
         self._hide = hide
         self._kept = kept
@@ -79,7 +79,7 @@ class RunHistory:
     def list(self, caller: str, tool: str = "") -> list[dict[str, object]]:
         """The runs of a caller, of one tool if it is named; the newest first.
 
-        `masked` lists the paths of the arguments that are not stored as they were; None for a run that does not say.
+        `masked` lists the paths of masked arguments; None for an older run, which does not have it.
         """
         folder, found = _folder(caller), []
         for key in sorted(self._store().keys(folder), reverse=True):
@@ -90,19 +90,19 @@ class RunHistory:
         return found
 
     def clear(self, caller: str) -> None:
-        """Forget the runs of a caller."""
+        """Remove the runs of a caller."""
         for key in self._store().keys(_folder(caller)):
             self._store().remove(key)
 
 
 def _folder(caller: str) -> str:
-    """The names of callers may have any letters; a digest is a name of a file."""
+    """The folder of a caller, by a digest, because the name of a caller may contain any characters."""
     digest = hashlib.sha256(caller.encode("utf-8", "surrogatepass")).hexdigest()
     return f"{SPACE}/{digest[:CALLER_LETTERS]}/"
 
 
 def _differences(before: object, after: object, path: tuple[str, ...] = ()) -> Iterator[list[str]]:
-    """The paths at which two JSON values differ, each as deep as it can be named."""
+    """The paths at which two JSON values differ, each as deep as possible."""
     if isinstance(before, Mapping) and isinstance(after, Mapping) and before.keys() == after.keys():
         for key, value in before.items():
             yield from _differences(value, after[key], (*path, key))
@@ -114,7 +114,7 @@ def _differences(before: object, after: object, path: tuple[str, ...] = ()) -> I
 
 
 def _read(document: bytes) -> dict[str, object] | None:
-    """A stored run; None for a document that was damaged."""
+    """A stored run; None for a damaged document."""
     try:
         run = orjson.loads(document)
     except orjson.JSONDecodeError:

@@ -18,17 +18,17 @@ if TYPE_CHECKING:
 
 
 class ScriptsSettings(Table, name="scripts"):
-    """Where script files with metadata lie."""
+    """Where scripts with metadata are found."""
 
     folders: tuple[str, ...] = setting(
         default=(PROJECT_SCRIPTS, USER_SCRIPTS),
         read=read_words,
         opens=False,
-        summary="trees of script files with metadata, from the project folder; of equal names the earlier tree is meant",
+        summary="folders of scripts with metadata, relative to the project; of equal names the one in the earlier folder counts",
     )
 
 
-# What runs tools of these kinds is found along their chain of executors.
+# Tools of these kinds are run by their chain of executors.
 EXECUTED_KINDS = (
     *("script", "subprocess", "http", "docker", "filesystem"),
     *("runtime", "primitive", "library", "sink"),

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from toolcrib.model.result import Outcome
     from toolcrib.model.tool import Entry, Script, Tool
 
-# Only a person who decides about a call needs it.
+# Only needed to preview a call.
 script_parts: Callable[[Script, Path], Iterable[RunPart]] = later("toolcrib.infra.programs.code_parts:script_parts")
 MAX_CHAIN = 10
 ALIASES = {"python": "python_runtime"}
@@ -99,8 +99,8 @@ class Order:
 
     `run` is `tool.run`, and `chain.config` what its authors configured, verbatim but merged. `values` are the names that
     the platform knows (request_id, version, tool_version, slug, tool_id, bundle_id, client_id, now). `variable` gives a
-    variable of the host, None if it is not set, and raises CAPABILITY_MISSING for one that was not granted to this tool. What
-    the tool yields or prints is handed to the client at once where it `streams`. `variables` are those that were granted and
+    variable of the host, None if it is not set, and raises CAPABILITY_MISSING for one that was not granted to this tool. If it
+    `streams`, what the tool yields or prints is sent to the client at once. `variables` are those that were granted and
     that its file names.
     """
 
@@ -120,7 +120,7 @@ class Order:
 
 
 def with_names(order: Order) -> Order:
-    """The order as it is shown: with the names of variables, and of values that are others when it runs, in place of them."""
+    """The order for a preview: names stand in place of variables, and of values that are only known when it runs."""
 
     def named(name: str) -> str | None:
         return None if order.variable(name) is None else f"{{env:{name}}}"

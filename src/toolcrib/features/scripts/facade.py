@@ -42,7 +42,7 @@ GIVEN = frozenset({*CLEAN_ENVIRONMENT, *PROXY_VARIABLES, *GIVEN_TO_TOOLS, "HOME"
 MAX_LISTED = 10_000
 MAX_READ = 64_000
 OURS = frozenset({"tool_registry.json"})
-# Files of these suffixes, or none, are named where they are no tools.
+# Files of these suffixes, or none, are named where they are not tools.
 NAMED = frozenset({*SUFFIXES, *OTHER_LANGUAGES, ""})
 
 
@@ -74,7 +74,7 @@ class Scripts:
         return prepare(path, code, envs=environments, search_path=search_path, progress=say, packages=packages)
 
     def missing(self, tool: Tool) -> list[str]:
-        """What is not here yet that the file of a tool needs, each with the command or the setting that brings it."""
+        """What the file of a tool needs and does not have, each with the command or the setting that provides it."""
         run = tool.run.script if isinstance(tool.run, Chained) else tool.run
         found: list[str] = []
         if isinstance(run, Script | Handler) and run.language == PYTHON:
@@ -91,9 +91,9 @@ class Scripts:
         return found
 
     def missing_imports(self, tool: Tool) -> list[str]:
-        """The modules that a Python file imports and that neither our own Python nor its neighbourhood has.
+        """The modules that a Python file imports and that are neither installed for our own Python nor beside the file.
 
-        Nothing is said of a file that runs with another Python: what is installed there is not looked at.
+        Empty for a file that runs with another Python, whose packages are not checked.
         """
         run = tool.run.script if isinstance(tool.run, Chained) else tool.run
         if (
@@ -141,7 +141,7 @@ class Scripts:
         return interpreter is not None or all(map(_is_installed, _python_file(tool)[2]))
 
     def ignored_files(self, places: Collection[str]) -> list[str]:
-        """Files in the folders of tools that are no tools, each with the reason; `places` are those of tools and problems."""
+        """Files in the folders of tools that are not tools, each with the reason; `places` are those of tools and problems."""
         found: list[str] = []
         for folder in self._resources.tool_folders():
             names = sorted(islice(folder.iterdir(), MAX_LISTED)) if folder.is_dir() else []

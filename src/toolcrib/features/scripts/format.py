@@ -145,6 +145,6 @@ def _refuse_unread_language(path: Path, code: bytes) -> None:
     rename = "" if path.suffix else "add the extension of its language, such as .sh, "
     message = (
         f"{path}:{line}: metadata is not read from {which}, so this one is skipped; "
-        f"{rename}describe it in a .yaml file beside it, or install a plug-in whose dialect reads it"
+        f"{rename}describe it in a .yaml file beside it, or install a plug-in whose format reads it"
     )
     raise ToolError(Kind.VALIDATION, message)

@@ -51,7 +51,7 @@ def node_value(tool: Tool, script: Script, ended: CompletedJob, seconds: float) 
             message = f"{tool.name} printed more than a result may have; print less, or write it to a file"
             raise ToolError(Kind.LIMIT_EXCEEDED, message, partial_side_effects=True)
         if answer.get("early") is True and not printed:
-            # Without a word it is no program that answers by printing: the function never came to its end.
+            # It printed nothing, so it is not a program that answers by printing: the function never returned.
             message = f"{tool.name} ended itself with exit code 0 before {script.entry} returned"
             raise failure(tool, message, Kind.PERMANENT, cure=cure_of(f"return a value from {script.entry}"))
         return None, str(printed)
@@ -77,7 +77,7 @@ def no_package(tool: Tool, said: str) -> ToolError | None:
 
 
 def _answer(tool: Tool, ended: CompletedJob) -> Mapping[str, object]:
-    """The one line that was written; the file could have written others."""
+    """The answer line; the file itself could have written it, or others."""
     if ended.stdout_dropped:
         message = f"{tool.name} returned more than a result may have; return less, or write it to a file"
         raise ToolError(Kind.LIMIT_EXCEEDED, message, partial_side_effects=True)
@@ -99,8 +99,8 @@ def _error(tool: Tool, script: Script, described: object) -> ToolError:
     if code in NOT_FOUND:
         return no_package(tool, text) or failure(tool, f"{tool.name} needs a package that is not installed near it")
     if code in UNREADABLE:
-        message = f"{script.path.name} is no TypeScript that Node runs: {text[:300]}"
+        message = f"{script.path.name} is not TypeScript that Node runs: {text[:300]}"
         return ToolError(Kind.VALIDATION, message)
-    # As of a program, whose error output the caller sees: what a function throws says what was wrong with the arguments.
+    # Shown like the error output of a program: what a function throws says what was wrong with the arguments.
     said = " ".join(text.split())[:MAX_MESSAGE_LETTERS]
     return failure(tool, f"{tool.name} failed with {name_class(facts)}" + (f": {said}" if said else ""))

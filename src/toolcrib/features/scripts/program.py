@@ -223,9 +223,7 @@ class Slots:
                 skipped = skipped or str(template)
                 continue
             if skipped:
-                message = (
-                    f"config.args: {template} stands behind {skipped}, which was not given; give a value for it too"
-                )
+                message = f"config.args: {template} follows {skipped}, which was not given; give a value for it too"
                 raise ToolError(Kind.VALIDATION, message)
             word = as_text(self._fill(ARGUMENTS, template))
             if word.startswith("-") and _begins_with_slot(template) and END_OF_OPTIONS not in words:
@@ -301,7 +299,7 @@ class Slots:
         return check_stdin(as_text(self._fill(INPUT, written)))
 
     def line(self) -> Words:
-        """The words behind the file, and standard input: as the program was read to take them, else as options."""
+        """The words after the file, and standard input: as the program was read to take them, else as options."""
         order = self._order
         if order.run.script is not None and is_node_function(order.run.script):
             how = order.run.config.get(FUNCTION)
@@ -362,7 +360,7 @@ def check_variables(variables: Mapping[str, object]) -> dict[str, str]:
     for name in variables:
         if VARIABLE_NAME.fullmatch(name) is None:
             raise ToolError(
-                Kind.VALIDATION, f"env: {name[:80]!r} is no name of a variable; use letters, digits and '_'"
+                Kind.VALIDATION, f"env: {name[:80]!r} is not a name of a variable; use letters, digits and '_'"
             )
     return {name: as_text(value) for name, value in variables.items()}
 

@@ -1,4 +1,4 @@
-"""Read programs and documents that lie in a folder of tools: the name of the file and its code say what no metadata says."""
+"""Read programs and documents in a folder of tools; the file name and the code replace missing metadata."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BASH = (".sh", ".bash")
 JAVASCRIPT = (".js", ".mjs", ".cjs", ".ts", ".mts", ".cts")
 EXECUTORS = {"bash": "bash", "javascript": "node_runtime"}
 SUFFIXES = (*BASH, *JAVASCRIPT, *DOCUMENTS)
-# Programs that no format reads, and which their authors may take for tools all the same.
+# Programs that no format reads, although their authors may expect them to be tools.
 OTHER_LANGUAGES = (
     *(".rb", ".php", ".pl", ".lua", ".go", ".rs", ".r", ".jl", ".ps1", ".bat", ".cmd", ".zsh", ".fish", ".ksh", ".awk"),
     *(".java", ".kt", ".swift", ".scala", ".cs", ".c", ".cpp", ".tsx", ".jsx", ".ipynb"),
@@ -56,7 +56,7 @@ SHAPES: Mapping[str, Callable[[object], bool]] = {
         lambda value: isinstance(value, dict),
     ),
     "actions": lambda value: isinstance(value, dict | list),
-    # What narrows is never dropped.
+    # A restriction is never dropped.
     "hosts": lambda _: True,
     "limits": lambda _: True,
 }
@@ -100,7 +100,7 @@ def read_plain(path: Path, code: bytes) -> Metadata | None:
 
 
 def why_ignored(path: Path, code: bytes) -> str:
-    """Why a file in a folder of tools is no tool, and what to do if it should be one."""
+    """Why a file in a folder of tools is not a tool, and what to do if it should be one."""
     if PROJECT_FILES.fullmatch(path.name) is not None:
         return "it belongs to the project and describes no tool"
     if re.search(rb"^tool_request:", code, re.MULTILINE):
@@ -112,7 +112,7 @@ def why_ignored(path: Path, code: bytes) -> str:
         return f"its name has no suffix, so nothing says what it is written in; {cure}"
     if path.suffix.lower() in DOCUMENTS:
         return "it describes no tool; name tool_type and executor_id if it should, or move it to another folder"
-    return "files of this kind are no tools; describe it in a .yaml file beside it, or move it to another folder"
+    return "files of this kind are not tools; describe it in a .yaml file beside it, or move it to another folder"
 
 
 def _complete(metadata: Metadata, fields: Mapping[str, object]) -> Metadata:

@@ -1,4 +1,4 @@
-"""Decide how a file of code is used, from what its author declares and what its code reads: a function, or a program."""
+"""Decide whether a file of code is called as a function or run as a program, from its metadata and its code."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     Schema = dict[str, object]
 
 BASH, JAVASCRIPT = "bash", "javascript"
-# With one of these the author says it himself.
+# Keys with which the author declares it explicitly.
 DECLARES = ("args", "stdin", "command", "shell")
 FUNCTION = "function"
 

@@ -52,13 +52,13 @@ class SqlToolsSettings(Table, name="sql_tools"):
 
 
 def register(plugins: Plugins) -> None:
-    """Add the runner of SQL tools, and the command that looks at databases."""
+    """Add the runner of SQL tools, and the command that inspects databases."""
     plugins.add_runner("sql", "toolcrib.features.sql_tools.runner:SqlRunner", given=_runner_parts, runs=Sql)
     plugins.add_resource("databases", "toolcrib.features.sql_tools.inspection:Databases")
     plugins.add_check("toolcrib.features.sql_tools.runner:check_hosts")
     plugins.add_tool_check("toolcrib.features.sql_tools.inspection:find_problems")
     plugins.add_command(
-        "sql", "toolcrib.features.sql_tools.commands:sql", "Look at databases, and write tools over them."
+        "sql", "toolcrib.features.sql_tools.commands:sql", "Inspect databases, and write tools for them."
     )
     plugins.add_settings("sql_tools", SqlToolsSettings)
 

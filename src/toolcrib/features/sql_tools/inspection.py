@@ -1,4 +1,4 @@
-"""Look at databases: list their tables and columns, write a first tool over one, and try statements without running them."""
+"""Inspect databases: list tables and columns, write a first tool for a table, and check statements without running them."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ POSTGRES_COLUMNS = """
         AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema' AND has_table_privilege(c.oid, 'SELECT')
     ORDER BY 1, a.attnum
 """
-# Beginnings of the names of types, each with the JSON that its values become; of any other type nothing is promised. SQLite
-# writes the names as their authors did, and keeps dates, booleans and decimals in the form that they came in.
+# Prefixes of type names, each with the JSON type of its values; any other type may have any value. SQLite keeps type names as
+# written, and stores dates, booleans and decimals in the form in which they were inserted.
 TYPES = {
     Dialect.SQLITE: {
         **dict.fromkeys(("int", "bigint", "smallint"), "integer"),
@@ -86,13 +86,13 @@ class Table:
 
 
 class Databases:
-    """What SQL tools could use, for people who write them."""
+    """Inspects the databases that SQL tools can use, for authors of such tools."""
 
     def __init__(self, resources: Resources) -> None:
         self._resources = resources
 
     async def tables(self, database: str) -> list[Table]:
-        """The tables of a database, under the same guards that a tool over it would have."""
+        """The tables of a database, under the same guards as a tool that uses it."""
         runner, bound = self._bind(_trial(database))
         collected = Collected(max_rows=MAX_COLUMNS, max_bytes=MAX_BYTES)
         until = time.monotonic() + SECONDS
@@ -118,7 +118,7 @@ class Databases:
         return _group(collected)
 
     async def problems(self, tool: Tool) -> list[str]:
-        """What the database says against the statements of a tool; nothing of them runs."""
+        """The errors that the database reports for the statements of a tool, without running them."""
         runner, bound = self._bind(tool)
         try:
             for statement in bound.statements.values():
@@ -135,7 +135,7 @@ class Databases:
 
 
 async def _try(runner: SqlRunner, bound: BoundSql, statement: Statement) -> None:
-    """Have the database parse a statement: unknown tables and columns are found, too."""
+    """Let the database parse a statement, which also finds unknown tables and columns."""
     if bound.dialect is Dialect.POSTGRESQL:
         await runner.postgres.describe(bound.find_server(), bound.hosts, statement.text, seconds=SECONDS)
         return
@@ -143,7 +143,7 @@ async def _try(runner: SqlRunner, bound: BoundSql, statement: Statement) -> None
 
 
 def find_problems(resources: Resources, tool: Tool) -> list[str]:
-    """What `crib check` says of a tool's statement, asked of its database."""
+    """The problems that the database finds in a tool's statement, for `crib check`."""
     if not isinstance(tool.run, Sql):
         return []
     return asyncio.run(Databases(resources).problems(tool))
@@ -164,7 +164,7 @@ def _group(collected: Collected) -> list[Table]:
 
 
 def column_schema(column: Column, dialect: Dialect) -> dict[str, object]:
-    """The JSON of a column's values, as far as its type tells."""
+    """The JSON Schema of a column's values, as far as its type determines it."""
     name = column.type.lower()
     types = TYPES[dialect].items()
     kind = "array" if name.endswith("[]") else next((kind for start, kind in types if name.startswith(start)), "")
@@ -217,7 +217,7 @@ def _parameters(filters: Sequence[Column], arguments: Mapping[str, str], dialect
 
 
 def _quote(name: str) -> str:
-    """A name as both databases take it, in quotes where it needs them."""
+    """A name as both databases accept it, quoted if necessary."""
     if "\0" in name:
         raise ToolError(Kind.VALIDATION, f"{name[:40]!r} cannot be the name of a column")
     return name if name.isidentifier() and name.islower() and name.isascii() and name not in RESERVED else _quoted(name)
@@ -227,7 +227,7 @@ def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-# The words that neither database takes as a bare name; further ones only make a quote superfluous.
+# Reserved words of either database, which need quotes; a word too many only causes a superfluous quote.
 RESERVED = frozenset(
     [
         "all",

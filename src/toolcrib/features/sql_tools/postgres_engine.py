@@ -33,13 +33,13 @@ MAX_WAITING = 256
 MAX_DESCRIBED = 1_000
 # How much larger a row may be in PostgreSQL's notation than as JSON, of which maxBytes speaks: a byte is up to four characters.
 NOTATION = 4
-# The server ends a statement a moment before we would, so that its own words reach the caller.
+# The server ends a statement a moment before we would, so that its own message reaches the caller.
 SERVER_SECONDS = 0.05
 ARRAY = "[]"
 
 
 def bind_postgres(place: Placeholder, value: object) -> object:
-    """An argument as text, whose type the server infers; a list or an object waits until the type is known."""
+    """An argument as text, whose type the server infers; a list or an object is converted once the type is known."""
     _refuse_nul(place, value)
     return value if isinstance(value, list | dict) else _write_scalar(value)
 
@@ -60,7 +60,7 @@ def _write_scalar(value: object) -> str | None:
 
 
 def write_array(items: Sequence[object]) -> str:
-    """A list as PostgreSQL writes arrays; every item is quoted, so none can be taken for a part of the notation."""
+    """A list in PostgreSQL's array notation; every item is quoted, so that none is parsed as part of the notation."""
     return "{" + ",".join(map(_write_item, items)) + "}"
 
 
@@ -74,7 +74,7 @@ def _write_item(item: object) -> str:
 
 
 class PostgresEngine:
-    """Runs statements, at most `connections` at a time on each database; further calls wait for their turn."""
+    """Runs statements, at most `connections` concurrently on each database; further calls wait."""
 
     def __init__(self, egress: Callable[[], Egress], connections: int, *, superuser: bool) -> None:
         self._egress = egress
@@ -113,7 +113,7 @@ class PostgresEngine:
                 await _commit(connection)
 
     async def describe(self, server: Server, hosts: HostList | None, text: str, *, seconds: float) -> Described:
-        """What the server says of a statement without running it."""
+        """The parameters and columns of a statement, without running it."""
         until = time.monotonic() + seconds
         way = self._pool(server).connection(lambda: self._open(server, hosts), write=False, deadline=until)
         async with way as connection:
@@ -178,7 +178,7 @@ async def _collect(
                 taken = collected.add([row])
                 if send is not None and taken:
                     await send(taken)
-            # Rows that are not read belong to a change that is made all the same.
+            # The change of a statement that writes is made completely, also if not all of its rows are read.
             if collected.truncated and not write:
                 break
     finally:
@@ -191,7 +191,7 @@ async def _commit(connection: PostgresConnection) -> None:
     try:
         await connection.commit()
     except ToolError as problem:
-        # Without an answer, nothing says whether the server kept the change.
+        # Without a response it is unknown whether the server committed the change.
         is_unknown = "sqlstate" not in problem.details
         raise ToolError(
             problem.kind,
@@ -214,7 +214,7 @@ class _Pool:
 
     @asynccontextmanager
     async def connection(self, connect: Open, *, write: bool, deadline: float) -> AsyncIterator[PostgresConnection]:
-        """A connection, made by `connect` where none is idle, in a transaction of its own; afterwards it is cleaned before another call gets it."""
+        """An idle or new connection in a new transaction; afterwards it is reset before another call gets it."""
         if self._waiting >= MAX_WAITING:
             message = f"{self._waiting} statements wait for this database already; try again later"
             raise ToolError(Kind.OVERLOADED, message, retryable=True)
@@ -228,7 +228,7 @@ class _Pool:
             connection = await self._begin(connect, write=write, deadline=deadline)
             yield connection
         except ToolError as problem:
-            # An error with a code left the connection as it was.
+            # An error with a code leaves the connection usable.
             self._release(connection, keep="sqlstate" in problem.details)
             raise
         except BaseException:
@@ -237,7 +237,7 @@ class _Pool:
         self._release(connection, keep=True)
 
     async def close(self) -> None:
-        """Close every connection that is idle, after those that are being cleaned."""
+        """Close every idle connection, after those that are being reset."""
         if self._sweep is not None:
             self._sweep.cancel()
         if self._cleaning:
@@ -250,7 +250,7 @@ class _Pool:
         seconds = max(SERVER_SECONDS, deadline - time.monotonic() - SERVER_SECONDS)
         while self._idle:
             _, connection = self._idle.pop()
-            # One that the server has closed meanwhile says so at its first word, and nothing was lost.
+            # A connection that the server has closed fails with the first message, before anything has run.
             try:
                 await connection.begin(write=write, seconds=seconds)
             except ToolError:
@@ -269,7 +269,7 @@ class _Pool:
         return connection
 
     def _release(self, connection: PostgresConnection | None, *, keep: bool) -> None:
-        """Give the place free once the connection is clean; the caller does not wait for that."""
+        """Free the slot once the connection is reset; the caller does not wait for that."""
         if connection is None:
             self._places.release()
             return

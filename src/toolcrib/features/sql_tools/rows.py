@@ -23,7 +23,7 @@ Row = dict[str, object]
 
 @dataclass(kw_only=True, slots=True)
 class Collected:
-    """The rows so far; `truncated` says which limit ended the reading, `affected` how many rows were changed.
+    """The rows so far; `truncated` names the limit that ended the reading, `affected` is the number of changed rows.
 
     `is_locked` is true while another program keeps the statement from running.
     """
@@ -38,7 +38,7 @@ class Collected:
     _names: list[str] = field(default_factory=list)
 
     def name_columns(self, names: Sequence[str]) -> None:
-        """Learn how the columns are called; refuses two of one name, of which one would be lost."""
+        """Set the names of the columns; raises ToolError for a repeated name, because one of the two would be lost."""
         twice = {name for name in names if names.count(name) > 1}
         if twice:
             cure = "name each with AS"
@@ -46,13 +46,13 @@ class Collected:
         self._names = list(names)
 
     def add(self, values: Iterable[Sequence[object]]) -> list[Row]:
-        """Take rows, as far as the limits allow; those that were taken. A limit that is reached is noted."""
+        """Add rows within the limits, and set `truncated` if one is exceeded; returns the rows that were added."""
         first = len(self.rows)
         for row in values:
             if len(self.rows) == self.max_rows:
                 self.truncated = f"more than {self.max_rows} rows"
                 break
-            # A row whose texts alone are too large is not written as JSON first, which would take its memory several times.
+            # Checked before the row is written as JSON, which would take several times its memory.
             written = self._write(row) if self.size + _least_size(row) <= self.max_bytes else None
             self.size += 0 if written is None else _size(written)
             if written is None or self.size > self.max_bytes:
@@ -71,7 +71,7 @@ class Collected:
             raise self._explain(row) from None
 
     def _explain(self, row: Sequence[object]) -> ToolError:
-        """The value that cannot be written, by row and column."""
+        """The error for a value without a JSON form, with its row and column."""
         for name, value in zip(self._names, row, strict=True):
             try:
                 to_json(value)
@@ -95,7 +95,7 @@ def _size(row: Row) -> int:
 
 
 def shape_value(run: Sql, found: Collected) -> object:
-    """The value of a call: as its author wants the rows."""
+    """The value of a call, in the form that `returns` declares."""
     if run.returns is Rows.ROWS:
         value: dict[str, object] = {"rows": found.rows, "truncated": bool(found.truncated)}
         return value if found.affected is None else {**value, "affected": found.affected}

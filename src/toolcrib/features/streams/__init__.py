@@ -1,4 +1,4 @@
-"""Streams: hear what a call tells while it runs, and what its tool yields, before the result."""
+"""Streams: read the progress and messages of a call and what its tool yields while it runs."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ if TYPE_CHECKING:
 
 
 def register(plugins: Plugins) -> None:
-    """Add what turns one call into a stream of events."""
+    """Add the function that makes a call and streams its events."""
     plugins.add_resource("call_stream", "toolcrib.features.streams.call_stream:stream_call", given=lambda _: {})

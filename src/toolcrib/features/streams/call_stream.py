@@ -1,4 +1,4 @@
-"""Make one call and yield what it tells while it runs; its Result is the last event."""
+"""Make one call and yield its events while it runs; its Result is the last event."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 # What may wait for a reader: beyond it the tool waits, and messages without a reader are dropped.
 MAX_WAITING = 64
 MAX_WAITING_BYTES = 256_000
-# How long the end of a tool that is cancelled is waited for; after that it ends by itself, at its deadline at the latest.
+# How long to wait for the end of a cancelled tool; after that it ends by itself, at its deadline at the latest.
 END_SECONDS = 5.0
 
 
 class EventLink:
-    """The way to a reader in the same program: events wait for it in a queue of bounded size.
+    """Sends events to a reader in the same program, over a bounded queue.
 
-    A tool that yields faster than the reader reads waits. Of progress only the latest figure waits.
+    A tool that yields faster than the reader reads waits. Of progress only the latest figure is queued.
     """
 
     can_ask = False
@@ -47,11 +47,11 @@ class EventLink:
         self._is_over = False
 
     def progress(self, progress: float, total: float | None, message: str) -> None:
-        """Let the reader know how far the call is."""
+        """Queue the progress of the call."""
         self._here(self._tell, Progress(progress=progress, total=total, message=message))
 
     def log(self, level: str, data: object, logger: str) -> None:
-        """Let the reader have a message of the log."""
+        """Queue a log message."""
         self._here(self._tell, LogMessage(level=level, data=data, logger=logger))
 
     async def ask(self, question: Question) -> dict[str, object]:
@@ -59,7 +59,7 @@ class EventLink:
         raise cannot_ask(question.method)
 
     async def chunk(self, value: object) -> None:
-        """Let the reader have a chunk, as soon as there is room for it."""
+        """Queue a chunk, once there is space for it."""
         size = json_size(value)
         while not self._is_over and not self._has_room:
             self._taken.clear()
@@ -94,7 +94,7 @@ class EventLink:
         self._changed.set()
 
     def close(self) -> None:
-        """Take nothing more; a tool that waits for room is told so."""
+        """Accept no more events; a tool that waits for space gets an error."""
         self._is_over = True
         self._taken.set()
 
@@ -103,14 +103,14 @@ class EventLink:
         return len(self._waiting) < MAX_WAITING and self._bytes < MAX_WAITING_BYTES
 
     def _here(self, do: Callable[[StreamEvent], None], event: StreamEvent) -> None:
-        """Do it in the thread of the reader: tools may tell something from any."""
+        """Run it in the thread of the reader: tools may send events from any thread."""
         if threading.get_ident() == self._thread:
             do(event)
         else:
             self._loop.call_soon_threadsafe(do, event)
 
     def _tell(self, event: StreamEvent) -> None:
-        """Queue what need not be heard: a later figure replaces one that still waits, and a message finds room or is dropped."""
+        """Queue an event that may be lost: later progress replaces queued progress, and a message is dropped if the queue is full."""
         if isinstance(event, Progress) and self._waiting and isinstance(self._waiting[-1][0], Progress):
             self._waiting.pop()
         elif (not self._has_room and not isinstance(event, Progress)) or len(self._waiting) >= 2 * MAX_WAITING:
@@ -130,7 +130,7 @@ async def stream_call(
     gone: Coroutine[object, object, object] | None = None,
     silence: float | None = None,
 ) -> AsyncGenerator[StreamEvent | None, None]:
-    """Make the call: what it tells, and then its Result. A generator that is closed cancels the call.
+    """Make the call: yield its events, and then its Result. A generator that is closed cancels the call.
 
     So does `gone`, which waits until the reader has left: the stream then ends without a result. After so many seconds of
     `silence` there is a None.

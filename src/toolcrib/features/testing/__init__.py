@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def register(plugins: Plugins) -> None:
-    """Add the record of failing examples, the command, and the recorder of cases."""
+    """Add the record of failing examples, `crib test`, and the endpoint that records cases."""
     plugins.add_resource(
         "examples",
         "toolcrib.features.testing.examples:Examples",
@@ -18,5 +18,5 @@ def register(plugins: Plugins) -> None:
     plugins.add_endpoints("toolcrib.features.testing.endpoints:endpoints")
     plugins.add_screen("cases")
     plugins.add_command(
-        "test", "toolcrib.features.testing.commands:test", "Run what tools show as examples, and their recorded cases."
+        "test", "toolcrib.features.testing.commands:test", "Run the examples of tools, and their recorded cases."
     )

@@ -73,7 +73,7 @@ def load_cases(path: str | Path) -> list[Case]:
     """The cases of a file; raises ToolError with all its problems, one per line with place and cure."""
     document = read_small(Path(path), MAX_DEFINITION_BYTES)
     if document is None:
-        problem = "there is no such file" if not os.path.lexists(path) else "is no file that can be read"
+        problem = "there is no such file" if not os.path.lexists(path) else "is not a file that can be read"
         cure = f"write cases into a file of at most {MAX_DEFINITION_BYTES} bytes"
         raise ToolError(Kind.VALIDATION, f"{path}: {problem}; {cure}")
     return read_cases(document, str(path))
@@ -128,7 +128,7 @@ def _cases_of_document(tool: Tool, handler: Handler) -> Iterator[Case]:
     for mode in failure_modes(text):
         if not mode.known:
             hint = did_you_mean(mode.name, Kind) or f"use one of {', '.join(Kind)}"
-            problem = f"{mode.name[:80]!r} is no type of error; {hint}"
+            problem = f"{mode.name[:80]!r} is not a type of error; {hint}"
             yield Case(name=FAILURE_MODES, place=f"{file}:{mode.line}", problem=problem)
 
 

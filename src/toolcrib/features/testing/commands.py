@@ -48,17 +48,17 @@ class TestingCrib(ProjectCrib, TriedCrib, Protocol):
 
     @property
     def registries(self) -> UnbuiltFolders:
-        """The tool folders that are not in force."""
+        """The tool folders that are not built."""
 
     @property
     def examples(self) -> Examples:
-        """What is known of the examples that tools carry."""
+        """The record of failing examples."""
 
 
 @click.command("test", epilog=example("crib test order_status"))
 @click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=complete_tool)
 @click.option("--cases", metavar="FILE", help="Only the cases of this file, for the one tool that is named.")
-@click.option("--mode", type=click.Choice(sorted(MODES)), help="In this mode, where a case does not say one.")
+@click.option("--mode", type=click.Choice(sorted(MODES)), help="The mode of cases that name none.")
 @click.option(
     "--grant", "grants", multiple=True, metavar="CAPABILITY", help="Grant it to the tools for the test; repeatable."
 )
@@ -76,10 +76,10 @@ def test(
     agreed: bool,
     as_json: bool,
 ) -> int:
-    """Run what tools show as examples, and their recorded cases.
+    """Run the examples of tools, and their recorded cases.
 
-    Each runs through every gate and in the sandbox, with a scripted client that notes what it is sent. The exit code is 1 if
-    any of them does not come to what it says.
+    Each runs through every gate and in the sandbox, with a scripted client that records what it is sent. The exit code is 1 if
+    any of them fails.
     """
     # Trial calls are not written to the journal.
     granted = read_grants(grants, *(names or ("*",)))
@@ -89,7 +89,7 @@ def test(
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """How the cases went, tool by tool; unless it is to be JSON in the end, each is told as it ends."""
+    """The results of the cases, tool by tool; each is printed as it ends, unless the output is JSON."""
 
     as_json: bool
     results: list[tuple[str, CaseResult]] = field(default_factory=list)
@@ -102,7 +102,7 @@ class Report:
             return
         for line in _lines(tool, result):
             say(line)
-        # A reader of a pipe follows the progress, too.
+        # Output to a pipe is buffered otherwise.
         if sys.stdout is not None:
             sys.stdout.flush()
 
@@ -137,7 +137,7 @@ def try_tools(
     agreed: bool = False,
     as_json: bool = False,
 ) -> ExitCode:
-    """`crib test [NAME…] [--cases FILE]`: try what the tools show and what was recorded for them."""
+    """`crib test [NAME…] [--cases FILE]`: run the examples and recorded cases of the tools."""
     if cases is not None and len(names) != 1:
         raise WrongUseError("a file of cases is for one tool; write: crib test NAME --cases FILE")
     report = Report(as_json)
@@ -186,7 +186,7 @@ def _means(name: str, root: Path, folder: UnbuiltFolder) -> bool:
 
 
 def _add_unbuilt(crib: TestingCrib, report: Report, unbuilt: list[tuple[Path, UnbuiltFolder]]) -> None:
-    """A folder that is not built cannot be tried, which must not look like success."""
+    """Report each folder that is not built as a failure: its cases cannot run, which must not look like success."""
     for root, folder in unbuilt:
         problem = f"it is not built ({folder.reason}); run: crib build"
         place = from_root(crib.settings.root, str(root / folder.folder))

@@ -1,4 +1,4 @@
-"""What a request may say besides the format: capabilities, hosts, examples, recorded answers; and what an operator adds to it.
+"""Read the extensions of a request: capabilities, hosts, examples, recorded answers; and what an operator adds to it.
 
 Recorded answers are those of web servers: the network is not used while a tool is proved.
 """

@@ -1,4 +1,4 @@
-"""What a requested tool takes and returns: the lists of inputs and outputs as JSON Schema, with types as requests write them."""
+"""Translate the inputs and outputs of a request into JSON Schema, from the type names that requests use."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The gate. Here: the contract of a request: calls that have to be answered and calls that have to be refused, derived from the request alone.
+"""Derive the contract of a request, from the request alone: calls that have to be answered, and calls that have to be refused.
 
-Beside it the types that all checks share: complaints, the judgement, and the trial of a candidate.
+Beside it the types that all checks of the gate share: complaints, the judgement, and the trial of a candidate.
 """
 
 from __future__ import annotations

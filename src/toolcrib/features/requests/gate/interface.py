@@ -233,7 +233,7 @@ def _binds(node: ast.AST, name: str) -> bool:
 def _contradicts(hint: Schema, declared: Schema, depth: int = 0) -> bool:
     """Whether the hint leaves out a type that the request declares, or does so for the items of a list.
 
-    A narrower hint within a type is no contradiction; the calls show whether it holds.
+    A narrower hint within a type is not a contradiction; the calls show whether it holds.
     """
     allowed = _types(hint)
     wanted = _types(declared)

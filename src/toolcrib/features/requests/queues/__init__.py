@@ -73,7 +73,7 @@ class CommandQueue(ABC):
     """Turns these methods into commands; each kind of queue carries a command out in one step."""
 
     def renew(self, claim: Claim) -> bool:
-        """Let the lease begin anew; False if the claim is lost: another Builder has it, or the request is over."""
+        """Renew the lease; False if the claim is lost: another Builder has it, or the request is over."""
         return self._act("renew", claim)
 
     def note(self, claim: Claim, step: str, text: str = "") -> bool:
