@@ -32,7 +32,7 @@ SHOWN_LINES, SHOWN_LETTERS = 40, 300
 
 
 def bounded(parse: Callable[[bytes], object]) -> Callable[[bytes], None]:
-    """The parser, failing for an input that takes it too long; by its own computing, so that a busy machine is no failure."""
+    """The parser, failing for an input that takes it too long; by its own computing, so that a busy machine is not a failure."""
 
     def judge(data: bytes) -> None:
         start = time.thread_time()

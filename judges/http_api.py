@@ -24,7 +24,7 @@ LEAST_REQUESTS = 1_000
 
 @schemathesis.serializer("application/zip")
 def write_archive(_context: schemathesis.SerializationContext, value: object) -> bytes:
-    """The body of an import: bytes as they are; anything else is no archive either."""
+    """The body of an import: bytes as they are; anything else is not an archive either."""
     if isinstance(value, bytes):
         return value
     return value.encode(errors="surrogatepass") if isinstance(value, str) else repr(value).encode()

@@ -33,7 +33,7 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=SEEDS, help=f"how many orders ({SEEDS})")
     parser.add_argument("--first", type=int, default=1, help="the first seed (1)")
     options = parser.parse_args()
-    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # it is a text stream
     broken = 0
     for seed in range(options.first, options.first + options.seeds):
         code, said = run(seed, options.tests)

@@ -218,7 +218,7 @@ class TestFolders:
     def test_the_whole_store_is_no_folder(self, store):
         store.create("a/b", b"")
         for door in (store.discard, store.folders):
-            with pytest.raises(ToolError, match="the whole store is no folder of keys; name a space"):
+            with pytest.raises(ToolError, match="the whole store is not a folder of keys; name a space"):
                 door("")
         assert store.keys() == ["a/b"]
 

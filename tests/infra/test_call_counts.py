@@ -191,7 +191,7 @@ def test_a_damaged_file_is_put_aside_and_counted_anew_from_the_journal(tmp_path,
     assert dict(Metrics(path).read()) == dict(metrics.read())
     assert path.with_name("counts.sqlite3.damaged").exists()
     (record,) = caplog.records
-    assert "counting anew from the journal" in record.getMessage()
+    assert "counting again from the journal" in record.getMessage()
     metrics.close()
 
 

@@ -307,16 +307,16 @@ def test_a_crib_does_not_start_with_a_time_limit_for_the_shell_that_is_none(root
         ("grants.mail.send = true", 'grants."mail" must be a list of texts'),
         (
             "grants.mail = ['fs']",
-            "grants.\"mail\": 'fs' is no capability; write fs.* for all of them, or fs.read or fs.write",
+            "grants.\"mail\": 'fs' is not a capability; write fs.* for all of them, or fs.read or fs.write",
         ),
         (
             "grants.mail = ['shell.']",
-            "grants.\"mail\": 'shell.' is no capability; write shell.* for all of them, or shell.execute",
+            "grants.\"mail\": 'shell.' is not a capability; write shell.* for all of them, or shell.execute",
         ),
-        ("grants.mail = ['fs.r*']", "grants.\"mail\": 'fs.r*' is no capability; did you mean fs.read"),
+        ("grants.mail = ['fs.r*']", "grants.\"mail\": 'fs.r*' is not a capability; did you mean fs.read"),
         (
             "grants.mail = ['**']",
-            "grants.\"mail\": '**' is no capability; write dotted names such as fs.read, or net.*",
+            "grants.\"mail\": '**' is not a capability; write dotted names such as fs.read, or net.*",
         ),
         (
             "grants.mail = []",
@@ -394,7 +394,7 @@ def test_an_unknown_argument_is_refused(root, name):
     ],
 )
 def test_a_variable_that_sets_nothing_is_refused_because_it_may_have_been_meant_to_close_something(variable, hint):
-    told = f"the environment: {variable} is no setting of Toolcrib or of an installed package; {hint}"
+    told = f"the environment: {variable} is not a setting of Toolcrib or of an installed package; {hint}"
     assert refusal(None, {variable: "shell"}) == told
 
 
@@ -469,7 +469,7 @@ def test_a_package_that_is_not_installed_leaves_its_settings_unknown(root):
     write(root, "")
     message = refusal(root, {"TOOLCRIB_WEATHER_UNITS": "imperial"})
     assert message.startswith(
-        "the environment: TOOLCRIB_WEATHER_UNITS is no setting of Toolcrib or of an installed package"
+        "the environment: TOOLCRIB_WEATHER_UNITS is not a setting of Toolcrib or of an installed package"
     )
 
 

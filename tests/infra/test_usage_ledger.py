@@ -253,7 +253,7 @@ class TestTrouble:
                 other.execute("CREATE TABLE mine (x)")
         ledger = UsageLedger(path, clock=clock)
         for _ in range(2):
-            with pytest.raises(ToolError, match="is damaged .* move it away, and counting starts anew") as caught:
+            with pytest.raises(ToolError, match="is damaged .* move it away, and counting starts again") as caught:
                 ledger.take(claim())
             assert caught.value.kind is Kind.PERMANENT
         path.rename(path.with_name("aside"))

@@ -95,7 +95,7 @@ def test_what_two_readers_could_read_differently_is_refused(text, words):
 
 def test_a_comment_without_an_end_is_told_where_it_begins():
     with pytest.raises(
-        ToolError, match=re.escape("tool.json:3:5: the comment has no end; write */ behind it")
+        ToolError, match=re.escape("tool.json:3:5: the comment has no end; write */ after it")
     ) as caught:
         read_jsonc('{\n  "a": "/*",\n    /* b\n}', "tool.json")
     assert caught.value.details == {"line": 3, "column": 5}

@@ -174,7 +174,7 @@ def test_a_parser_has_the_arguments_of_its_parents_and_two_flags_of_one_name_are
         ("p = argparse.ArgumentParser(parents=[elsewhere])\np.parse_args()", "its parents are not parsers"),
         (
             "def add(p): p.add_argument('--x')\nq = argparse.ArgumentParser()\nadd(q)",
-            "added to p, which is no parser that this file makes",
+            "added to p, which is not a parser that this file makes",
         ),
     ],
 )

@@ -108,11 +108,11 @@ def test_what_offers_a_function_or_prints_nothing_is_no_script(text):
 @pytest.mark.parametrize(
     ("text", "line", "words"),
     [
-        ("print('all' if '--all' in sys.argv else 'some')", 2, "looks for options among the words of sys.argv"),
+        ("print('all' if '--all' in sys.argv else 'some')", 2, "searches sys.argv for options"),
         ("sys.argv.pop(0)\nprint(1)", 2, "uses sys.argv.pop"),
-        ("print(sys.argv)", 2, "hands sys.argv on"),
-        ("i = 1\nprint(sys.argv[i])", 3, "chooses among the words of sys.argv"),
-        ("print(sys.argv[1:-1])", 2, "cuts the words of sys.argv"),
+        ("print(sys.argv)", 2, "passes sys.argv on"),
+        ("i = 1\nprint(sys.argv[i])", 3, "indexes sys.argv with a computed value"),
+        ("print(sys.argv[1:-1])", 2, "slices sys.argv in a way"),
         ("print(sys.argv[99])", 2, "reads too many words of sys.argv"),
     ],
 )

@@ -123,7 +123,7 @@ class TestWhichSchemasAreLetIn:
     )
     def test_a_pattern_that_is_none_is_refused_with_the_place_of_the_fault(self, pattern, fault):
         for schema in ({"pattern": pattern}, {"patternProperties": {pattern: {}}}):
-            assert f"{pattern!r:.80} is no regular expression: {fault}" in refusal(schema)
+            assert f"{pattern!r:.80} is not a regular expression: {fault}" in refusal(schema)
 
     @pytest.mark.spec("S3-25", "S3-51")
     @pytest.mark.parametrize(

@@ -39,11 +39,11 @@ def test_every_problem_is_told_with_its_place():
             (("required",), '"text" is not of type "array"'),
             (
                 ("patternProperties", "("),
-                "'(' is no regular expression: missing ), unterminated subpattern at position 0; correct it",
+                "'(' is not a regular expression: missing ), unterminated subpattern at position 0; correct it",
             ),
             (
                 ("patternProperties", "["),
-                "'[' is no regular expression: unterminated character set at position 0; correct it",
+                "'[' is not a regular expression: unterminated character set at position 0; correct it",
             ),
             (("properties", "a", "type"), f"type 'strin' is unknown; write one of {TYPES}"),
             (("properties", "a", "minimum"), '"a" is not of type "number"'),

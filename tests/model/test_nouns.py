@@ -145,8 +145,9 @@ def test_the_content_hash_does_not_change_with_where_a_tool_lies(tmp_path):
 
 FIXED = """
 from pathlib import Path
-from toolcrib.model.tool import Cost, Limits, RetryPolicy
-from toolcrib.model.tool import Behaviour, Script, SideEffects, Tool
+from toolcrib import Cost, Limits, RetryPolicy
+from toolcrib import Tool
+from toolcrib.model.tool import Behaviour, Script, SideEffects
 
 tool = Tool(
     name="wetter_größe",

@@ -53,7 +53,7 @@ class DerivedOutcome(Outcome):
 
 
 class Waits:
-    """Can be awaited, and is no coroutine."""
+    """Can be awaited, and is not a coroutine."""
 
     def __init__(self, value: object) -> None:
         self.value = value
@@ -96,11 +96,11 @@ ANSWERS: Mapping[str, Callable[[dict[str, object]], object]] = {
     "generator that fails": lambda given: (
         _raise(ToolError(Kind.NOT_FOUND, "gone")) if number else 1 for number in (0, 1)
     ),
-    "generator of what is no JSON": lambda given: (object for _ in (1,)),
+    "generator of what is not JSON": lambda given: (object for _ in (1,)),
     "tool error": lambda given: _raise(ToolError(Kind.NOT_FOUND, "no such row", value={"rows": 0})),
     "error like a gate's": lambda given: _raise(ToolError(Kind.BLOCKED, "no", details={"gate": "rules", "more": 1})),
     "retryable error": lambda given: _raise(ToolError(Kind.TRANSIENT, "busy", retryable=True)),
-    "error with a value that is no JSON": lambda given: _raise(ToolError(Kind.PERMANENT, "no", value=object)),
+    "error with a value that is not JSON": lambda given: _raise(ToolError(Kind.PERMANENT, "no", value=object)),
     "value error": lambda given: _raise(ValueError("no")),
     "connection error": lambda given: _raise(ConnectionError("gone")),
     "timeout": lambda given: _raise(TimeoutError()),

@@ -19,7 +19,7 @@ import toolcrib
 SOURCE = Path(toolcrib.__file__).parent
 ROOT = SOURCE.parent.parent
 NAME = re.compile(r"toolcrib(?:\.[A-Za-z_]\w*)+(?::[A-Za-z_]\w*(?:\.\w+)*)?")
-# Names that begin as ours do and are no modules, each with what it is.
+# Names that begin as ours do and are not modules, each with what it is.
 OTHERS = {
     "toolcrib.plugins": "the group of entry points",
     "toolcrib.toml": "the file of settings",

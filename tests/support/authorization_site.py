@@ -177,7 +177,7 @@ class Values:
 
 
 class QuietServer(ThreadingHTTPServer):
-    """A client that has stopped waiting is no error of the server, and nothing to print."""
+    """A client that has stopped waiting is not an error of the server, and nothing to print."""
 
     daemon_threads = True
 

@@ -136,7 +136,7 @@ def test_too_many_files_are_left_out_and_what_is_removed_makes_room(catalog, tre
     tree.settle()
     assert names(catalog) == ["good"]
     assert messages(catalog) == [
-        f"{tree.path}/b is left out with all that comes after it: there are more than 6 files; move away what is no tool"
+        f"{tree.path}/b is left out with all that comes after it: there are more than 6 files; move away what is not a tool"
     ]
     for number in range(3):
         (tree.path / f"b/data_{number}.card").unlink()

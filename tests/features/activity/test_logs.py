@@ -84,7 +84,7 @@ def test_a_log_is_read_from_standard_input(cli, project, monkeypatch):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["nowhere.log"], "nowhere.log is no file; name what `crib serve` wrote"),
+        (["nowhere.log"], "nowhere.log is not a file; name what `crib serve` wrote"),
         (["-", "server.log"], "- is read alone"),
         (["-n", "-1"], "-1 is not in the range"),
     ],

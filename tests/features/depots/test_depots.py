@@ -66,7 +66,7 @@ async def test_nothing_is_asked_of_a_web_server_beyond_the_address_that_was_type
     author.publish("hello", str(depot))
     (depot / "index.json").unlink()
     error = await refused_later(user.pull("hello", served))
-    assert error.message == f"{served} is no depot: it has no index.json; publish a tool to it first"
+    assert error.message == f"{served} is not a depot: it has no index.json; publish a tool to it first"
     assert (await refused_later(user.pull("hello", "http://localhost:1"))).kind in {Kind.BLOCKED, Kind.HOST_NOT_ALLOWED}
 
 

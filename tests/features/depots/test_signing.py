@@ -136,7 +136,7 @@ def test_what_is_no_key_is_refused(tmp_path, data):
     path = tmp_path / "key"
     path.write_bytes(data)
     path.chmod(0o600)
-    with pytest.raises(SettingsError, match="is no key of ours"):
+    with pytest.raises(SettingsError, match="is not a key of ours"):
         public_half(path)
     with pytest.raises(ToolError, match="make one with: crib depot key"):
         public_half(tmp_path / "none")

@@ -71,7 +71,7 @@ async def test_json_in_another_character_set_is_read_in_it(bench, serve, answer)
 
 async def test_bytes_that_are_no_text_are_a_failure(bench, serve, answer):
     site = await serve(answer(b"\xff\xfe\xfd", content_type="text/plain"))
-    with pytest.raises(ToolError, match="it is no text in the character set that it declares"):
+    with pytest.raises(ToolError, match="it is not text in the character set that it declares"):
         await bench.value(HttpCall(url=site.url(), **TEXT))
 
 

@@ -367,7 +367,7 @@ def test_half_a_character_is_refused_in_a_body():
         ("https://exa mple.com/", "not allowed"),
         ("https://example.com/a b", "not allowed"),
         ("https://example.com/\n", "not allowed"),
-        ("https://127.1/", "no IPv4 address"),
+        ("https://127.1/", "not an IPv4 address"),
         ("https://example.com:99999/", "port"),
         ("https://example.com/#${a}", "never sent"),
         ("https://", "scheme, host and port take no slots"),

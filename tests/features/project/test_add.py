@@ -329,7 +329,7 @@ def test_programs_that_no_format_reads_are_named_and_what_is_broken_is_named_onc
     main(["check", "-C", str(project)])
     lines = capsys.readouterr().out.splitlines()
     assert [line for line in lines if "sum.rb" in line] == [
-        "ignored: tools/sum.rb: files of this kind are no tools; describe it in a .yaml file beside it, or move it to another folder"
+        "ignored: tools/sum.rb: files of this kind are not tools; describe it in a .yaml file beside it, or move it to another folder"
     ]
     (line,) = [line for line in lines if "tasks.js" in line]
     assert line.startswith("problem: tools/tasks.js:1: which function is the tool?")

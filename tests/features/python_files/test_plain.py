@@ -492,7 +492,7 @@ class TestSeveralTools:
         [
             ("names()", "weather.py:1: __tools__: write a list of the names of functions, such as"),
             ("[]", "write a list of the names of functions"),
-            ("['a', 'nope']", "nope is no public function of this file; it has a"),
+            ("['a', 'nope']", "nope is not a public function of this file; it has a"),
         ],
     )
     def test_a_list_that_cannot_be_obeyed_is_refused(self, listed, words):
@@ -539,7 +539,7 @@ class TestWhatTheDecoratorDeclares:
         [
             ("confirm=ASK", "weather.py:2: @tool(confirm=…): is not a literal, and nothing of the file is run"),
             ("confirm='no'", "@tool(confirm='no'): write True or False"),
-            ("bundle='other'", "bundle is no option of a file; it has name, title, description"),
+            ("bundle='other'", "bundle is not an option of a file; it has name, title, description"),
             ("'pay'", "takes its options by name; write @tool(name=…)"),
             ("**more", "takes its options by name"),
             ("timeout=-1", "timeout_ms must be greater than 0"),

@@ -121,7 +121,7 @@ class TestWhatIsLoaded:
 
 class TestWhatIsNotWhatWasProved:
     CURE = (
-        "changed since it was proved; to have it proved anew, move the folder away and run: "
+        "changed since it was proved; to have it proved again, move the folder away and run: "
         "crib request deliver req_20240115_001 FOLDER; or make it a tool of your own: "
         "move text_shouter.py to tools/text_shouter.py and remove the folder"
     )

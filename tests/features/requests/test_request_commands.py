@@ -162,7 +162,7 @@ def test_a_person_finds_a_workspace_and_delivers_it_without_naming_it(project, c
     assert "begun:       1 time\n" in shown
     starter = next((project / ".toolcrib" / "builds" / request_id).rglob("package/shout_words.py"))
     code, _, err = crib(capsys, "request", "deliver", request_id)
-    assert code == 1, "the starter is no tool"
+    assert code == 1, "the starter is not a tool"
     assert "not delivered" in err
     starter.write_text(HONEST, encoding="utf-8")
     assert crib(capsys, "request", "deliver", request_id)[0] == 0

@@ -267,7 +267,9 @@ def test_a_request_that_the_platform_sends_is_told_with_the_hosts_it_may_reach(c
     )
     ended = crib("check", "--observe", "--grant", "net.http", "ask-sample")
     assert ended.code == 0, ended
-    assert "ask-sample is no child: the platform sends its requests, and lets them reach any public host\n" in ended.out
+    assert (
+        "ask-sample is not a child: the platform sends its requests, and lets them reach any public host\n" in ended.out
+    )
     assert f"connect  http://127.0.0.1:{server}" in ended.out
 
 

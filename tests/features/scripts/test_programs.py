@@ -154,7 +154,7 @@ def test_a_granted_variable_that_is_not_set_is_told(bench, tell):
 
 @pytest.mark.parametrize("name", ["A-B", "1A", "A=B", "", "Ä"])
 def test_a_name_that_no_environment_has_is_refused(bench, tell, name):
-    with pytest.raises(ToolError, match="is no name of a variable"):
+    with pytest.raises(ToolError, match="is not a name of a variable"):
         bench.check(tell(config={"env": {name: "x"}}))
 
 

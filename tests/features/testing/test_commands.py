@@ -210,7 +210,7 @@ def test_the_documents_of_folders_run_and_a_lie_in_one_is_found(run, folders, pr
     assert "FAIL     kb_search: Example 1: A Question About Returns (tools/kb-search/doc.md:25, " in ended.out
     assert "         value.total: expected 8, got 7\n" in ended.out
     assert "FAIL     kb_search: Failure Modes (tools/kb-search/doc.md:18, " in ended.out
-    assert "         'TOO_LONG' is no type of error; " in ended.out
+    assert "         'TOO_LONG' is not a type of error; " in ended.out
     assert ended.out.count('         needs mail.send; write "page_title" = ["mail.send"] under [grants]') == 3
     assert ended.out.splitlines()[-1].startswith("7 cases: 2 ok, 2 failed, 3 skipped, ")
     granted = run("page_title", "--grant", "mail.send")

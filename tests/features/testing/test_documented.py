@@ -114,11 +114,11 @@ def test_a_broken_example_is_a_case_that_fails_with_file_and_line(folder_tool, t
     torn, misfit, listed, fine = find_cases(made, tmp_path)
     line = line_of(tmp_path, "Example 1") + 2
     assert torn.place == f"tools/add-up/doc.md:{line}"
-    assert torn.problem.startswith(f"line {line + 1} is no JSON")
+    assert torn.problem.startswith(f"line {line + 1} is not JSON")
     assert misfit.place == f"tools/add-up/doc.md:{line_of(tmp_path, 'Example 2') + 2}"
     assert misfit.problem.startswith("the arguments do not fit the schema of add_up: ")
     assert "third" in misfit.problem
-    assert "no JSON object" in listed.problem
+    assert "not a JSON object" in listed.problem
     assert fine.problem == ""
 
 
@@ -126,8 +126,8 @@ def test_a_failure_mode_that_names_no_type_of_error_is_a_case_that_fails(folder_
     made = folder_tool(modes="- **CONFLICTS**: Twice\n- **CONFLICT**: Known\n- **Bad luck**: Unknown")
     near, far = find_cases(made, tmp_path)
     assert (near.name, near.place) == ("Failure Modes", f"tools/add-up/doc.md:{line_of(tmp_path, 'CONFLICTS')}")
-    assert near.problem == "'CONFLICTS' is no type of error; did you mean CONFLICT?"
-    assert far.problem.startswith("'Bad luck' is no type of error; use one of VALIDATION, NOT_FOUND, ")
+    assert near.problem == "'CONFLICTS' is not a type of error; did you mean CONFLICT?"
+    assert far.problem.startswith("'Bad luck' is not a type of error; use one of VALIDATION, NOT_FOUND, ")
 
 
 def test_cases_beside_a_tool_and_in_its_project_are_found(folder_tool, tmp_path):
@@ -156,7 +156,7 @@ def test_a_file_of_cases_that_cannot_be_read_is_a_case_that_fails(folder_tool, t
     assert slip.problem == "unknown key 'expcet'; did you mean expect?"
     assert (empty.name, empty.place) == ("add_up.yaml", "tests/cases/add_up.yaml:1")
     assert empty.problem == '\'a\' expects nothing; write "expect": {"ok": true} or more'
-    assert "is no file that can be read" in pipe.problem
+    assert "is not a file that can be read" in pipe.problem
 
 
 def test_examples_of_every_other_dialect_are_cases_too():

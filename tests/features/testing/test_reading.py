@@ -194,7 +194,7 @@ def test_a_huge_document_is_refused_before_it_is_read(name, tmp_path):
 def test_what_is_no_file_holds_up_no_one_else(tmp_path):
     os.mkfifo(tmp_path / "pipe.json")
     for path in (tmp_path / "pipe.json", tmp_path):
-        with pytest.raises(ToolError, match="is no file that can be read"):
+        with pytest.raises(ToolError, match="is not a file that can be read"):
             load_cases(path)
     with pytest.raises(ToolError, match="there is no such file"):
         load_cases(tmp_path / "none.json")

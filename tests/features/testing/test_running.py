@@ -122,11 +122,11 @@ def test_a_case_that_cannot_be_read_fails_without_a_call(run):
         """Never run."""
         raise AssertionError
 
-    [result] = run(never, case(place="doc.md:7", problem="line 9 is no JSON"))
+    [result] = run(never, case(place="doc.md:7", problem="line 9 is not JSON"))
     assert (result.failed, result.place, result.reasons, result.result) == (
         True,
         "doc.md:7",
-        ("line 9 is no JSON",),
+        ("line 9 is not JSON",),
         None,
     )
 

@@ -131,10 +131,10 @@ async def test_only_one_layer_is_undone(serve, open_egress, fetch):
 @pytest.mark.parametrize(
     ("body", "reason", "kind"),
     [
-        pytest.param(b"no gzip at all", "no valid gzip", Kind.PERMANENT, id="nonsense"),
+        pytest.param(b"no gzip at all", "not a valid gzip", Kind.PERMANENT, id="nonsense"),
         pytest.param(gzip.compress(b"x" * 100)[:-9], "ends before its gzip does", Kind.TRANSIENT, id="cut"),
         pytest.param(gzip.compress(b"x") + b"more", "goes on after the end of its gzip", Kind.PERMANENT, id="longer"),
-        pytest.param(gzip.compress(b"x")[:-8] + b"12345678", "no valid gzip", Kind.PERMANENT, id="wrong sum"),
+        pytest.param(gzip.compress(b"x")[:-8] + b"12345678", "not a valid gzip", Kind.PERMANENT, id="wrong sum"),
     ],
 )
 async def test_a_broken_stream_is_an_error_and_no_shorter_text(serve, open_egress, fetch, body, reason, kind):

@@ -350,7 +350,7 @@ def test_a_package_that_would_have_to_be_built_is_refused_and_nothing_stays(inst
 
 @pytest.mark.skipif("uv" not in INSTALLERS, reason="pip reads no settings of a project")
 def test_settings_of_the_project_do_not_reach_the_installer(wheels, tmp_path, monkeypatch):
-    (tmp_path / "uv.toml").write_text("this is no setting of the operator")
+    (tmp_path / "uv.toml").write_text("this is not a setting of the operator")
     monkeypatch.chdir(tmp_path)
     code = block('# dependencies = ["crib-sample"]').encode()
     assert prepare(tmp_path / "a.py", code, envs=tmp_path / "envs", wheels=wheels).exists()

@@ -17,7 +17,7 @@ from toolcrib.infra.sandbox import system
 from toolcrib.infra.sandbox.child.protected_paths import Mounts
 from toolcrib.infra.sandbox.jobs import Program, PythonFile, encode
 
-pytestmark = pytest.mark.skipif(not system.HAS_SUBREAPER, reason="walls are no mounts here")
+pytestmark = pytest.mark.skipif(not system.HAS_SUBREAPER, reason="walls are not mounts here")
 
 # Says who it is, and waits to be told to end.
 WAIT = """

@@ -192,7 +192,7 @@ def test_a_sealed_secret_that_was_changed_is_refused_by_name_and_others_are_not(
         "longer": base64.b64encode(raw + b"x").decode(),
     }[change]
     write_document(folder, document)
-    with pytest.raises(SettingsError, match="secret A was changed, or sealed with another key; set it anew with"):
+    with pytest.raises(SettingsError, match="secret A was changed, or sealed with another key; set it again with"):
         secrets.get("A")
     with pytest.raises(SettingsError, match="secret A was changed"):
         secrets.check()
@@ -210,7 +210,7 @@ def test_a_file_that_is_none_of_ours_is_refused_and_left_as_it_is(folder, text):
     secrets.set("A", VALUE)
     (folder / "secrets.json").write_text(text)
     for work in (lambda: secrets.get("A"), secrets.names, lambda: secrets.set("A", "x"), secrets.check):
-        with pytest.raises(SettingsError, match=r"secrets\.json is no file of secrets of ours; put back"):
+        with pytest.raises(SettingsError, match=r"secrets\.json is not a file of secrets of ours; put back"):
             work()
     assert (folder / "secrets.json").read_text() == text
 

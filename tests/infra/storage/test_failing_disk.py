@@ -200,7 +200,7 @@ def test_nothing_that_was_discarded_is_deleted_before_its_new_name_is_there_to_s
 SMALL = """
 import ctypes, os, sys
 from pathlib import Path
-from toolcrib.model.errors import ToolError
+from toolcrib import ToolError
 from toolcrib.infra.storage.file_store import FileStore
 library = ctypes.CDLL(None, use_errno=True)
 place = sys.argv[1].encode()

@@ -1,4 +1,4 @@
-"""Results are bounded: what is too large is kept aside and read piece by piece."""
+"""Results are bounded: a value that is too large is stored, and read piece by piece."""
 
 import pytest
 from hypothesis import given

@@ -43,9 +43,7 @@ def test_a_syntax_error_is_told_in_pythons_words_with_a_caret_below_the_line(cli
 def test_an_error_in_yaml_is_told_with_its_line_and_a_caret_at_the_column(cli, project):
     write(project, ".ai/tools/bad.yaml", "tool_id: bad\nname: x\n  tool_type: script\n")
     ended = cli("check")
-    assert (
-        "problem: .ai/tools/bad.yaml:3: a colon begins no value here; write text that holds one in quotes" in ended.out
-    )
+    assert "problem: .ai/tools/bad.yaml:3: a colon is not allowed here; write text with a colon in quotes" in ended.out
     assert "      tool_type: script\n               ^\n" in ended.out
 
 
@@ -55,7 +53,7 @@ def test_a_request_inside_of_markdown_is_told_to_be_taken_out_of_it(cli, project
     ended = cli("request", "submit", *words, "request.md")
     assert ended.code == 1
     assert (
-        "request.md:6: the text is Markdown, with YAML between lines of ```; write what stands between them"
+        "request.md:6: the text is Markdown, with YAML between lines of ```; write only the text between them"
         in ended.err
     )
 

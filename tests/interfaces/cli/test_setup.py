@@ -83,7 +83,7 @@ def test_doctor_shows_the_settings_that_are_no_defaults_and_where_each_is_set(cr
     assert report["settings"]["calls.timeout_ms"] == {
         "value": 1500,
         "where": "the environment",
-        "about": "how long a call may take whose tool says nothing about it",
+        "about": "time limit of a call whose tool declares none",
     }
     assert set(report["sandbox"]) == {"plain", "network", "program"}
     assert set(report["sandbox"]["plain"]) >= {"guarantees", "missing"}

@@ -22,7 +22,7 @@ SECONDS = 30
 MODULE = "crib_url_host"
 HOST = '''
 from toolcrib import Intent, Kind, ToolError, tool
-from toolcrib.model.tool import Cost
+from toolcrib import Cost
 from toolcrib.model.result import Outcome
 
 

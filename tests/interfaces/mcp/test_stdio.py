@@ -20,7 +20,7 @@ from toolcrib import Context, tool
 @tool
 def add(first: int, second: int) -> int:
     """Add."""
-    print("what a tool prints is no message")
+    print("what a tool prints is not a message")
     return first + second
 
 @tool

@@ -195,8 +195,8 @@ def test_the_source_says_who_keeps_a_tool_or_what_kind_of_file_it_is(owner, sour
 
 
 def test_of_a_broken_file_what_can_be_known_is_told(stored):
-    broken = Kept(id=TOOL_ID, bundle=stored, slug="weather", version="v2", reason="x.json:1: is no JSON")
+    broken = Kept(id=TOOL_ID, bundle=stored, slug="weather", version="v2", reason="x.json:1: is not JSON")
     wire = tool_to_wire(broken)
     assert set(wire) == STATE | {"schemaVersion", "bundleID", "bundleSlug", "toolID", "slug", "version"}
-    assert (wire["effectiveEnabled"], wire["disabledReason"]) == (False, "x.json:1: is no JSON")
+    assert (wire["effectiveEnabled"], wire["disabledReason"]) == (False, "x.json:1: is not JSON")
     assert (wire["toolID"], wire["slug"], wire["version"]) == (TOOL_ID, "weather", "v2")

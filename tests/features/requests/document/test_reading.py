@@ -38,7 +38,7 @@ class TestTheRoot:
             ("a: 1\ntool_request: x\n", 2, 1, "tool_request must be a mapping, not text"),
             ("tool_request:\n  id: [1\n", 3, 1, "correct the YAML there"),
             ("tool_request:\n  id: 'x\n", 2, 7, "the quote that opens here is never closed"),
-            ("tool_request:\n  id: a: b\n", 2, 8, "write text that holds one in quotes"),
+            ("tool_request:\n  id: a: b\n", 2, 8, "write text with a colon in quotes"),
             ("```yaml\ntool_request:\n  id: x\n```\n", 1, 1, "remove the lines with it"),
             ("tool_request:\n\xa0\xa0id: x\n", 2, 1, "a no-break space cannot indent YAML; write spaces"),
             ("tool_request:\n  id: x\n  priority:low\n  name: y\n", 3, 3, "write key: value"),
@@ -49,7 +49,7 @@ class TestTheRoot:
             (b"tool_request:\n  id: \xff\n", 2, 7, "is not UTF-8"),
             ("tool_request:\n  id: x\n  id: y\n", 3, 3, "stands twice"),
             ("tool_request:\n  id: !!python/name:os.system\n", 2, 7, "the tag"),
-            ("tool_request:\n  <<: {id: x}\n", 2, 3, "'<<' merges nothing"),
+            ("tool_request:\n  <<: {id: x}\n", 2, 3, "merge keys ('<<') are not supported"),
             ("tool_request: {}\n---\ntool_request: {}\n", 2, 1, "begins a second document"),
         ],
     )

@@ -214,7 +214,7 @@ class Shifted:
 def shift_date(start: str, days: int = 1, unit: str | None = None) -> Shifted:
     """Shift a date by some days."""
     if not ISO.fullmatch(start):
-        raise ToolError(Kind.VALIDATION, f"{start!r} is no date")
+        raise ToolError(Kind.VALIDATION, f"{start!r} is not a date")
     log.info("shifting %s", start)
     there = date.fromisoformat(start) + timedelta(days=days * (7 if unit == Unit.WEEKS else 1))
     return Shifted(date=there.isoformat(), facts=Facts(weekday=there.strftime("%A"), zone=str(BERLIN)))

@@ -44,7 +44,7 @@ def test_a_tool_in_an_unknown_language_is_reported(problems):
     assert problems("ops/do-it.rb", f"#!/usr/bin/ruby\n{RUBY}") == [
         (
             "2: metadata is not read from .rb files, so this one is skipped; "
-            "describe it in a .yaml file beside it, or install a plug-in whose dialect reads it"
+            "describe it in a .yaml file beside it, or install a plug-in whose format reads it"
         )
     ]
 
@@ -127,7 +127,7 @@ def test_a_script_without_an_extension_is_reported(ops):
         [
             (
                 "do-it:2: metadata is not read from files without an extension, so this one is skipped; add the extension of "
-                "its language, such as .sh, describe it in a .yaml file beside it, or install a plug-in whose dialect reads it"
+                "its language, such as .sh, describe it in a .yaml file beside it, or install a plug-in whose format reads it"
             )
         ],
     )

@@ -66,7 +66,7 @@ def test_so_are_those_in_json_and_toml(kind, name, problems):
 @pytest.mark.spec("S3-43", "S3-44", "S3-12")
 @pytest.mark.parametrize("name", PYTHON)
 def test_a_python_file_needs_the_other_five(name, problems):
-    text = '"""A docstring is no description."""\n' + "".join(
+    text = '"""A docstring is not a description."""\n' + "".join(
         f"{key} = {PYTHON[key]}\n" for key in PYTHON if key != name
     )
     (message,) = problems("ops/deploy-it.py", text)

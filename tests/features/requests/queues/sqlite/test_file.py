@@ -214,7 +214,7 @@ def test_a_disk_that_is_really_full_refuses_and_keeps_what_it_has(path):
         f"""
         import ctypes, importlib.util, sys
         from pathlib import Path
-        from toolcrib.model.errors import ToolError
+        from toolcrib import ToolError
         from toolcrib.features.requests.queues.sqlite import EmbeddedQueue
 
         spec = importlib.util.spec_from_file_location("parts", {str(__file__).replace("test_file", "conftest")!r})
@@ -254,7 +254,7 @@ def test_a_folder_that_may_not_be_written_is_explained():
         f"""
         import os, sys
         from pathlib import Path
-        from toolcrib.model.errors import ToolError
+        from toolcrib import ToolError
         from toolcrib.features.requests.queues.sqlite import EmbeddedQueue
 
         if os.geteuid() == 0:
@@ -283,7 +283,7 @@ def test_a_file_of_another_program_is_explained(a_request):
         f"""
         import ctypes, os, sys
         from pathlib import Path
-        from toolcrib.model.errors import ToolError
+        from toolcrib import ToolError
         from toolcrib.features.requests.queues.sqlite import EmbeddedQueue
 
         os.setuid({SOMEBODY})
