@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from toolcrib.lib import load
 
+# Type checkers take the name for true. To import it from `typing` would be most of the time that `import toolcrib` takes.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from toolcrib.core.rules import AuthRule, RuleEngine
     from toolcrib.crib import Crib

@@ -1,4 +1,4 @@
-"""Crib: the one object that users hold."""
+"""Crib: the tools of a project, with one method for everything that users do with them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from toolcrib.features.exports.descriptions import Descriptions
     from toolcrib.features.exports.facade import Exports
     from toolcrib.features.folders.source import Registries
-    from toolcrib.features.http_tools.auth_needs import AuthNeeds
     from toolcrib.features.model_texts.lint import TextLint
     from toolcrib.features.publications.definitions import Publications
     from toolcrib.features.requests.builder import Builder
@@ -75,14 +74,16 @@ if TYPE_CHECKING:
 class Crib:
     """The tools of a project and of the host program: `async with Crib("path") as crib: result = await crib.call("name", city="Oslo")`.
 
-    `project` is a folder with a `toolcrib.toml` or at least tools in it; without one the crib keeps nothing on disk.
-    `tools` are functions of the host program, agent-side tools, or Tools; `functions` are those that tools of bundles name, by
-    their keys, and each is called with a Context and the arguments. `tables` are those of `toolcrib.toml` by their names, as
-    mappings or typed (`sandbox=SandboxSettings(jobs=2)`), and `settings` further ones, which plug-ins declare; they win over the file, and `given_by` says who gave them. `store` and `journal` replace those of the project. `observe` has files of code
-    watched: what they did and tried is in `meta` of their results.
+    `project` is a folder with a `toolcrib.toml` or at least tools in it; without one the crib stores nothing on disk.
+    `tools` are functions of the host program, agent-side tools, or Tools. `functions` are the functions that tools of bundles
+    refer to, by key; each is called with a Context and the arguments.
+    `tables` are settings tables by name, as mappings or typed (`sandbox=SandboxSettings(jobs=2)`), and `settings` further
+    ones, which plugins declare; they override `toolcrib.toml`, and messages name `given_by` as their place.
+    `store` and `journal` replace those of the project. `observe` traces file tools: `meta` of their results lists what they
+    did and tried.
     """
 
-    # Where it is: on this machine.
+    # Empty for a crib of this process; a RemoteCrib has the address of its server.
     url = ""
 
     def __init__(
@@ -110,7 +111,6 @@ class Crib:
         self.settings: Settings = load_settings(
             root, variables, plugins.tables(), {**(settings or {}), **tables}, given_by
         )
-        calls = self.settings.table(CallsSettings)
         self.caller = caller
         self._plain = PlainRunner()
         self._catalog = Catalog(self.settings.table(CatalogSettings).disabled, self.settings.where("catalog.disabled"))
@@ -130,7 +130,7 @@ class Crib:
             open_trial_crib=_open_trial_crib,
         )
         own_rules = [*rules]
-        # Whether there are rules that may look at anything, the session of a call too.
+        # Rules of the host program may read everything of a call, its session too.
         self.has_own_rules = bool(own_rules or self.settings.table(ModulesSettings).rules)
         self._rules = RuleEngine(rules=[*resources.rules(), *own_rules])
         resources.functions |= functions or {}
@@ -141,50 +141,31 @@ class Crib:
             data.journal = journal
         self._fill_catalog(tools)
         resources.grants.check(partial(self._catalog.entries, stored=False))
-        files_requests = root is not None and "requests.missing" in self.settings.places
-        self._pipeline = Pipeline(
-            find=self._catalog.find,
-            known=self._catalog.known,
-            cure_for=self._catalog.cure_for,
-            rules=self._rules,
-            runners=resources.runners,
-            journal=data.journal,
-            confirmations=partial(resources.get, "confirmations"),
-            limits=partial(resources.get, "call_limits"),
-            approvals=lambda: self.approvals,
-            mask=data.mask,
-            kept=partial(resources.get, "kept_results"),
-            policy=Policy(
-                grants=resources.grants,
-                timeout_seconds=calls.timeout_ms / 1000,
-                result_bytes=calls.result_bytes,
-            ),
-            missing=self._request_missing if files_requests else None,
-        )
+        self._pipeline = self._make_pipeline()
 
     @staticmethod
     def connect(url: str, *, token: str | None = None) -> RemoteCrib:
         """The crib of a server: `async with Crib.connect("http://127.0.0.1:8765") as crib: result = await crib.call("name")`.
 
-        It has the methods of a crib of this machine that make sense from elsewhere; `token` is one of the server's, and on its
-        own machine it needs none.
+        It has those methods of a local crib that work over HTTP. `token` is an access token of the server; a server on this
+        machine needs none.
         """
         [part] = Plugins().parts("resources", "remote_crib")
-        return part.make(None, url=url, token=token)  # type: ignore[no-any-return]  # so it is registered
+        return part.make(None, url=url, token=token)  # type: ignore[no-any-return]  # registered with this type
 
     def call(self, name: str | Call, arguments: Mapping[str, object] | None = None, /, **more: object) -> PendingCall:
-        """Call a tool: `await crib.call("name", city="Oslo")`. A Call in place of the name says everything itself."""
+        """Call a tool: `await crib.call("name", city="Oslo")`. A Call may be given in place of name and arguments."""
         if arguments is None and type(name) is not Call:
             work = self._pipeline.call_simply(name, more, self.caller)  # type: ignore[arg-type]  # see `_begin`
         else:
             work = self._begin(name, arguments, more)
         pending = PendingCall()
         pending.work = work
-        pending.__await__ = work.__await__  # type: ignore[method-assign]  # it is an attribute, see there
+        pending.__await__ = work.__await__  # type: ignore[method-assign]  # an attribute, see PendingCall
         return pending
 
     def perform(self, call: Call) -> Coroutine[object, object, Result]:
-        """Make a call; for interfaces, which await at once what this returns."""
+        """Make a call; for interfaces, which await the coroutine at once."""
         if call.is_plain:
             return self._pipeline.call_simply(call.name, call.arguments, call.caller, call)
         return self._pipeline.call(call)
@@ -192,18 +173,18 @@ class Crib:
     def stream(
         self, name: str | Call, arguments: Mapping[str, object] | None = None, /, **more: object
     ) -> AsyncGenerator[StreamEvent, None]:
-        """Call a tool and hear it while it runs: `async for event in crib.stream("name", city="Oslo")`.
+        """Call a tool and stream its events: `async for event in crib.stream("name", city="Oslo")`.
 
-        Events are Progress, LogMessage and Chunk, and last the Result. Chunks are what the tool yields before anything has
-        checked it. To close the generator is to cancel the call.
+        Events are Progress, LogMessage and Chunk; the last event is the Result. Chunks are not validated against the output
+        schema. Closing the generator cancels the call.
         """
         call = name if isinstance(name, Call) else plain_call(name, {**(arguments or {}), **more}, self.caller)
-        return self._resources.make("call_stream", perform=self._pipeline.call, call=call)  # type: ignore[no-any-return]  # so it is registered
+        return self._resources.make("call_stream", perform=self._pipeline.call, call=call)  # type: ignore[no-any-return]  # registered with this type
 
     def stream_sync(
         self, name: str | Call, arguments: Mapping[str, object] | None = None, /, **more: object
     ) -> Generator[StreamEvent, None, None]:
-        """The same for code that is not async; the tool goes on while the next event is waited for."""
+        """Stream the events of a call from code that is not async; the tool runs on only while the next event is awaited."""
         events = self.stream(name, arguments, **more)
         try:
             while (event := self.run_sync(_next(events))) is not None:
@@ -212,7 +193,7 @@ class Crib:
             self.run_sync(events.aclose())
 
     async def call_unstored(self, tool: Tool, call: Call) -> Result:
-        """Make a call of a tool that is in no catalog yet, under all guards of one that is."""
+        """Call a tool that is not in the catalog, through the whole pipeline."""
         return await self._pipeline.of_one(Entry(tool=tool)).call(call)
 
     def call_sync(self, name: str | Call, arguments: Mapping[str, object] | None = None, /, **more: object) -> Result:
@@ -226,7 +207,7 @@ class Crib:
         return run_alone(work) if is_alone else self.run_sync(work)
 
     async def call_all(self, calls: Iterable[Call]) -> list[Result]:
-        """Perform several calls side by side: one result for each, in their order."""
+        """Make several calls concurrently; one result for each, in their order."""
         import asyncio
 
         return await asyncio.gather(*(self._pipeline.call(call) for call in calls))
@@ -234,37 +215,37 @@ class Crib:
     def explain(
         self, name: str | Call, arguments: Mapping[str, object] | None = None, /, **more: object
     ) -> Explanation:
-        """What every gate would say to this call, without making it."""
+        """The finding of every gate for this call, without making it."""
         if isinstance(name, Call):
             return self._pipeline.explain(name)
         return self._pipeline.explain(plain_call(name, {**(arguments or {}), **more}, self.caller))
 
     @property
     def grants(self) -> Grants:
-        """What tools may use, line by line of the setting `[grants]`."""
+        """The capabilities that tools are granted, by the lines of the settings table `[grants]`."""
         return self._resources.grants
 
     @property
     def tools(self) -> tuple[Tool, ...]:
-        """Every tool there is, but those that only run others."""
+        """Every tool except executors."""
         return tuple(entry.tool for entry in self.entries)
 
     def list_tools(self, *, tags: Sequence[str] = (), executors: bool = False) -> list[Facts]:
-        """The tools as JSON, or those with every one of the tags; or what executes them."""
+        """The tools that have all of the tags, as JSON; or the executors instead."""
         return self._descriptions.list_all(self, tags, executors=executors)
 
     def show_tool(self, name: str) -> Facts | None:
-        """All that is known of the tool that a name means, as JSON."""
+        """All facts of the tool that a name means, as JSON."""
         return self._descriptions.show(self, name)
 
     def search_tools(
         self, text: str, *, is_question: bool = False, everything: bool = False, limit: int = 10
     ) -> tuple[list[Facts], bool]:
-        """The tools that fit what was typed, or a question; and whether there are more."""
+        """The tools that match a search text or a question; and whether there are more."""
         return self._descriptions.search(text, is_question=is_question, everything=everything, limit=limit)
 
     def switch_tool(self, name: str, *, on: bool) -> tuple[str, str] | None:
-        """Switch a tool; its address, and why it still cannot be called. None if there is no such tool."""
+        """Enable or disable a tool; returns its address and why it still cannot be called, or None if there is no such tool."""
         entry = self.find(name)
         if entry is None:
             return None
@@ -274,16 +255,16 @@ class Crib:
 
     @property
     def entries(self) -> tuple[Entry, ...]:
-        """Every tool there is, with its switch, but those that only run others."""
+        """Every tool except executors, each with whether it is enabled."""
         return tuple(entry for entry in self._catalog.entries() if entry.tool.bundle != SYSTEM_BUNDLE)
 
     @property
     def unstored_entries(self) -> tuple[Entry, ...]:
-        """The same without the tools that are stored in bundles, of which there may be very many."""
+        """The entries without the tools that are stored in bundles, of which there may be very many."""
         return tuple(entry for entry in self._catalog.entries(stored=False) if entry.tool.bundle != SYSTEM_BUNDLE)
 
     def entries_with(self, tags: Iterable[str]) -> tuple[Entry, ...]:
-        """Every tool with all of the tags, in capitals or not; the index finds those that are stored, and no other is read."""
+        """Every tool with all of the tags, ignoring case; stored tools are found by the index, so that no other is read."""
         wanted = {tag.casefold() for tag in tags}
         known = (entry for entry in self.unstored_entries if wanted <= {tag.casefold() for tag in entry.tool.tags})
         bundles: Bundles | None = self._resources.stored_bundles(BUNDLES)
@@ -309,7 +290,7 @@ class Crib:
         return self._catalog.find(name, session=session)
 
     def require(self, name: str, session: Session | None = None) -> Entry:
-        """The tool of that name, slug or address; raises ToolError, with what may help, if there is none."""
+        """The tool of that name, slug or address; raises ToolError, with a cure, if there is none."""
         return self._catalog.require(name, session)
 
     def same_name(self, tool: Tool) -> list[str]:
@@ -317,12 +298,12 @@ class Crib:
         return self._catalog.same_name(tool)
 
     def suggest(self, name: str) -> str:
-        """A hint at the name that was perhaps meant."""
+        """A hint at the similar name that may have been meant; empty if there is none."""
         return self._catalog.suggest(name)
 
     @property
     def problems(self) -> list[ToolError]:
-        """What could not be loaded, and why, with paths from the project's root; a caller that sees only some tools is told of none."""
+        """What could not be loaded, and why, with paths relative to the project; empty for a caller that sees only some tools."""
         if current_view() is not None:
             return []
         found = [
@@ -344,7 +325,7 @@ class Crib:
         return list(self.grants.problems(tools, self._catalog.has_named, self._catalog.stored_word))
 
     def check_settings(self) -> None:
-        """Raise SettingsError for what would otherwise only show when a tool is called: hosts, addresses, secrets."""
+        """Raise SettingsError now for settings that are otherwise only read by a call: hosts, addresses, secrets."""
         self._resources.check_settings()
         self.secrets.check()
 
@@ -353,7 +334,7 @@ class Crib:
         self._pipeline.check(tool)
 
     def problems_of(self, tool: Tool) -> list[str]:
-        """Why the tool could not do its work here, as far as that can be found without calling it; asks databases, for example."""
+        """Why a call of the tool would fail here, as far as that can be found without calling it; connects to databases."""
         try:
             self.check(tool)
         except ToolError as problem:
@@ -366,14 +347,14 @@ class Crib:
         return self.run_sync(self._resources.get("databases").tables(database))
 
     def warnings(self, tool: Tool) -> list[str]:
-        """What is not as it should be with a tool that can be called, or could be if its executors were there."""
+        """Warnings about the definition of a tool, which do not keep it from being called."""
         lint: TextLint = self._resources.get("text_lint")
         root = self.settings.root
         found = [*tool.warnings, *lint.of_tool(tool)]
         return found if root is None else [line.replace(f"{root}/", "") for line in found]
 
     def missing(self, tool: Tool) -> list[str]:
-        """What the tool needs and has not got here yet: grants, packages, programs, variables, secrets; each with what brings it."""
+        """What the tool still lacks here: grants, packages, programs, variables, secrets; each with its cure."""
         missing = self.grants.missing(tool)
         cure = self.grants.cure(tool, missing).operator
         needed = f"the grant of {' and '.join(sorted(missing))}; {cure}" if missing else ""
@@ -381,23 +362,23 @@ class Crib:
         return [*([needed] if needed else ()), *more]
 
     def obstacles(self, tool: Tool) -> list[str]:
-        """What keeps the tool from running on this machine, each with what mends it; nothing runs for it.
+        """What keeps the tool from running on this machine, each with its cure; starts no process.
 
-        That is an executor, a program, packages, variables, secrets, a slot that nothing fills, or a guarantee of the sandbox.
+        That is an executor, a program, packages, variables, secrets, a slot without a value, or a guarantee of the sandbox.
         """
-        return self._resources.get("readiness").obstacles(tool, self._pipeline.find_obstacle)  # type: ignore[no-any-return]  # so it is registered
+        return self._resources.get("readiness").obstacles(tool, self._pipeline.find_obstacle)  # type: ignore[no-any-return]  # registered with this type
 
     async def probe_sandbox(self) -> None:
-        """Find out what the sandbox guarantees here, so that `obstacles` knows what a first call would find out."""
+        """Probe what the sandbox guarantees here, so that `obstacles` knows it before the first call."""
         await self._resources.get("sandbox").learn()
 
     def ignored_files(self) -> list[str]:
-        """Files in folders of tools that are no tools, each with the reason."""
+        """Files in folders of tools that were not read as tools, each with the reason."""
         places = [str(tool.origin) for tool in self.tools if tool.origin is not None]
         return self._scripts.ignored_files([*places, *(problem.message for problem in self.problems)])
 
     def misleading_tools(self) -> list[str]:
-        """Which tools imitate or speak of others, so that a model may take one for the other."""
+        """Warnings about tools that imitate or mention other tools, so that a model may confuse them."""
         lint: TextLint = self._resources.get("text_lint")
         return lint.across(self.tools)
 
@@ -424,12 +405,12 @@ class Crib:
         max_turn_retrievals: int | None = None,
         max_repeats: int | None = None,
     ) -> Session:
-        """Open a conversation; its calls are bounded by `calls.max_steps` of the settings unless `max_calls` says otherwise.
+        """Open a session; `max_calls` limits its calls, by default the setting `calls.max_steps`.
 
-        It keeps to the registry that is in force now. `send` hands messages of tools to the client, `on_intent` is called with what
-        tools ask the host to do; the other bounds are those of a `Session`.
+        It stays pinned to the present version of the registry. `send` delivers messages of tools to the client, `on_intent` is
+        called with each Intent of a tool; the other limits are those of a `Session`.
         """
-        return self._resources.make(  # type: ignore[no-any-return]  # so it is registered
+        return self._resources.make(  # type: ignore[no-any-return]  # registered with this type
             "session",
             id=os.urandom(12).hex(),
             mode=mode,
@@ -450,21 +431,21 @@ class Crib:
 
     @property
     def registries(self) -> Registries:
-        """The registries of tool folders that are in force here, and the way to build them."""
-        return self._resources.get("registries")  # type: ignore[no-any-return]  # so it is registered
+        """The loaded registries of tool folders, and their build."""
+        return self._resources.get("registries")  # type: ignore[no-any-return]  # registered with this type
 
     def documentation(self, name: str) -> str:
-        """All there is to read about a tool; empty if there is nothing, or no such tool."""
+        """The documentation of a tool; empty if it has none, or if there is no such tool."""
         entry = self.find(name)
         return "" if entry is None else entry.tool.documentation
 
     def offered(
         self, mode: str | None = None, session: Session | None = None, names: Iterable[str] | None = None
     ) -> tuple[Tool, ...]:
-        """The tools that a model may be told of, in a mode or in any: enabled, with their grants, meant by their name, and callable.
+        """The tools that a model is offered, in a mode or in any: enabled, granted, callable, and not shadowed by an equal name.
 
-        In a session they are those of the registry that it keeps to. They carry no example that is known to fail. `names`
-        are the only ones, by name or address; raises NOT_FOUND for one that does not exist.
+        In a session they come from the version of the registry that it is pinned to. Examples that are known to fail are left
+        out. `names` restricts them to these names or addresses; raises NOT_FOUND for one that does not exist.
         """
         if names is not None:
             return self._exports.offered_among(names, lambda name: self.require(name, session), mode)
@@ -478,41 +459,41 @@ class Crib:
 
     @property
     def examples(self) -> Examples:
-        """What is known of the examples that tools carry."""
-        return self._resources.get("examples")  # type: ignore[no-any-return]  # so it is registered
+        """The record of which examples of tools are known to fail."""
+        return self._resources.get("examples")  # type: ignore[no-any-return]  # registered with this type
 
     def prompt(self, mode: str, *, max_characters: int | None = None, max_tokens: int | None = None) -> Prompt:
-        """What a system prompt says of the tools of a mode, within a budget."""
+        """The part of a system prompt that describes the tools of a mode, within a budget."""
         tools = self.offered(mode)
         return self._exports.prompt(tools, mode, max_characters=max_characters, max_tokens=max_tokens)
 
     def export(self, provider: str, *, mode: str | None = None, strict: bool = False) -> list[Export]:
-        """The tools as a provider takes them, each with what the provider cannot express."""
+        """The tools in the format of a provider, each with a report of what that format cannot express."""
         return self._exports.export(self.offered(mode), provider, strict=strict)
 
     def as_langchain(self, **options: Any) -> list[Any]:
-        """The tools as LangChain takes them; `options` are those of an Adapter: `tools`, `session`, `mode`, `caller`, `confirm`."""
+        """The tools as LangChain tools; `options` are those of an Adapter: `tools`, `session`, `mode`, `caller`, `confirm`."""
         return self._exports.hand_over("langchain", self, options)
 
     def as_openai_agents(self, **options: Any) -> list[Any]:
-        """The tools as openai-agents takes them; `options` as above."""
+        """The tools as tools of openai-agents; `options` as for `as_langchain`."""
         return self._exports.hand_over("openai_agents", self, options)
 
     def as_pydantic_ai(self, **options: Any) -> list[Any]:
-        """The tools as pydantic-ai takes them; `options` as above."""
+        """The tools as tools of pydantic-ai; `options` as for `as_langchain`."""
         return self._exports.hand_over("pydantic_ai", self, options)
 
     def as_smolagents(self, **options: Any) -> list[Any]:
-        """The tools as smolagents takes them; `options` as above."""
+        """The tools as tools of smolagents; `options` as for `as_langchain`."""
         return self._exports.hand_over("smolagents", self, options)
 
     def read_result(self, handle: str, *, caller: str | None = None, offset: int = 0, length: int = 100_000) -> Piece:
-        """A piece of a value that was too large to be handed over at once."""
+        """A piece of a stored result that was too large to return at once."""
         kept: KeptResults = self._resources.get("kept_results")
         return kept.read(handle, self.caller if caller is None else caller, offset=offset, length=length)
 
     def get_ready(self, name: str) -> None:
-        """Start ahead what a call of the tool will need, while the caller still has other things to do."""
+        """Start the sandbox in advance if a call of the tool will need it."""
         entry = self._catalog.find(name)
         if entry is not None and entry.tool.kind == Script.kind:
             self._resources.get("sandbox").start()
@@ -524,11 +505,11 @@ class Crib:
         return self._scripts.open_sink(self._catalog.require(name), {**(arguments or {}), **more})
 
     def prepare(self, name: str, say: Callable[[str], None] | None = None) -> Path | None:
-        """Install what a Python file asks for into an environment of its own; None if it asks for nothing. `say` is called with progress."""
+        """Install the packages that a Python file declares into its own environment; None if it declares none. `say` is called with progress."""
         return self._scripts.prepare(self._catalog.tool_in_file(name), say)
 
     def missing_imports(self, name: str) -> list[str]:
-        """The modules that a Python file imports, does not declare, and that are not installed; each with the cure."""
+        """The modules that a Python file imports but does not declare, and that are not installed; each with the cure."""
         return self._scripts.missing_imports(self._catalog.tool_in_file(name))
 
     def publish(self, name: str, place: str, *, files: Iterable[str] = (), key: Path | None = None) -> Published:
@@ -551,10 +532,10 @@ class Crib:
     @property
     def bundles(self) -> Bundles:
         """Bundles and the tools in them: put, switch, delete, list and search, of every owner."""
-        return self._resources.get("bundles")  # type: ignore[no-any-return]  # so it is registered
+        return self._resources.get("bundles")  # type: ignore[no-any-return]  # registered with this type
 
     def find_tools(self, question: str, *, limit: int = 10) -> list[Tool]:
-        """The tools that fit a question in plain words and have their grants, the most fitting first."""
+        """The tools that match a question in plain words and have their grants, best match first."""
         found: list[Tool] = []
         page = self.bundles.ask(question, page_size=limit)
         if not page.items:
@@ -572,7 +553,7 @@ class Crib:
         return self._requests.requests
 
     def request_from_search(self, text: str) -> str:
-        """The id of the request for what was searched for in vain; empty unless `requests.missing` has one filed."""
+        """File a request for a search without results and return its id; empty unless `requests.missing` enables this."""
         if current_view() is not None:
             return ""
         return self._requests.request_from_search(text)
@@ -585,7 +566,7 @@ class Crib:
         experiment: str = "",
         seconds: float | None = None,
     ) -> Tool:
-        """The tool of that name, at once if it is there; else it is asked for, and this waits until it is ready.
+        """The tool of that name; if it does not exist, request it and wait until it is built.
 
         `request` is the YAML, a file of it, or its fields. Raises ToolError if the tool cannot be built, or not in time.
         """
@@ -598,11 +579,11 @@ class Crib:
     @property
     def publications(self) -> Publications:
         """The resources and prompts that clients are offered beside tools."""
-        return self._resources.get("publications")  # type: ignore[no-any-return]  # so it is registered
+        return self._resources.get("publications")  # type: ignore[no-any-return]  # registered with this type
 
     @property
     def generation(self) -> object:
-        """What is equal to an earlier answer as long as no tool and no switch has changed; files are looked at."""
+        """A value that changes whenever a tool or a switch changes; checks the files for changes."""
         return self._catalog.contents()
 
     def derive_key(self, purpose: str) -> bytes:
@@ -610,8 +591,8 @@ class Crib:
         return self._resources.data.derive_key(purpose)
 
     def expiring(self, space: str) -> Expiring:
-        """A corner of the store for documents that are kept until a given moment."""
-        return self._resources.make("expiring", prefix=space)  # type: ignore[no-any-return]  # so it is registered
+        """A part of the store whose documents expire, each at its own time."""
+        return self._resources.make("expiring", prefix=space)  # type: ignore[no-any-return]  # registered with this type
 
     @property
     def secrets(self) -> Secrets:
@@ -619,54 +600,54 @@ class Crib:
         return self._resources.data.secrets
 
     def secret_names(self) -> Collection[str]:
-        """What no argument of a tool may be called."""
+        """The names that no argument of a tool may have."""
         return self.secrets.names()
 
     @property
     def approvals(self) -> Approvals:
         """Calls that wait for a person: list, approve, refuse."""
-        return self._resources.get("approvals")  # type: ignore[no-any-return]  # so it is registered
+        return self._resources.get("approvals")  # type: ignore[no-any-return]  # registered with this type
 
     @property
     def run_history(self) -> RunHistory:
         """What people ran on the web page."""
-        return self._resources.get("run_history")  # type: ignore[no-any-return]  # so it is registered
+        return self._resources.get("run_history")  # type: ignore[no-any-return]  # registered with this type
 
     @property
     def tokens(self) -> Tokens:
-        """Who may use the server of this project."""
-        return self._resources.get("tokens")  # type: ignore[no-any-return]  # so it is registered
+        """The access tokens of the server of this project."""
+        return self._resources.get("tokens")  # type: ignore[no-any-return]  # registered with this type
 
     @property
     def access_tokens(self) -> AccessTokens:
-        """The access tokens that HTTP tools got from authorization servers."""
-        return self._resources.get("access_tokens")  # type: ignore[no-any-return]  # so it is registered
+        """The OAuth access tokens that HTTP tools got from authorization servers."""
+        return self._resources.get("access_tokens")  # type: ignore[no-any-return]  # registered with this type
 
     @property
     def metrics(self) -> Metrics:
-        """How often each tool was called, and when last."""
+        """Counts of calls by tool, each with the time of the last call."""
         return self._resources.data.metrics
 
     @property
     def journal(self) -> Journal:
-        """What happened."""
+        """The journal of calls and other events."""
         return self._resources.data.journal
 
     def latencies(self) -> list[Latency]:
         """How long the calls in the journal took, by tool."""
-        return self._resources.make("latencies")  # type: ignore[no-any-return]  # so it is registered
+        return self._resources.make("latencies")  # type: ignore[no-any-return]  # registered with this type
 
     def costs(self) -> list[CostSum]:
         """What the calls in the journal cost, by tool and currency."""
-        return self._resources.make("costs")  # type: ignore[no-any-return]  # so it is registered
+        return self._resources.make("costs")  # type: ignore[no-any-return]  # registered with this type
 
     @property
     def usage_ledger(self) -> UsageLedger:
         """Where limits are counted, for all processes of the project together."""
-        return self._resources.get("usage_ledger")  # type: ignore[no-any-return]  # so it is registered
+        return self._resources.get("usage_ledger")  # type: ignore[no-any-return]  # registered with this type
 
     def usages(self) -> list[Usage]:
-        """What is used of the rates of tools and of the quotas of tokens, by all processes together."""
+        """How much is used of the rate limits of tools and of the quotas of tokens, by all processes together."""
         tokens = {token.id: token for token in self.tokens.list() if token.quota is not None}
         quotas = {name: token.quota for name, token in tokens.items()}
         found: list[Usage] = self._resources.get("call_limits").usages(self.tools, quotas)
@@ -675,13 +656,13 @@ class Crib:
         ]
 
     async def sandbox_report(self) -> dict[str, Mapping[str, object]]:
-        """What the sandbox guarantees here, tried if that was not done yet: for files of code, with a network, and for programs."""
+        """What the sandbox guarantees here, probed if need be: for file tools, for those with network access, and for programs."""
         sandbox = self._resources.get("sandbox")
         await sandbox.learn()
         return {profile: sandbox.report(profile) for profile in ("plain", "network", "program")}
 
     async def close(self) -> None:
-        """End what was started and write down what is owed."""
+        """Close all resources and flush what is still in memory."""
         await self._resources.close()
 
     async def __aenter__(self) -> Self:
@@ -710,17 +691,17 @@ class Crib:
         if type(name) is Call:
             return self.perform(name)
         if arguments is not None:
-            # What is no mapping is refused like any other wrong argument, and not raised here.
+            # Arguments that are no mapping fail validation in the pipeline, and are not raised here.
             given: object = arguments
             more = {**arguments, **more} if isinstance(given, Mapping) else arguments  # type: ignore[assignment]  # see above
-        return self._pipeline.call_simply(name, more, self.caller)  # type: ignore[arg-type]  # what is no Call is a name
+        return self._pipeline.call_simply(name, more, self.caller)  # type: ignore[arg-type]  # anything else is a name
 
     def _fill_catalog(self, tools: Iterable[object]) -> None:
-        """Add the tools of the host program, and every other source."""
+        """Add the tools of the host program and all registered sources."""
         if callable(tools):
             raise SettingsError("tools is a list: write Crib(tools=[…])")
         resources, catalog = self._resources, self._catalog
-        # What makes the tools may take its time; only turning them into ours is known to be quick.
+        # Listed first: an iterable of the host may be slow, and the collector pauses only while the tools are converted.
         given = list(tools)
         with COLLECTOR_PAUSE:
             for tool in given:
@@ -736,40 +717,61 @@ class Crib:
             StoredSwitches(partial(resources.has_made, "bundles"), partial(resources.stored_bundles, SWITCHES))
         )
 
+    def _make_pipeline(self) -> Pipeline:
+        """The pipeline of this crib's calls, over its catalog, rules and resources."""
+        settings, resources, data = self.settings, self._resources, self._resources.data
+        calls = settings.table(CallsSettings)
+        files_requests = settings.root is not None and "requests.missing" in settings.places
+        return Pipeline(
+            find=self._catalog.find,
+            known=self._catalog.known,
+            cure_for=self._catalog.cure_for,
+            rules=self._rules,
+            runners=resources.runners,
+            journal=data.journal,
+            confirmations=partial(resources.get, "confirmations"),
+            limits=partial(resources.get, "call_limits"),
+            approvals=lambda: self.approvals,
+            mask=data.mask,
+            kept=partial(resources.get, "kept_results"),
+            policy=Policy(
+                grants=resources.grants,
+                timeout_seconds=calls.timeout_ms / 1000,
+                result_bytes=calls.result_bytes,
+            ),
+            missing=self._request_missing if files_requests else None,
+        )
+
     async def _request_missing(self, call: Call) -> str:
-        """The id of the request for a tool that was called in vain; to a limited caller a tool may only look missing."""
+        """File a request for a called tool that does not exist; not for a limited caller, to whom it may only look missing."""
         return "" if current_view() is not None else await self._requests.request_for(call)
 
     @property
     def _requests(self) -> RequestService:
-        return self._resources.get("requests")  # type: ignore[no-any-return]  # so it is registered
+        return self._resources.get("requests")  # type: ignore[no-any-return]  # registered with this type
 
     @property
     def _scripts(self) -> Scripts:
-        return self._resources.get("scripts")  # type: ignore[no-any-return]  # so it is registered
-
-    @property
-    def _auth_needs(self) -> AuthNeeds:
-        return self._resources.get("auth_needs")  # type: ignore[no-any-return]  # so it is registered
+        return self._resources.get("scripts")  # type: ignore[no-any-return]  # registered with this type
 
     @property
     def _valves(self) -> Valves:
-        return self._resources.get("valves")  # type: ignore[no-any-return]  # so it is registered
+        return self._resources.get("valves")  # type: ignore[no-any-return]  # registered with this type
 
     @property
     def _exports(self) -> Exports:
-        return self._resources.get("exports")  # type: ignore[no-any-return]  # so it is registered
+        return self._resources.get("exports")  # type: ignore[no-any-return]  # registered with this type
 
     @property
     def _descriptions(self) -> Descriptions:
-        return self._resources.get("descriptions")  # type: ignore[no-any-return]  # so it is registered
+        return self._resources.get("descriptions")  # type: ignore[no-any-return]  # registered with this type
 
     @property
     def _depots(self) -> Depots:
-        return self._resources.get("depots")  # type: ignore[no-any-return]  # so it is registered
+        return self._resources.get("depots")  # type: ignore[no-any-return]  # registered with this type
 
     def run_sync(self, work: Coroutine[object, object, T]) -> T:
-        """Wait from plain code for work that uses this crib, on the loop of its other calls from there."""
+        """Run a coroutine that uses this crib from code that is not async, on the event loop of its other synchronous calls."""
         return self._plain.run(work)
 
 
@@ -778,12 +780,12 @@ async def _next(events: AsyncGenerator[StreamEvent, None]) -> StreamEvent | None
 
 
 def _open_trial_crib(lent: Mapping[str, object], /, **settings: Any) -> Crib:
-    """Open a Crib for the trial of a tool, with parts of the Crib that tries it."""
+    """Open a Crib for the trial of a tool, with resources lent by the Crib that tries it."""
     crib = Crib(**settings)
     crib._resources.lend(**lent)  # noqa: SLF001 - of the same class
     return crib
 
 
 def _from_root(problem: ToolError, root: str) -> ToolError:
-    """The problem, with paths as they are below the root of the project, wherever it is called from."""
+    """The problem with paths relative to the root of the project."""
     return problem.replace(reason=problem.reason.replace(root, "")) if root in problem.reason else problem

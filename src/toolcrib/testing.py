@@ -1,4 +1,4 @@
-"""A kit to test tools with, from pytest or anything else: a client that is made up, and cases that are written down.
+"""Test tools from pytest or any other runner: call them as a fake client, and check their recorded cases.
 
     from toolcrib import Context, Crib, tool
     from toolcrib.testing import FakeContext, call_tool_sync
@@ -40,8 +40,8 @@ from toolcrib.features.testing.cases import (
     bench_of,
     called_at_once,
     perform,
+    read_audit,
     run_cases,
-    take_down_audit,
     try_cases,
 )
 from toolcrib.model.call import Call
@@ -70,34 +70,34 @@ __all__ = [
 async def call_tool(
     crib: Crib, name: str, arguments: Mapping[str, object] | None = None, *, context: FakeContext | None = None
 ) -> Result:
-    """Call a tool as a made-up client, which takes down what it is sent."""
+    """Call a tool as a fake client, which records what it is sent."""
     return await _call(crib, bench_of(crib, crib.call), name, arguments, context)
 
 
 def call_tool_sync(
     crib: Crib, name: str, arguments: Mapping[str, object] | None = None, *, context: FakeContext | None = None
 ) -> Result:
-    """Call a tool as a made-up client from code that is not async."""
+    """Call a tool as a fake client, from code that is not async."""
     return run_alone(_call(crib, bench_of(crib, called_at_once(crib)), name, arguments, context))
 
 
 async def check(crib: Crib, name: str, cases: Iterable[Case] | None = None) -> list[CaseResult]:
-    """Try cases of a tool, by default all that its documents and its project hold; raises AssertionError with every difference.
+    """Run cases of a tool, by default all that its documents and its project hold; raises AssertionError with every difference.
 
-    A case that cannot be tried here has not passed, and neither has a tool without any.
+    A case that is skipped counts as failed, and so does a tool without cases.
     """
     tool = _tool(crib, name)
-    return _assured(tool, await run_cases(bench_of(crib, crib.call), tool, _cases(crib, tool, cases)))
+    return _require_passed(tool, await run_cases(bench_of(crib, crib.call), tool, _cases(crib, tool, cases)))
 
 
 def check_sync(crib: Crib, name: str, cases: Iterable[Case] | None = None) -> list[CaseResult]:
-    """Try cases of a tool, as `check` does, from code that is not async."""
+    """Run cases of a tool, as `check` does, from code that is not async."""
     tool = _tool(crib, name)
-    return _assured(tool, try_cases(crib, tool, _cases(crib, tool, cases)))
+    return _require_passed(tool, try_cases(crib, tool, _cases(crib, tool, cases)))
 
 
 def cases_of(crib: Crib | Path | str, name: str) -> list[Case]:
-    """The cases of a tool, of its documents first; made to be the parameters of a test, with `ids=str`."""
+    """The cases of a tool, those of its documents first; use them as parameters of a test, with `ids=str`."""
     if isinstance(crib, Crib):
         return find_cases(_tool(crib, name), crib.settings.root)
     with Crib(crib) as opened:
@@ -111,7 +111,7 @@ async def _call(
     call = Call(name=name, arguments=dict(arguments or {}))
     client = FakeContext() if context is None else context
     performance = await perform(bench, call, client, None if entry is None else entry.tool)
-    take_down_audit(bench, performance)
+    read_audit(bench, performance)
     return performance.result
 
 
@@ -123,8 +123,8 @@ def _cases(crib: Crib, tool: Tool, cases: Iterable[Case] | None) -> list[Case]:
     return find_cases(tool, crib.settings.root) if cases is None else list(cases)
 
 
-def _assured(tool: Tool, results: list[CaseResult]) -> list[CaseResult]:
-    """The results, if every case has passed."""
+def _require_passed(tool: Tool, results: list[CaseResult]) -> list[CaseResult]:
+    """Return the results, or raise AssertionError if a case failed."""
     if not results:
         raise AssertionError(f"{tool.name} has no examples and no cases; write tests/cases/{tool.name}.yaml")
     problems = [

@@ -5,12 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from toolcrib import Context, Crib, tool, tool_of
+from toolcrib import Context, Crib, Cure, Kind, SettingsError, tool, tool_of
 from toolcrib.core.grants import Grants
 from toolcrib.core.sources import seen_through
 from toolcrib.features.access.view import make_view
 from toolcrib.lib.names import function_name, new_id
-from toolcrib.model.errors import Cure, Kind, SettingsError
 from toolcrib.model.tool import Http, Spelling
 
 SCRIPT = '#!/bin/bash\n# Find lines of the log.\n#\n# Usage: grep-log.sh [WORD]\ngrep -c "${1:-x}" log.txt || true\n'

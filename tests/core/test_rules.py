@@ -4,11 +4,10 @@ import logging
 
 import pytest
 
-from toolcrib import ALLOW, AuthRule, Call, Kind, Rule, RuleEngine, SafetyRule, Tool, ToolError, confirm, deny
+from toolcrib import ALLOW, AuthRule, Call, Cure, Kind, Rule, RuleEngine, SafetyRule, Tool, ToolError, confirm, deny
 from toolcrib.core.rules import TooMuchToReadError, default_rules
 from toolcrib.features.safety_rules.dangerous_commands import DangerousCommands
 from toolcrib.features.safety_rules.sensitive_files import SensitiveFiles
-from toolcrib.model.errors import Cure
 from toolcrib.model.result import Decision
 from toolcrib.model.tool import Function
 

@@ -1,4 +1,4 @@
-"""The catalog: every source of tools in its order, one index of their names, and the switches of all tools."""
+"""The catalog: all sources of tools in order of rank, one index of their names, and the switches of all tools."""
 
 from __future__ import annotations
 
@@ -21,11 +21,13 @@ if TYPE_CHECKING:
     from toolcrib.model.session import Session
     from toolcrib.model.tool import Tool
 
-    # What to ask whether something changed, and what it said last.
+    # A bare name, or a name with the bundle and version that were given.
+    Key = str | tuple[str, str | None, str | None]
+    # The `generation` methods of sources, each with its value when they were last read.
     Generations = tuple[tuple[Callable[[], object], object], ...]
 
 
-# How long a call may go on without a look at the switches, which other processes may move.
+# How long known tools may be used without checking the switches, which other processes may change.
 KNOWN_SECONDS = 0.01
 NAMED_TOOLS = 3
 
@@ -48,22 +50,22 @@ class CatalogSettings(Table, name="catalog"):
 
 
 class KnownTools:
-    """The enabled tools of the host program, by the names they were called by: calls find them without asking the catalog.
+    """A cache of the enabled tools of the host program, by what they were called by, for the fast path.
 
-    They hold until `until`, a reading of `time.monotonic`, because another process may move a switch. A change in this process
-    empties them at once.
+    It expires at `until`, in the time of `time.monotonic`, because another process may change a switch. A change in this
+    process empties it at once.
     """
 
     __slots__ = ("tools", "until")
 
     def __init__(self) -> None:
-        self.tools: dict[str, Tool] = {}
+        self.tools: dict[Key, Tool] = {}
         self.until = 0.0
 
     def forget(self) -> None:
-        """Have every tool looked up again."""
+        """Empty the cache."""
         self.until = 0.0
-        # A new one: a thread that began to look up a tool before the change adds it to the former.
+        # A new dictionary: a thread that began its lookup before the change adds to the old one.
         self.tools = {}
 
 
@@ -76,10 +78,10 @@ class Wanted(NamedTuple):
 
 
 class Catalog:
-    """Finds tools of every source, by name, slug or address.
+    """Finds tools of all sources, by name, slug or address; thread-safe.
 
-    Of several tools with one name the one of the source with the lower rank is meant; the full address `bundle/slug@version`
-    always means exactly one. Threads may share a catalog.
+    Among tools of equal names the one of the source with the lowest rank is found; the full address `bundle/slug@version`
+    is unambiguous.
     """
 
     def __init__(self, disabled: frozenset[str] = frozenset(), where: str = "disabled") -> None:
@@ -87,10 +89,10 @@ class Catalog:
         self.known = KnownTools()
         self._switches = Switches(disabled, where)
         self._sources: tuple[Source, ...] = (self.host,)
-        # The sources before the first one whose files may change unnoticed: their tools need not be looked up again.
+        # The leading sources whose `generation` tells of every change, so that their lookups can be cached.
         self._settled: tuple[Source, ...] = self._sources
         self._watched: tuple[Callable[[], object], ...] = ()
-        self._settled_entries: tuple[Generations, dict[str, Entry]] = ((), {})
+        self._settled_entries: tuple[Generations, dict[Key, Entry]] = ((), {})
         self._index: tuple[tuple[object, ...] | None, Index] = (None, Index())
         self._changing = threading.Lock()
 
@@ -105,7 +107,7 @@ class Catalog:
         self.forget()
 
     def add_source(self, source: Source) -> None:
-        """Add a source, behind those of the same rank; its tools are read when a name first leads there."""
+        """Add a source, after those of the same rank; its tools are read when a lookup first reaches it."""
         with self._changing:
             self._sources = tuple(sorted((*self._sources, source), key=lambda each: each.rank))
             self._settled = tuple(takewhile(lambda each: each.settled and each.listed, self._sources))
@@ -113,29 +115,29 @@ class Catalog:
             self._index = (None, Index())
 
     def forget(self) -> None:
-        """Look up every tool again: something has changed in this process."""
+        """Empty all caches of lookups, after a change in this process."""
         self._settled_entries = ((), {})
         self.known.forget()
 
     def use_switches(self, stored: StoredSwitches) -> None:
-        """Obey switches that were moved while a Crib ran, too."""
+        """Also apply switches that were changed at run time."""
         self._switches.stored = stored
         self._watch()
 
     @property
     def tools_version(self) -> str:
-        """The version of the tools that a new session keeps to; empty where no source has versions."""
+        """The version that a new session is pinned to; empty if no source has versions."""
         return next((source.version for source in self._sources if source.version), "")
 
     def find(
         self, name: str, bundle: str | None = None, version: str | None = None, session: Session | None = None
     ) -> Entry | None:
-        """The tool that is meant, among those that the current caller may see."""
+        """The tool of that name, among those that the current caller may see."""
         view = current_view()
-        if bundle is None and version is None and session is None:
-            # Most calls come here, so what settled sources are known to have is only checked for changes.
+        if session is None:
+            # Fast path of most calls: the cached entry is valid if no generation has changed.
             generations, known = self._settled_entries
-            entry = known.get(name)
+            entry = known.get(name if bundle is None and version is None else (name, bundle, version))
             if entry is not None and (view is None or view.shows(entry.tool)):
                 until = monotonic() + KNOWN_SECONDS
                 for generation, noted in generations:
@@ -158,24 +160,25 @@ class Catalog:
                 return entry
             if bundle is not None or version is not None or "/" in name or "@" in name:
                 return None
-            # A tool that is not shown takes no name away from those that are.
+            # An invisible tool must not shadow a visible one of the same name.
             same = self._indexed(look_at_files=False).slugs.get(slug_of(name), ())
             listed = map(self._switches.apply, same)
             stored = (source.find(name, None, None, session) for source in self._sources if not source.listed)
             found = (each for each in chain(listed, stored) if isinstance(each, Entry))
             return next((each for each in found if view.shows(each.tool)), None)
         except ToolError:
-            # A broken tool: whether the caller might see it is not known.
+            # A broken tool: it is unknown whether the caller may see it.
             return None
 
     def _find_anew(
         self, name: str, bundle: str | None = None, version: str | None = None, session: Session | None = None
     ) -> Entry | None:
-        """The tool that is meant, as its file is now; for a session of an earlier version, as that version has it."""
-        is_bare = bundle is None and version is None and session is None
-        if session is not None and session.tools_version in ("", self.tools_version):
-            session = None
-        # Noted before anything is looked up: what changes meanwhile is seen the next time.
+        """Look the tool up in the sources and cache it; for a session, in the version that it is pinned to."""
+        wanted = _read_wanted(name, bundle, version)
+        if session is not None:
+            session = None if session.tools_version in ("", self.tools_version) else session
+            return self._look_up(wanted, session, self._sources)[0]
+        # Read before the lookup, so that a change meanwhile is noticed next time.
         until = monotonic() + KNOWN_SECONDS
         generations = tuple((generation, generation()) for generation in self._watched)
         kept = self._settled_entries
@@ -183,47 +186,61 @@ class Catalog:
             self.known.forget()
             kept = self._settled_entries = generations, {}
         known = self.known.tools
-        entry, source = self._look_up(_read_wanted(name, bundle, version), session, self._sources)
-        if is_bare and entry is not None and source in self._settled:
-            # Into those that belong to these generations: another thread may have begun new ones meanwhile.
-            kept[1][name] = entry
-            if entry.enabled and source is self.host is self._sources[0]:
-                known[name] = entry.tool
+        entry, source = self._look_up(wanted, None, self._sources)
+        if entry is not None:
+            is_bare = bundle is None and version is None
+            key = name if is_bare else (name, bundle, version)
+            is_of_host = entry.enabled and self._is_of_host(entry.tool, wanted.bundle, source)
+            if is_of_host or (is_bare and source in self._settled):
+                # Into the cache of these generations: another thread may have replaced it meanwhile.
+                kept[1][key] = entry
+            if is_of_host:
+                known[key] = entry.tool
                 self.known.until = until
         return entry
 
+    def _is_of_host(self, tool: Tool, bundle: str | None, source: Source | None) -> bool:
+        """Whether the tool belongs to the host program, and no source in front of its own can gain a tool of that bundle."""
+        if source is self.host is self._sources[0]:
+            return True
+        same = None if bundle is None else self.host.find(tool.slug, tool.bundle, tool.version, None)
+        if not isinstance(same, Entry) or same.tool is not tool:
+            return False
+        others = (each for each in self._sources if not (isinstance(each, LateSource) and each.settled))
+        return next((each for each in others if not each.bundles or bundle in each.bundles), None) is source
+
     def require(self, name: str, session: Session | None = None) -> Entry:
-        """The tool that is meant; raises ToolError if there is none."""
+        """The tool of that name; raises ToolError if there is none."""
         entry = self.find(name, session=session)
         if entry is None:
             raise ToolError(Kind.NOT_FOUND, f"Tool {name[:200]!r} not found", cure=self.cure_for(name))
         return entry
 
     def find_below(self, name: str, bundle: str) -> Entry | None:
-        """The tool that is meant where only the source of this bundle and those behind it count."""
+        """The tool of that name in the source of this bundle or those after it."""
         above = takewhile(lambda source: bundle not in source.bundles, self._sources)
         return self._look_up(_read_wanted(name, None, None), None, self._sources[len(tuple(above)) :])[0]
 
     def means(self, name: str, tool: Tool) -> bool:
-        """Whether a name without a bundle, in a grant, means the tool: it means the one of the project that comes first by it.
+        """Whether a name without a bundle, in a grant, means the tool: it means the first tool of the project of that name.
 
-        Which that is does not depend on the caller. It is never a stored tool: what is imported takes over no grant.
+        This does not depend on the caller. It never means a stored tool, so that an imported tool cannot take over a grant.
         """
         own = [source for source in self._sources if source.rank not in STORED_RANKS]
         found, _ = self._ask_twice(Wanted(name, None, None), None, own)
         if found is None:
-            # The name that models are shown, or that of a tool which can only be called by its actions.
+            # The name that models see, or that of a tool which can only be called by its actions.
             index, slug = self._indexed(look_at_files=False), slug_of(name)
             actions = index.actions.get(slug)
             slug = f"{slug}-{actions[0]}" if actions else index.shown.get(name, "")
             found, _ = self._ask(Wanted(slug, None, None), None, own) if slug else (None, None)
         if found is None:
-            # It is not in its file yet, or belongs to an earlier version of a session; no stored bundle has such a name.
+            # The tool is not in its file yet, or of an earlier version; no stored bundle has the name of such a bundle.
             return any(tool.bundle in source.bundles for source in own)
         return isinstance(found, Entry) and found.tool.bundle == tool.bundle
 
     def stored_word(self, name: str) -> str:
-        """How the stored tool is granted that is called by this name, which has no bundle; empty if none is."""
+        """The key that grants the stored tool which a call by this name without a bundle finds; empty if it finds none."""
         try:
             entry = None if "/" in name else self._find_anew(name)
         except ToolError:
@@ -233,7 +250,7 @@ class Catalog:
         return f"{entry.tool.bundle}/{name}"
 
     def tool_in_file(self, name: str) -> Tool:
-        """The tool that is meant, or one action of a tool that can only be called by its actions: they share a file."""
+        """The tool of that name, or any action of a tool that is only callable by its actions, as they share a file."""
         if self.find(name) is None:
             for entry in self.entries():
                 action = action_of(entry.tool)
@@ -242,9 +259,9 @@ class Catalog:
         return self.require(name).tool
 
     def entries(self, session: Session | None = None, *, stored: bool = True) -> Iterator[Entry]:
-        """Every tool that the current caller may see, source by source; for a session of an earlier version, as that has them.
+        """Every tool that the current caller may see, source by source; for a session, in the version that it is pinned to.
 
-        Without `stored`, those of bundles are left out, of which there may be very many.
+        Without `stored`, the tools of stored bundles are left out, of which there may be very many.
         """
         if session is None or session.tools_version in ("", self.tools_version):
             listed: Iterable[Entry] = self._indexed().addresses.values()
@@ -257,10 +274,10 @@ class Catalog:
         return found if view is None else (entry for entry in found if view.shows(entry.tool))
 
     def contents(self) -> tuple[object, ...]:
-        """What is equal to an earlier answer as long as `entries` and `find` return the same; files are looked at."""
+        """A value that stays equal as long as `entries` and `find` return the same; checks the files for changes."""
         self._indexed()
         for source in self._sources:
-            # One that is made later would have another generation although nothing changed.
+            # Created now, because its generation would change when it is created later.
             if isinstance(source, LateSource):
                 source.load()
         stored = self._switches.stored
@@ -268,11 +285,11 @@ class Catalog:
         return (switches, *(source.generation() for source in self._sources))
 
     def own_entries(self) -> list[Entry]:
-        """Every tool of the sources that are listed, under the switches of the operator alone."""
+        """Every tool of the listed sources, with only the switches of the settings applied."""
         return [self._switches.apply_words(entry) for entry in self._indexed().addresses.values()]
 
     def problems(self) -> list[ToolError]:
-        """What keeps files from being tools, tools from being found, and switches from switching, one by one."""
+        """All problems of files, names and switches."""
         index = self._indexed()
         tools = [entry.tool for entry in index.addresses.values()]
         return [
@@ -283,23 +300,23 @@ class Catalog:
         ]
 
     def same_name(self, tool: Tool) -> list[str]:
-        """The addresses of the other tools that go by this tool's name."""
+        """The addresses of the other tools with this tool's name."""
         found, view = self._indexed(look_at_files=False).slugs.get(tool.slug, ()), current_view()
         others = (entry.tool for entry in found if view is None or view.shows(entry.tool))
         return [other.address for other in others if other.address != tool.address]
 
     def suggest(self, name: str) -> str:
-        """A hint at what is wrong with the file of that name, at the actions of that tool, or at a name that is near."""
+        """A hint: the problem of the file of that name, the actions of that tool, or a similar name."""
         return self._wrong_file(name) or self._near_name(name)
 
     def cure_for(self, name: str) -> Cure:
-        """What helps a caller of a tool that is not there."""
+        """The cure for a call of an unknown tool."""
         if problem := self._wrong_file(name):
             return Cure(problem, "its file cannot be used; ask the operator")
         return cure_of(self._near_name(name) or LIST_THE_TOOLS)
 
     def _wrong_file(self, name: str) -> str:
-        """What is wrong with the file of that name; files are none of the business of a caller that sees only some tools."""
+        """The problem of the file of that name; hidden from a caller that sees only some tools."""
         if current_view() is not None:
             return ""
         bare = read_address(name).name
@@ -309,7 +326,7 @@ class Catalog:
         return next(filter(None, (source.hint(slug_of(bare)) for source in self._sources)), "")
 
     def _near_name(self, name: str) -> str:
-        """The actions of that tool, the tool whose function is called so, or a name that is near."""
+        """The actions of that tool, the tool whose function has that name, or a similar name."""
         index, view = self._indexed(look_at_files=False), current_view()
         seen = [each.tool for each in index.addresses.values() if view is None or view.shows(each.tool)]
         if view is None and (actions := index.name_actions(slug_of(read_address(name).name))):
@@ -323,7 +340,7 @@ class Catalog:
         return did_you_mean(name, {tool.name for tool in seen})
 
     def _watch(self) -> None:
-        """Forget what is known; a call asks only what can change without the catalog being told."""
+        """Collect the generations that lookups must check, and empty the caches; other changes call `forget` themselves."""
         stored = self._switches.stored
         changing = [
             source for source in self._settled if source is not self.host and not isinstance(source, LateSource)
@@ -334,12 +351,12 @@ class Catalog:
     def _look_up(
         self, wanted: Wanted, session: Session | None, sources: Sequence[Source]
     ) -> tuple[Entry | None, Source | None]:
-        """Ask the sources in their order, and where none has the tool, once more after they looked at every file."""
+        """Ask the sources in order; if none has the tool, again after they have checked every file."""
         bundle = wanted.bundle
         asked = [each for each in sources if bundle is None or not each.bundles or bundle in each.bundles]
         found, source = self._ask_twice(wanted, session, asked)
         if found is None and sources is self._sources and wanted.bundle is None and wanted.version is None:
-            # A model that calls a tool by the name it was shown finds it; a tool that is really called so comes first.
+            # Models call a tool by the name that they see; a tool whose real name it is takes precedence.
             slug = self._indexed(look_at_files=False).shown.get(wanted.name)
             found, source = (None, None) if slug is None else self._ask(wanted._replace(name=slug), session, asked)
         if source is None or not isinstance(found, Entry):
@@ -360,13 +377,13 @@ class Catalog:
     def _ask(
         self, wanted: Wanted, session: Session | None, sources: Iterable[Source]
     ) -> tuple[Entry | Broken | None, Source | None]:
-        """What the first source finds that has the name, and that source."""
+        """The first source that has the name, and what it found."""
         refusal: ToolError | None = None
         for source in sources:
             try:
                 found = source.find(wanted.name, wanted.bundle, wanted.version, session)
             except ToolError as problem:
-                # A source that no longer has the version of the session; another one may have the tool.
+                # The source no longer has the version of the session; another one may have the tool.
                 if session is None:
                     raise
                 refusal = problem
@@ -378,7 +395,7 @@ class Catalog:
         return None, None
 
     def _indexed(self, *, look_at_files: bool = True) -> Index:
-        """The index of all listed sources; made anew only where one of them has other tools."""
+        """The index of all listed sources, cached until the tools of one of them change."""
         listed = [source for source in self._sources if source.listed]
         if look_at_files:
             for source in listed:
@@ -391,7 +408,7 @@ class Catalog:
         return known[1]
 
     def has_named(self, word: str) -> bool:
-        """Whether a word of the operator means something that is there: a tool, also a stored or a broken one, or a bundle."""
+        """Whether a word of the settings names an existing bundle or tool, including stored and broken tools."""
         bundle, _, rest = word.rpartition("/")
         if rest == "*":
             known = any(bundle in source.bundles for source in self._sources)
@@ -404,7 +421,7 @@ class Catalog:
             return True  # a stored tool whose document is broken
 
     def _is_name(self, word: str) -> bool:
-        """Whether a word that disables no tool is the name of a broken file, or of a bundle without tools."""
+        """Whether a word that matches no tool is the name of a broken file, or of a bundle without tools."""
         bundle, _, rest = word.rpartition("/")
         if rest == "*":
             return any(slug_of(bundle) == slug_of(known) for source in self._sources for known in source.bundles)
@@ -412,13 +429,13 @@ class Catalog:
 
 
 def _function_of(tool: Tool) -> str:
-    """The function in its file that a tool is; empty for other kinds of tools."""
+    """The name of the function of a file tool; empty for other kinds of tools."""
     script = tool.run.script if isinstance(tool.run, Chained) else tool.run
     return script.entry if isinstance(script, Script) else ""
 
 
 def _read_wanted(name: str, bundle: str | None, version: str | None) -> Wanted:
-    """Read a name that may be an address; what the address says counts before what is given beside it."""
+    """Read a name that may be an address, whose bundle and version take precedence over the given ones."""
     if "/" not in name and "@" not in name:
         return Wanted(name, bundle, version)
     address = read_address(name)

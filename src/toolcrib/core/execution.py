@@ -26,14 +26,12 @@ if TYPE_CHECKING:
     from toolcrib.model.tool import Tool
 
 
-# Running a call from plain code, inside no event loop.
-
 T = TypeVar("T")
 F = TypeVar("F", bound="Callable[..., Coroutine[object, object, Result]]")
 
 
 def never_waits(tool: Tool) -> bool:
-    """Whether the tool is a plain function that is called once: it runs here and now, and waits for nothing."""
+    """Whether the tool is a plain function without retries, so that its call never awaits anything."""
     run = tool.run
     if (
         not isinstance(run, Function)
@@ -47,18 +45,18 @@ def never_waits(tool: Tool) -> bool:
 
 
 def run_alone(work: Coroutine[object, object, T]) -> T:
-    """Run what never waits, without an event loop; loading one takes half of the time that a command needs to start."""
+    """Run a coroutine that never waits, without an event loop; importing asyncio takes half of the start of a command."""
     refuse_inside_a_loop(work)
     try:
         work.send(None)
     except StopIteration as end:
-        return end.value  # type: ignore[no-any-return]  # what a coroutine returns is told by its type
+        return end.value  # type: ignore[no-any-return]  # StopIteration.value is untyped
     work.close()
     raise RuntimeError("a plain function cannot wait; write it as async def")
 
 
 def refuse_inside_a_loop(work: Coroutine[object, object, object]) -> None:
-    """Raise inside a running event loop: code there must await."""
+    """Raise RuntimeError inside a running event loop, where code must await."""
     if "asyncio" not in sys.modules:
         return
     import asyncio
@@ -73,22 +71,20 @@ def refuse_inside_a_loop(work: Coroutine[object, object, object]) -> None:
     )
 
 
-# A call that waits to be awaited, and says so where it is taken for its result.
-
 CURE = "write: await crib.call(...), or crib.call_sync(...) in code that is not async"
 
 
 def named_for_warning(function: F) -> F:
-    """Have Python's warning about a dropped coroutine of this function name the cure: "coroutine '…' was never awaited"."""
+    """Name the cure in Python's warning about a coroutine of this function that was never awaited."""
     function.__qualname__ = f"crib.call(...) [{CURE}]"
     return function
 
 
 class PendingCall(Coroutine[object, object, "Result"]):
-    """What `crib.call(...)` returns: a coroutine. Only `await` makes the call and gives its Result.
+    """The coroutine that `crib.call(...)` returns; using it without `await` raises an error that names the cure.
 
-    `crib.call` sets `work`, the coroutine, and with it `__await__`. Both are plain attributes, and there is no `__init__`,
-    because every call pays for each method that Python has to run here.
+    `crib.call` sets `work`, the inner coroutine, and its `__await__`. Both are plain attributes, and there is no `__init__`,
+    because every further method would slow down each call.
     """
 
     __slots__ = ("__await__", "work")
@@ -99,34 +95,34 @@ class PendingCall(Coroutine[object, object, "Result"]):
         def __await__(self) -> Generator[object, object, Result]: ...
 
     def send(self, value: object, /) -> object:
-        """Go on."""
+        """Resume the coroutine."""
         return self.work.send(value)
 
     def throw(
         self, kind: type[BaseException] | BaseException, value: object = None, trace: TracebackType | None = None, /
     ) -> object:
-        """Raise inside the call."""
+        """Raise an exception inside the coroutine."""
         try:
             if isinstance(kind, BaseException):
                 return self.work.throw(kind)
             return self.work.throw(kind, value, trace)
         finally:
-            # The traceback holds this frame: an exception in it would hold itself, and all that the call had, until the
-            # garbage collector runs.
+            # The traceback references this frame: an exception in it would be a reference cycle, which keeps the objects
+            # of the call alive until the garbage collector runs.
             del kind, value, trace
 
     def close(self) -> None:
-        """Give it up."""
+        """Close the coroutine."""
         self.work.close()
 
-    if not TYPE_CHECKING:  # so that a checker of types refuses it too
+    if not TYPE_CHECKING:  # so that type checkers report unknown attributes
 
         def __getattr__(self, name: str) -> NoReturn:
             raise AttributeError(f"a call that was not awaited has no {name}; {CURE}", name=name, obj=self)
 
     def __bool__(self) -> bool:
-        # From Python 3.12 on, asyncio asks whether a task has a coroutine when it describes the task.
-        if sys._getframe(1).f_globals.get("__name__") == "asyncio.base_tasks":  # noqa: SLF001 - it says who asks
+        # From Python 3.12 on, asyncio tests the truth of a task's coroutine in the repr of the task.
+        if sys._getframe(1).f_globals.get("__name__") == "asyncio.base_tasks":  # noqa: SLF001 - identifies the caller
             return True
         raise TypeError(f"a call that was not awaited is neither true nor false; {CURE}")
 
@@ -141,18 +137,18 @@ class PendingCall(Coroutine[object, object, "Result"]):
 
 
 class PlainRunner:
-    """Waits for coroutines from plain code, on one event loop, one after the other."""
+    """Runs coroutines from synchronous code, on one event loop, one after the other."""
 
     def __init__(self) -> None:
         self._runner: asyncio.Runner | None = None
         self._waiting = RLock()
 
     def run(self, work: Coroutine[object, object, T]) -> T:
-        """Wait for the work; raises inside a running event loop."""
+        """Run the coroutine to its end; raises inside a running event loop."""
         import asyncio
 
         refuse_inside_a_loop(work)
-        # One after the other: what was started belongs to the one loop.
+        # One after the other, because connections and child processes belong to this one event loop.
         with self._waiting:
             if self._runner is None:
                 self._runner = asyncio.Runner()
@@ -165,14 +161,12 @@ class PlainRunner:
             self._runner = None
 
 
-# Every failure, as one kind of error.
-
-# A tool that said these could pass its own failure off as a refusal, or hand out a confirmation.
+# Keys in `details` that a tool must not set: it could pass its failure off as a refusal, or issue a confirmation.
 WORDS_OF_GATES = frozenset({"gate", "confirmation", "expiresAt"})
 
 
 def classify(problem: BaseException, name: str) -> ToolError:
-    """Any failure as a ToolError, freed of the frames that its traceback holds on to and of words that only gates may use."""
+    """Convert any exception into a ToolError, without its traceback and without details that only gates may set."""
     if isinstance(problem, ToolError):
         return copy_error(problem, value=problem.value)
     if isinstance(problem, (ConnectionError, TimeoutError)):
@@ -180,20 +174,20 @@ def classify(problem: BaseException, name: str) -> ToolError:
         return ToolError(Kind.TRANSIENT, message, retryable=True, partial_side_effects=True)
     if is_cancellation(problem):
         return ToolError(Kind.CANCELLED, f"{name} gave up by itself", partial_side_effects=True)
-    # No coroutine can raise StopIteration: Python makes a RuntimeError of it, and that of a plain function is named alike.
+    # Python turns a StopIteration of a coroutine into a RuntimeError; that of a plain function is named alike.
     kind = RuntimeError if isinstance(problem, StopIteration) else type(problem)
     reason = f"{name} failed unexpectedly ({kind.__name__})"
     return ToolError(Kind.INTERNAL, reason, cure=READ_THE_LOG, partial_side_effects=True)
 
 
 def copy_error(error: ToolError, *, value: object) -> ToolError:
-    """The same error without its history, beside another partial value."""
+    """The same error with another partial value, without traceback and without details that only gates may set."""
     details = {key: fact for key, fact in error.details.items() if key not in WORDS_OF_GATES}
     return error.replace(details=details, value=value)
 
 
 class SecretsMask:
-    """Masks stored secrets in results. They are opened when there is first something to mask; not `active` without any."""
+    """Masks stored secrets in results. The store is opened on first use; `active` is False while there are no secrets."""
 
     __slots__ = ("_open", "active")
 
@@ -202,43 +196,43 @@ class SecretsMask:
         self.active = active
 
     def activate(self) -> None:
-        """Mask from now on: there is a secret."""
+        """Mask from now on, because there is a secret."""
         self.active = True
 
     def value(self, value: object) -> object:
-        """The value of a result, masked; a text stays of its type."""
+        """Mask the value of a result; a subclass of str keeps its type."""
         if not self.active or self._open is None:
             return value
         masking = self._open()
         return type(value)(masking.hide(value)) if isinstance(value, str) else masking.hide_in(value)
 
     def chunks(self, *, is_one_text: bool) -> ChunkMask | None:
-        """Masks the chunks of one call, also across their borders; None while there is nothing to mask."""
+        """A mask for the chunks of one call, also for secrets that span chunks; None while there are no secrets."""
         return self._open().chunks(is_one_text=is_one_text) if self.active and self._open is not None else None
 
     def error(self, error: ToolError) -> ToolError:
-        """The error of a result, masked."""
+        """Mask the error of a result."""
         return self._open().hide_error(error) if self.active and self._open is not None else error
 
     def raised(self, problem: BaseException) -> BaseException:
-        """An exception as it may be logged."""
+        """Mask an exception for the log."""
         return self._open().hide_raised(problem) if self.active and self._open is not None else problem
 
 
 def must_pass(problem: BaseException) -> bool:
-    """Whether a failure is meant for the host program and not for the caller of a tool."""
+    """Whether an exception must be re-raised to the host program, and not returned as the error of a call."""
     if is_cancellation(problem):
         return _is_being_cancelled()
     if isinstance(problem, KeyboardInterrupt):
-        # Only Python's own handler raises at Ctrl-C, in the main thread; that of asyncio.run and of a server cancels.
+        # Python's own handler raises at Ctrl-C in the main thread; those of asyncio.run and of servers cancel the task.
         is_handled = signal.getsignal(signal.SIGINT) is not signal.default_int_handler
         return current_thread() is main_thread() and not (is_handled and _runs_in_a_task())
-    # A coroutine that is dropped unfinished is closed by code outside of its task.
+    # An unfinished coroutine is closed by code outside of its task.
     return isinstance(problem, GeneratorExit) and not _runs_in_a_task()
 
 
 def is_cancellation(problem: BaseException) -> bool:
-    """Whether this is how asyncio ends a task; never, while asyncio is not loaded."""
+    """Whether this is a CancelledError of asyncio, without importing asyncio."""
     asyncio = sys.modules.get("asyncio")
     return asyncio is not None and isinstance(problem, asyncio.CancelledError)
 
@@ -266,7 +260,7 @@ CANCEL_AGAIN_SECONDS = 1.0
 
 
 class Watch:
-    """One call under watch: which task to cancel when, how often that was done, and how often others had done it before."""
+    """The deadline of one call: the task to cancel, how often it was cancelled, and how often before this call."""
 
     __slots__ = ("cancelled", "cancelled_before", "deadline", "task", "watched")
 
@@ -278,22 +272,22 @@ class Watch:
 
 
 class Deadlines:
-    """Watches the calls of every event loop, each loop in its own thread.
+    """Cancels calls at their deadlines, with one timer for each event loop.
 
-    `asyncio.timeout` sets a timer for every call, which costs several times the call itself. Here a call is put into a
-    set, and the one timer of its loop is touched only when the call has less time than every other.
+    `asyncio.timeout` sets a timer for every call, which costs several times the call itself. Here a call is added to a
+    set, and the timer of its loop is only moved if the call has the earliest deadline.
     """
 
     def __init__(self) -> None:
         self._timers: dict[int, _Timer] = {}
 
     def watch(self, deadline: float, running: object = None) -> Watch:
-        """Cancel the current task at `deadline` (time.monotonic), unless the watch leaves its `watched` before.
+        """Cancel the current task at `deadline` (time.monotonic), unless the watch is removed from `watched` before.
 
-        `running` is what the task is about to wait for; where no event loop runs, it is refused.
+        `running` is the coroutine that the task is about to await; it is closed if no event loop runs, which raises.
         """
         timer = self._timers.get(get_ident())
-        # Not get_running_loop: up to Python 3.11 it asks the kernel for the process id, each time.
+        # Not get_running_loop: up to Python 3.11 it makes a system call for the process id each time.
         task = None if timer is None else timer.current_task(timer.loop)
         if timer is None or task is None:
             timer = self._timers[get_ident()] = _start_timer(running)
@@ -312,7 +306,7 @@ class Deadlines:
         return watch
 
     def move(self, watch: Watch, deadline: float) -> None:
-        """Have a watch of this thread's loop end at another time."""
+        """Change the deadline of a watch of this thread's event loop."""
         watch.deadline = deadline
         timer = self._timers.get(get_ident())
         if timer is not None and deadline < timer.next:
@@ -323,7 +317,7 @@ class _Timer:
     """The timer of one event loop, set to the earliest deadline among its calls."""
 
     def __init__(self) -> None:
-        # Imported here: a program that only calls plain functions never loads asyncio, which takes half of the start.
+        # Imported here: a program that only calls plain functions never needs asyncio, which takes half of the start.
         import asyncio
 
         self.loop = asyncio.get_running_loop()
@@ -340,9 +334,10 @@ class _Timer:
 
     def _cancel_overdue(self) -> None:
         now = monotonic()
-        for watch in [watch for watch in self.watched if watch.deadline <= now]:
+        # In the order of their deadlines, of which a busy event loop may find several passed at once.
+        for watch in sorted((each for each in self.watched if each.deadline <= now), key=lambda each: each.deadline):
             watch.cancelled += 1
-            # A tool that swallows its cancellation, or one under a call that was cancelled too, is cancelled again.
+            # Cancelled again later, in case the tool swallows this cancellation, or it ends only an inner call.
             watch.deadline = now + CANCEL_AGAIN_SECONDS
             watch.task.cancel()
         self._handle, self.next = None, math.inf
@@ -361,32 +356,32 @@ def _start_timer(running: object) -> _Timer:
 
 
 async def as_coroutine(awaitable: Awaitable[object]) -> object:
-    """Anything that can be awaited, as a coroutine."""
+    """Wrap an awaitable in a coroutine."""
     return await awaitable
 
 
 @types.coroutine
 def go_on(running: CoroutineType[object, object, object], waits_for: object) -> Generator[object, object, object]:
-    """Carry a coroutine on that has taken its first step, as `await` would have."""
+    """Drive a coroutine that has taken its first step, as `await` would have."""
     while True:
         try:
             yield waits_for
         except GeneratorExit:
             running.close()
             raise
-        except BaseException as problem:  # noqa: BLE001 - what is thrown at this place is meant for the coroutine
+        except BaseException as problem:  # noqa: BLE001 - an exception thrown in here is meant for the coroutine
             try:
                 waits_for = running.throw(problem)
             except StopIteration as end:
                 return end.value
         else:
-            return (yield from running)  # type: ignore[misc]  # types.coroutine allows what mypy does not know of
+            return (yield from running)  # type: ignore[misc]  # types.coroutine allows it, which mypy does not know
 
 
 def unwatch(watch: Watch | None, name: str, started: float) -> None:
-    """End a watch over a call that returned; raises TIMEOUT where the tool went on although it was stopped, or was to be.
+    """End the watch of a call that returned; raises TIMEOUT if that was after its deadline.
 
-    A function that blocked the event loop may have kept the timer from stopping it in time.
+    The tool may have swallowed its cancellation, or blocked the event loop so that the timer could not fire.
     """
     if watch is None:
         return
@@ -396,7 +391,7 @@ def unwatch(watch: Watch | None, name: str, started: float) -> None:
 
 
 def leave(watch: Watch | None, problem: BaseException, name: str, started: float) -> BaseException:
-    """End a watch over a call that failed, and return the real failure.
+    """End the watch of a call that raised, and return the exception to report.
 
     A cancellation that comes only from the deadline of this call is revoked and becomes a TIMEOUT. Any other cancellation
     is returned as it is.
@@ -408,13 +403,13 @@ def leave(watch: Watch | None, problem: BaseException, name: str, started: float
         is_ours = watch.task.cancelling() - watch.cancelled <= watch.cancelled_before
         stopped = stop(watch, name, started)
         problem = stopped if is_ours or not is_cancellation(problem) else problem
-    # A cancelled task keeps the failure, whose frames hold the watch: that would be a cycle.
+    # A cancelled task keeps its exception, whose frames reference the watch: that would be a reference cycle.
     del watch.task
     return problem
 
 
 def stop(watch: Watch, name: str, started: float) -> ToolError:
-    """Revoke the cancellation of a call that ran out of time; the TIMEOUT to raise instead."""
+    """Revoke the cancellation of a call that ran out of time, and return the TIMEOUT to raise instead."""
     for _ in range(watch.cancelled):
         watch.task.uncancel()
     watch.cancelled = 0

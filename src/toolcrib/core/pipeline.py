@@ -1,4 +1,4 @@
-"""Run a tool call through its guard steps: screen, find, allow, check, confirm, run, check again, record."""
+"""Run a tool call through the pipeline: rules, lookup, gates, run, output validation, journal."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ PLANS_KEPT = 50_000
 LOOK_UP = "look-up"
 VOICE = "voice"
 NOTHING = Outcome()
-# A longer wait that a server asks for is left to the next call.
+# A call does not wait longer than this for a Retry-After of a server; it fails instead.
 MAX_WAIT_SECONDS = 60.0
 
 
 class Find(Protocol):
-    """Looks up a tool by name or slug, where needed in one bundle, of one version, or as a session has it."""
+    """Looks up a tool by name or slug, optionally of one bundle, of one version, or in the version of a session."""
 
     def __call__(
         self, name: str, bundle: str | None = None, version: str | None = None, session: Session | None = None
@@ -56,9 +56,9 @@ class Find(Protocol):
 
 
 class Pipeline:
-    """Performs guarded calls.
+    """Makes calls, each through all gates.
 
-    It never raises: what went wrong is in the Result. Only the cancellation of its caller passes through. `missing` is
+    A call never raises: its error is in the Result. Only the cancellation of its caller passes through. `missing` is
     called for an unknown tool, and returns the id of the request that it files for it; empty if it files none.
     """
 
@@ -93,7 +93,7 @@ class Pipeline:
         self._policy = policy
         self._sleep = _sleep if sleep is None else sleep
         self._plans: dict[Tool, Plan] = {}
-        # A plan holds the rules that concern its tool: with one more rule, all of them are made anew.
+        # A plan holds the rules that concern its tool, so a new rule makes all of them stale.
         rules.when_changed(self._plans.clear)
         self._deadlines = Deadlines()
         self._result_bytes = policy.result_bytes
@@ -116,7 +116,7 @@ class Pipeline:
         )
 
     def of_one(self, entry: Entry) -> Pipeline:
-        """The same pipeline with this tool alone, which need not be in the catalog."""
+        """A copy of the pipeline that finds only this tool, which need not be in the catalog."""
         alone = copy(self)
         alone._find = lambda *_, **__: entry  # noqa: SLF001 - of the same class
         alone._known = KnownTools()  # noqa: SLF001 - see above
@@ -124,16 +124,16 @@ class Pipeline:
 
     @named_for_warning
     async def call(self, call: Call) -> Result:
-        """Run a tool under guard; a call that only carries arguments takes the fast path."""
+        """Make a call; one that only carries arguments takes the fast path."""
         if call.is_plain:
             return await self.call_simply(call.name, call.arguments, call.caller, call)
         return await self._call_fully(call)
 
     async def _call_fully(self, call: Call, entry: Entry | None = None) -> Result:
-        """Run a tool under guard: screen, find, allow, check, confirm, run, check again, record.
+        """Make a call through all steps: lookup, gates, admission, run, output validation, journal.
 
-        The order of the steps is a safety property, so they stand here one after the other. `entry` is what the fast path
-        has just found.
+        The order of the steps is a safety property, so they stand here one after the other. `entry` is the tool that the
+        fast path has just looked up.
         """
         case = Case(call, call.id or self._new_id())
         case.entry = entry
@@ -152,7 +152,7 @@ class Pipeline:
             try:
                 result = self._answers.fail(problem, case)
             finally:
-                # What it took is counted, also of a call that is cancelled.
+                # A cancelled call is charged too.
                 self._rate.charge(case, result)
             return result
         result = self._answers.finish(case, plan, answer)
@@ -174,9 +174,9 @@ class Pipeline:
         entry: Entry | None = None
         try:
             known, tool = self._known, None
-            is_bare = call is None or (call.bundle is None and call.version is None)
-            if is_bare and started < known.until and current_view() is None:
-                tool = known.tools.get(name)
+            if started < known.until and current_view() is None:
+                is_bare = call is None or (call.bundle is None and call.version is None)
+                tool = known.tools.get(name if call is None or is_bare else (name, call.bundle, call.version))
             if tool is None:
                 entry = self._find(name) if call is None else self._find(name, call.bundle, call.version)
                 tool = entry.tool if entry is not None and entry.enabled else None
@@ -200,7 +200,7 @@ class Pipeline:
             if plan.is_async and type(answer) is not CoroutineType and isinstance(answer, Awaitable):
                 answer = as_coroutine(answer)
             if type(answer) is CoroutineType:
-                # The first step is taken at once: most tools end there, and only those that wait are watched. What a plain
+                # The first step runs at once: most tools end there, and only those that wait are watched. What a plain
                 # function returns is watched from the start, which refuses it where no event loop runs.
                 watch = None if plan.is_async else self._deadlines.watch(started + plan.seconds, answer)
                 try:
@@ -236,7 +236,7 @@ class Pipeline:
         return succeed(value, (), meta)
 
     def explain(self, call: Call) -> Explanation:
-        """What every gate would say to this call, in the order of the call; nothing runs and nothing is used up."""
+        """The finding of every gate for this call, in the order of the pipeline; runs nothing and consumes nothing."""
         case = Case(call, call.id)
         plan = self._find_plan(case)
         if isinstance(plan, Verdict):
@@ -257,16 +257,16 @@ class Pipeline:
             findings.append(Finding(gate=gate.name, verdict=verdict, note=note, granted=granted))
             if gate is self._gates[0]:
                 findings.append(Finding(gate=LOOK_UP, verdict=ALLOW))
-            # The later gates look at checked arguments: with bad ones there is nothing to look at.
+            # The later gates read validated arguments, so they cannot judge invalid ones.
             is_judging = is_judging and (verdict is ALLOW or not isinstance(gate, gates.Arguments))
         return Explanation(tool=plan.address, findings=tuple(findings))
 
     def check(self, tool: Tool) -> None:
-        """Raise ToolError if there is anything that would keep every call of the tool from running."""
+        """Raise ToolError if no call of the tool could ever run."""
         self._plan(tool)
 
     def find_obstacle(self, tool: Tool, arguments: dict[str, object]) -> ToolError | None:
-        """Why the runner would refuse a call with these arguments; nothing runs."""
+        """The error with which the runner would refuse a call with these arguments; runs nothing."""
         bound = self._plan(tool).bound
         try:
             if bound.checks:
@@ -291,7 +291,7 @@ class Pipeline:
         return plan
 
     def _admit(self, case: Case, plan: Plan) -> tuple[str, Verdict] | None:
-        """The one step that uses something up; the gate that refuses after all where another call was faster."""
+        """Consume budget, rate and confirmation; the gate that refuses if a concurrent call has taken the last of one."""
         if overtaken := self._take_place(case, plan):
             return overtaken
         try:
@@ -301,7 +301,7 @@ class Pipeline:
         if verdict is not ALLOW:
             gates.give_back(case)
             return self._rate.name, verdict
-        # Last, because a confirmation cannot be given back.
+        # Last, because a used confirmation cannot be restored.
         try:
             is_confirmed = self._confirmation.admit(case, plan)
             verdict = deny("the confirmation was used before", kind=Kind.CONFIRMATION_REQUIRED)
@@ -315,14 +315,14 @@ class Pipeline:
         return self._confirmation.name, verdict
 
     def _take_place(self, case: Case, plan: Plan) -> tuple[str, Verdict] | None:
-        """Take one of the places that the session has left; before the confirmation, which cannot be given back."""
+        """Consume the budget of the session; returns the refusal if a concurrent call has exhausted it."""
         while not gates.take_place(case, plan):
             if refusal := self._judge(self._counted, case, plan):
                 return refusal
         return None
 
     async def _run(self, case: Case, plan: Plan) -> object:
-        """Run until it works, may not be repeated, or the time is over."""
+        """Run the tool, with retries until it succeeds, fails for good, or reaches the deadline."""
         given, deadline = case.call.deadline, case.started + plan.seconds
         deadline = deadline if given is None else min(given, deadline)
         room = plan.room if given is None else min(plan.room, given - deadline)
@@ -351,35 +351,35 @@ class Pipeline:
                         await context.client.end_chunks()
                     unwatch(case.watch, plan.name, case.started)
                     return answer
-                case.began += outcome.waited  # a budget is about the tool's own time
+                case.began += outcome.waited  # the latency budget covers only the tool's own time
             case.watch = case.watch or self._deadlines.watch(deadline + room)
             await self._sleep(pause)
             case.attempts += 1
 
     def _arguments(self, case: Case, plan: Plan) -> dict[str, object]:
-        """The arguments of one attempt; where there may be another, the tool gets a copy that it may change."""
+        """The arguments of one attempt; a copy if there may be a retry, because the tool may modify them."""
         return case.arguments if plan.retry.max_attempts == 1 else deepcopy(case.arguments)
 
     def _pause(self, problem: Exception, case: Case, plan: Plan, deadline: float) -> float | None:
-        """How long to wait before the next attempt; None when there is to be none."""
+        """Seconds until the next attempt; None if there is no retry."""
         if case.chunks or case.attempts >= plan.retry.max_attempts or mode_of(case.call) == VOICE:
             return None
         error = classify(problem, plan.tool.name)
-        # A tool with more than one attempt was declared to be repeatable, so possible effects forbid nothing.
+        # A tool with more than one attempt was declared to be repeatable, so possible side effects do not prevent a retry.
         if not error.retryable:
             return None
         pause = plan.retry.delay_after(case.attempts)
         if plan.retry.jitter:
-            pause = random.uniform(0, pause)  # noqa: S311 - spreads callers out, keeps no secret
+            pause = random.uniform(0, pause)  # noqa: S311 - jitter needs no cryptographic randomness
         asked = error.retry_after
         if asked is not None:
             if asked > MAX_WAIT_SECONDS:
-                return None  # left to the next call
+                return None
             pause = max(pause, asked)
         return pause if monotonic() + pause < deadline else None
 
     def _find_plan(self, case: Case) -> Plan | Verdict:
-        """The tool of a call made ready, or why there is none."""
+        """The plan of the called tool, or the verdict if there is no usable one."""
         given: object = case.call.name
         if not isinstance(given, str):
             reason = f"the name of a tool is a text, not a {type(given).__name__}"
@@ -403,18 +403,18 @@ class Pipeline:
         return self._find(call.name, call.bundle, call.version, session)
 
     def _judge(self, asked: Iterable[Gate], case: Case, plan: Plan) -> tuple[str, Verdict] | None:
-        """The first of the gates that does not allow the call, and what it says; one that fails has not allowed anything."""
+        """The first gate that does not allow the call, with its verdict; a gate that raises refuses."""
         for gate in asked:
             try:
                 verdict = gate.judge(case, plan)
-            except Exception as problem:  # noqa: BLE001 - see above
+            except Exception as problem:  # noqa: BLE001 - a gate that fails has not allowed anything
                 verdict = self._explain_failure(gate, problem, case)
             if verdict is not ALLOW:
                 return gate.name, verdict
         return None
 
     def _explain_failure(self, gate: Gate, problem: Exception, case: Case) -> Verdict:
-        """What a gate says that raised an error."""
+        """The verdict of a gate that raised an error."""
         if isinstance(problem, ToolError):
             return deny(
                 problem.reason,
@@ -427,7 +427,7 @@ class Pipeline:
         return deny(f"the gate {gate.name!r} failed, so the call is refused", kind=Kind.INTERNAL, cure=READ_THE_LOG)
 
     def _screen(self, case: Case) -> Verdict:
-        """What the rules say to a call of which no tool is known."""
+        """The verdict of the rules on a call of an unknown tool."""
         verdict = strictest(self._rules.rules, None if case.entry is None else case.entry.tool, case.call)
         return verdict if verdict.decision is Decision.DENY else ALLOW
 
@@ -444,14 +444,14 @@ class Pipeline:
         return f"{self._id_prefix}{next(self._id_numbers)}"
 
     def _case(self, call: Call, plan: Plan, started: float, watch: Watch | None) -> Case:
-        """The state of a call that took the fast path."""
+        """Make the Case of a call that took the fast path."""
         case = Case(call, call.id or self._new_id(), started)
         case.plan, case.watch, case.ran = plan, watch, True
         return case
 
 
 def _with_request(unknown: Verdict, request_id: str) -> Verdict:
-    """The verdict of an unknown tool, with the request that was filed for it."""
+    """The verdict on an unknown tool, with the request that was filed for it."""
     if not request_id:
         return unknown
     filed = f"it is asked for by {request_id}"

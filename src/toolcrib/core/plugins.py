@@ -1,11 +1,11 @@
-"""The one registry of parts: Toolcrib's own features register from a table, other packages through their entry points.
+"""The registry of all parts: Toolcrib's own features register from a table, other packages through entry points.
 
     [project.entry-points."toolcrib.plugins"]
     mine = "my_package:register"
 
-`register(plugins: Plugins)` is called once for each Crib. What the Crib uses is named by a reference `"module:name"`, which is
-loaded when the part is first used, or is handed over itself. A class or function that makes a part is called with the keyword
-arguments that `given` returns for the Crib's `Resources`, and without `given` with the Resources themselves.
+`register(plugins: Plugins)` is called once for each Crib. A part is given as an object, or as a reference `"module:name"`
+that is loaded on first use. A class or function that makes a part is called with the keyword arguments that `given` returns
+for the Crib's `Resources`, or, without `given`, with the Resources.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from toolcrib.model.protocols import Converter, Format, Maker, Rule, Runner
     from toolcrib.model.tool import Tool
 
-    # It takes the Resources of a Crib. They hold this registry, so their type cannot be named here.
+    # Called with the Resources of a Crib, whose module imports this one, so that their type cannot be named here.
     Make = Callable[[Any], Any]
 
 ENTRY_POINT_GROUP = "toolcrib.plugins"
 
-# How each feature of ours registers, in the order of equal names, and what it provides: a kind of part, or `kind:name`.
-# A feature is only loaded when a part is asked for that it provides.
+# The `register` function of each feature of ours, and what it provides: a kind of part, or `kind:name`. A feature is only
+# loaded when one of its parts is requested. The order decides between parts of equal names.
 FEATURES: Mapping[str, tuple[str, ...]] = {
     "toolcrib.features.functions:register": (
         "runners:function",
@@ -93,6 +93,7 @@ FEATURES: Mapping[str, tuple[str, ...]] = {
         *("resources:confirmed_jail", "resources:secrets", "resources:key", "resources:store"),
         *(
             "resources:host_commands",
+            "resources:protected_files",
             "resources:readiness",
             "resources:child_channel",
             "resources:granted_variables",
@@ -151,23 +152,26 @@ FEATURES: Mapping[str, tuple[str, ...]] = {
     "toolcrib.interfaces.mcp:register": ("commands:mcp", "endpoints", "settings:mcp", "screens:publications"),
     "toolcrib.interfaces.web:register": ("commands:page", "endpoints"),
 }
-# What closes something is registered when a Crib starts, and never later.
+# Parts that restrict tools; they are registered when a Crib starts, never lazily.
 CLOSING = ("rules", "protected_paths")
-# Parts of other packages come behind all of ours in a list, and replace ours of the same name.
+# The order of parts of other packages: after all of ours in a list, so that they override ours of the same name.
 _FOREIGN = 1_000
 
 
 def later(reference: str) -> Callable[..., Any]:
-    """A function of ours that is loaded when it is first called: for what most calls do not need."""
+    """A proxy for a function of ours that is imported on first use: for what most calls do not need."""
+    found: Callable[..., Any] | None = None
 
     def call(*arguments: object) -> Any:
-        return load(reference)(*arguments)
+        nonlocal found
+        found = found or load(reference)
+        return found(*arguments)
 
     return call
 
 
 class Part:
-    """One part that was registered: its name, and the object, the function that makes it, or a reference to one."""
+    """A registered part: its name, and the object, a factory, or a reference to one of these."""
 
     __slots__ = ("_loaded", "name", "options", "order", "value")
 
@@ -184,7 +188,7 @@ class Part:
         return self.order < _FOREIGN
 
     def load(self) -> Any:
-        """What was registered; a reference is loaded, once."""
+        """The registered value; a reference is loaded, once."""
         if self._loaded is None:
             self._loaded = load(self.value) if isinstance(self.value, str) else self.value
         return self._loaded
@@ -198,7 +202,7 @@ class Part:
 
 
 class Plugins:
-    """Holds every part, of Toolcrib and of other packages; `problems` says which packages could not register theirs."""
+    """The parts of Toolcrib and of other packages; `problems` are the errors of packages that failed to register."""
 
     def __init__(self, features: Mapping[str, tuple[str, ...]] | None = None) -> None:
         features = FEATURES if features is None else features
@@ -210,14 +214,14 @@ class Plugins:
         self._order = _FOREIGN
         self._registering = threading.RLock()
 
-    # --- what a package adds -------------------------------------------------------------------------------------------
+    # --- registering parts ---------------------------------------------------------------------------------------------
 
     def add_tool(self, tool: Tool) -> None:
         """Add a tool of the package itself."""
         self._add("tools", tool.name, tool)
 
     def add_function(self, key: str, function: Callable[..., object]) -> None:
-        """Add a function that tools of bundles name by this key."""
+        """Add a function that tools of bundles refer to by this key."""
         self._add("functions", key, function)
 
     def add_format(
@@ -230,25 +234,25 @@ class Plugins:
         in_trees: bool = True,
         mentions: Iterable[bytes] = (),
     ) -> None:
-        """Add a way of writing tools: single files, folders, or documents of the store.
+        """Add a format for single files, folders, or documents of the store.
 
-        With `folder` it reads folders that each hold a description in a file of that name, with `stored` the documents of
-        that space of the store. With `suffixes` it is only asked about files that end so, and is not loaded before there is
-        one; with `mentions` it is only given files that hold one of these words. With `in_trees` a format of single files
-        reads the trees of scripts too.
+        With `folder` it reads tool folders that are described by a file of that name, with `stored` the documents of that
+        space of the store. With `suffixes` it reads only files with these suffixes, and is not loaded before there is one;
+        with `mentions` it reads only files that contain one of these words. With `in_trees` a format of single files reads
+        the trees of scripts too.
         """
         options = {"suffixes": frozenset(suffixes), "folder": folder, "stored": stored, "in_trees": in_trees}
         options["mentions"] = tuple(mentions)
         self._add("formats", folder, reader, given=lambda _: {}, **options)
 
     def add_source(self, name: str, make: Make | str) -> None:
-        """Add sources of tools: a function of the Resources that returns them; each says its rank itself."""
+        """Add a function that makes sources of tools from the Resources; each source has its own rank."""
         self._add("sources", name, make)
 
     def add_runner(
         self, kind: str, runner: Runner | Make | str, *, given: Make | None = None, runs: type | None = None
     ) -> None:
-        """Add what runs tools of a kind; with `runs` only those whose `run` is of that class."""
+        """Add a runner for a kind of tools; with `runs` only for those whose `run` is of that class."""
         self._add("runners", kind, runner, given=given, runs=runs)
 
     def add_rule(self, rule: Rule) -> None:
@@ -256,15 +260,15 @@ class Plugins:
         self._add("rules", rule.name, lambda _: [rule])
 
     def add_rules(self, name: str, make: Make) -> None:
-        """Add the rules that the function makes; it is called when the Crib starts."""
+        """Add a function that makes rules; it is called when the Crib starts."""
         self._add("rules", name, make)
 
     def add_maker(self, name: str, maker: Maker | Make | str, *, given: Make | None = None) -> None:
-        """Add what writes the code of tools that were requested; `builder.maker` names it."""
+        """Add a maker, which writes the code of requested tools; the setting `builder.maker` selects it."""
         self._add("makers", name, maker, given=given)
 
     def add_queue(self, scheme: str, make: Make | str, *, given: Make | None = None) -> None:
-        """Add a queue of requests for URLs that begin so; the empty scheme means no URL."""
+        """Add a queue of requests for URLs of a scheme; the empty scheme is the default without a URL."""
         self._add("queues", scheme, make, given=given)
 
     def add_store(self, name: str, make: Make | str, *, given: Make | None = None) -> None:
@@ -272,19 +276,19 @@ class Plugins:
         self._add("stores", name, make, given=given)
 
     def add_resource(self, name: str, make: Make | str, *, given: Make | None = None) -> None:
-        """Add what `resources.get(name)` makes, once for each Crib; one with `close` is closed with the Crib."""
+        """Add a resource for `resources.get(name)`, created once for each Crib and closed with it if it has `close`."""
         self._add("resources", name, make, given=given)
 
     def add_converter(self, name: str, converter: Converter | type[Converter] | str, *, if_imported: str = "") -> None:
-        """Add what turns values of the host program into Tools; with `if_imported` only once that module was imported."""
+        """Add a converter of host objects into Tools; with `if_imported` it is used only once that module was imported."""
         self._add("converters", name, converter, if_imported=if_imported, given=lambda _: {})
 
     def add_module_context(self, make: Callable[[], Any] | str) -> None:
-        """Add a context manager that modules of the host program are imported in."""
+        """Add a context manager that is active while modules of the host program are imported."""
         self._add("module_contexts", "", make)
 
     def add_command(self, name: str, command: str, summary: str) -> None:
-        """Add a command of the command line, by a reference to its Click command; help shows the summary without loading it."""
+        """Add a command of the command line, by a reference to its Click command; the help shows the summary without loading it."""
         self._add("commands", name, command, summary=summary)
 
     def add_endpoints(self, endpoints: str) -> None:
@@ -292,7 +296,7 @@ class Plugins:
         self._add("endpoints", endpoints, endpoints)
 
     def add_screen(self, name: str) -> None:
-        """Add a screen of the web page, by the name that the page knows it by."""
+        """Add a screen of the web page, by its name there."""
         self._add("screens", name, None)
 
     def add_publication(self, publication: object) -> None:
@@ -300,30 +304,30 @@ class Plugins:
         self._add("publications", "", publication)
 
     def add_settings(self, name: str, declaration: type[Table] | str) -> None:
-        """Add a table of the settings, by its declaration or a reference to it; one of ours cannot be replaced."""
+        """Add a settings table, by its declaration or a reference to it; a table of ours cannot be replaced."""
         self._add("settings", name, declaration)
 
     def add_exporter(self, name: str, exporter: object) -> None:
-        """Add what writes tools as a provider takes them."""
+        """Add an exporter, which writes tools in the format of a provider."""
         self._add("exporters", name, exporter)
 
     def add_check(self, check: Make | str) -> None:
-        """Add a check of the settings: a function of the Resources that raises SettingsError."""
+        """Add a check of the settings: a function that takes the Resources and raises SettingsError."""
         self._add("checks", "", check)
 
     def add_tool_check(self, check: Callable[[Any, Tool], list[str]] | str) -> None:
-        """Add a check of tools: a function of the Resources and a tool that says why the tool could not do its work here."""
+        """Add a check of tools: a function that takes the Resources and a tool, and returns why its calls would fail here."""
         self._add("tool_checks", "", check)
 
     def add_protected_paths(self, make: Make) -> None:
-        """Add paths that no tool may write: a function of the Resources that returns them."""
+        """Add a function that takes the Resources and returns paths that no tool may write."""
         self._add("protected_paths", "", make)
 
     def on_close(self, end: Callable[[], None]) -> None:
-        """Have this called when the Crib closes."""
+        """Call this function when the Crib closes."""
         self._add("on_close", "", end)
 
-    # --- what asks for parts -------------------------------------------------------------------------------------------
+    # --- looking parts up ----------------------------------------------------------------------------------------------
 
     def parts(self, kind: str, name: str | None = None) -> list[Part]:
         """The parts of a kind, or those of one name: ours first, in the order of the table, then those of packages."""
@@ -332,7 +336,7 @@ class Plugins:
         return sorted(found, key=lambda part: part.order)
 
     def named(self, kind: str) -> dict[str, Part]:
-        """The parts of a kind by name; of several by one name the last counts."""
+        """The parts of a kind by name; the last of equal names counts."""
         return {part.name: part for part in self.parts(kind)}
 
     def names(self, kind: str) -> list[str]:
@@ -342,16 +346,16 @@ class Plugins:
         return sorted({*ours, *(part.name for part in self._parts.get(kind, ()))})
 
     def tables(self) -> SettingsTables:
-        """The declarations of the settings by the names of their tables; each is loaded when it is looked up."""
+        """The settings tables by name; each is loaded when it is looked up."""
         return SettingsTables(self)
 
     def converters(self) -> list[Converter]:
-        """What turns values into Tools, as far as a value of that kind can exist."""
+        """The converters of host objects; not those whose module was never imported, as none of its objects can exist."""
         parts = (part for part in self.parts("converters") if _is_imported(part.options["if_imported"]))
         return [part.make(None) for part in parts]
 
     def start(self) -> None:
-        """Register what closes something, and then what other packages bring."""
+        """Register the parts that restrict tools, and then those of other packages."""
         for kind in CLOSING:
             self._register_providers(kind, None)
         for load_register in find_packages(ENTRY_POINT_GROUP):
@@ -364,13 +368,13 @@ class Plugins:
         self._parts.setdefault(kind, []).append(Part(self._order, name, value, options))
 
     def _register_providers(self, kind: str, name: str | None) -> None:
-        """Register every feature that has not registered yet and provides the kind, or that name of it."""
+        """Register every pending feature that provides the kind, or that name of it."""
         if not self._waiting or kind in self._provided:
             return
         with self._registering:
             for reference in [key for key, provides in self._waiting.items() if _provides(provides, kind, name)]:
                 self._register(reference)
-            # No feature comes later: the table is complete from the start.
+            # Final, because the table of features does not change.
             if name is None:
                 self._provided.add(kind)
 
@@ -387,7 +391,7 @@ class Plugins:
 
 
 class SettingsTables(Mapping[str, "type[Table]"]):
-    """The tables of the settings that are registered; only those are loaded that are looked up."""
+    """The registered settings tables by name; a declaration is only loaded when it is looked up."""
 
     def __init__(self, plugins: Plugins) -> None:
         self._plugins = plugins
@@ -396,7 +400,7 @@ class SettingsTables(Mapping[str, "type[Table]"]):
         if name not in self:
             raise KeyError(name)
         try:
-            return self._plugins.parts("settings", name)[0].load()  # type: ignore[no-any-return]  # what is registered as a table is one
+            return self._plugins.parts("settings", name)[0].load()  # type: ignore[no-any-return]  # registered with this type
         except Exception as problem:
             raise SettingsError(
                 f"the table [{name}] cannot be used: {problem!r}; mend or remove the package that declares it"
@@ -426,9 +430,9 @@ def _is_imported(module: str) -> bool:
 
 
 def find_packages(group: str) -> list[Callable[[], Callable[[Plugins], None]]]:
-    """How to load each function that an installed package names under the group.
+    """Loaders of the entry points of installed packages in the group.
 
-    Asking importlib.metadata costs more than the rest of the start, so it is asked only if a file mentions the group.
+    Importing importlib.metadata takes longer than the rest of the start, so it is used only if a file mentions the group.
     """
     needle = f"[{group}]".encode()
     folders = (Path(folder) for folder in sys.path if folder)

@@ -1,4 +1,4 @@
-"""Check the output of a call, make its Result, and write it to the journal and the log."""
+"""Validate the output of a call, make its Result, and write it to the journal and the log."""
 
 from __future__ import annotations
 
@@ -32,15 +32,13 @@ if TYPE_CHECKING:
     Fields = Mapping[str, object]
 
 
-# What a tool returned, checked against what it promised and bounded in size.
-
 STRICT = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_SUBCLASS
 HEAD_LETTERS = 2_000
 MIN_INT64, MAX_INT64 = -(2**63), 2**63 - 1
 
 
 def settle(plan: Plan, value: object, limit: int) -> object:
-    """The value, once it is what the output schema promises; a `Whole` if it is longer than `limit` bytes."""
+    """Validate a value against the output schema; returns it, or a `Whole` if it is longer than `limit` bytes."""
     kind: type = type(value)
     is_plain = (kind is int and MIN_INT64 <= value <= MAX_INT64) or (  # type: ignore[operator]  # it is an int
         kind is str and len(value) <= limit and value.isascii()  # type: ignore[arg-type, attr-defined]  # it is a str
@@ -65,7 +63,7 @@ def _broken_promise(plan: Plan, problems: list[str]) -> ToolError:
 
 
 class Whole(str):
-    """The whole text of a value that is too long to be handed over."""
+    """The whole text of a value that is too long to return; the caller gets its head and a handle."""
 
     __slots__ = ()
 
@@ -82,8 +80,8 @@ def bound(name: str, value: object, limit: int) -> object:
     return Whole(value if isinstance(value, str) else raw.decode())
 
 
-def keep_aside(text: str, kept: KeptResults, caller: str, meta: dict[str, object]) -> str:
-    """Keep a text that is too long, and answer with its head; `meta` says how to read the rest."""
+def store_whole(text: str, kept: KeptResults, caller: str, meta: dict[str, object]) -> str:
+    """Store a text that is too long and return its head; `meta` gets the handle to read the rest."""
     head = text[:HEAD_LETTERS]
     meta["kept"] = {
         "handle": kept.keep(text, caller),
@@ -101,21 +99,19 @@ def _encode(value: object) -> tuple[object, bytes]:
         value = to_json(value)
         # The standard library and not orjson: it keeps integers beyond 64 bit.
         return value, json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
-    # orjson writes NaN and infinity as null; only a text with a null in it can hide one.
+    # orjson writes NaN and infinity as null, so only a text with a null can hide one.
     if b"null" in raw:
         to_json(value)
     return value, raw
 
 
-# What a tool asks the host to do next: applied to the state of the session, and told to the host, in order.
-
 AT_ONCE = "immediate"
 
 
 def deliver(intents: Iterable[Intent], session: Session | None, call_id: str) -> list[str]:
-    """Apply the intents of a call that succeeded and tell the host of each; what could not be done comes back as warnings.
+    """Apply the intents of a successful call to its session and pass each to the host; returns warnings.
 
-    Without a session no client is told, and only what no client could understand is reported.
+    Without a session nothing is applied, and only unknown or malformed intents are reported.
     """
     warnings: list[str] = []
     for intent in intents:
@@ -130,7 +126,7 @@ def deliver(intents: Iterable[Intent], session: Session | None, call_id: str) ->
 
 
 def changes_of(intent: Intent) -> dict[str, object] | str:
-    """What the intent changes in the state of its session, or why it is ignored."""
+    """The changes of an intent to the state of its session, or why it is ignored."""
     kind: object = intent.type
     change = CHANGES.get(kind) if isinstance(kind, str) else None
     if change is None:
@@ -139,7 +135,7 @@ def changes_of(intent: Intent) -> dict[str, object] | str:
 
 
 def tell_intent(intent: Intent, session: Session, call_id: str) -> bool:
-    """Let the host hear an intent; False if it could not take it."""
+    """Pass an intent to the host; False if its callback failed."""
     if session.on_intent is None:
         return True
     try:
@@ -147,7 +143,7 @@ def tell_intent(intent: Intent, session: Session, call_id: str) -> bool:
     except Exception:
         logger.exception("call %s: on_intent failed at %s", call_id, intent.type)
         return False
-    # What an `async def` returns must be awaited, and nothing awaits it.
+    # The callback is an `async def`, which is not supported: nothing awaits it.
     if type(returned) is CoroutineType:
         returned.close()
         logger.error("call %s: on_intent is async, so %s was not told; write it as def", call_id, intent.type)
@@ -192,7 +188,7 @@ STDERR = "stderr"
 
 
 class Answers:
-    """Makes the Result of a call, however it ended."""
+    """Makes the Result of a call: succeeded, failed or refused."""
 
     def __init__(
         self,
@@ -211,11 +207,11 @@ class Answers:
         self._result_bytes = result_bytes
 
     def finish(self, case: Case, plan: Plan, answer: object) -> Result:
-        """Check what the tool returned against what it promised."""
+        """Make the Result of what a runner returned, after validating it against the output schema."""
         try:
             if isinstance(answer, Outcome):
                 case.outcome = answer
-                case.began += answer.waited  # a budget is about the tool's own time
+                case.began += answer.waited  # the latency budget covers only the tool's own time
                 if answer.error is not None:
                     raise copy_error(answer.error, value=answer.value)
                 if answer.stands_in:
@@ -227,7 +223,7 @@ class Answers:
         return self.succeed(case, plan, value)
 
     def succeed(self, case: Case, plan: Plan, value: object) -> Result:
-        """A success, written down with all there is to say about it; a value that is too large is stored, and fetched with its handle."""
+        """Make and record the Result of a success; a value that is too large is stored, and fetched with its handle."""
         seconds, call = monotonic() - case.started, case.call
         value = self._mask.value(value)
         meta = {**plan.meta, "callId": case.id, "durationMs": seconds * 1000}
@@ -250,10 +246,10 @@ class Answers:
         return succeed(value, intents, meta)
 
     def refuse(self, gate: str, verdict: Verdict, case: Case, plan: Plan) -> Result:
-        """The answer of a gate."""
+        """Make and record the Result of a call that a gate refused."""
         error = verdict.to_error(gate)
         if verdict.decision is Decision.CONFIRM:
-            # A tool that calls another cannot confirm anything, and must not learn how its caller would.
+            # A tool that calls another must not get a token with which it could confirm the call itself.
             if case.call.parent is None and case.call.consent is not Consent.PERSON:
                 error = self._with_token(error, case, plan)
             if case.call.consent is not Consent.TOKEN:
@@ -261,7 +257,7 @@ class Answers:
         return self.answer(error, case)
 
     def fail(self, problem: BaseException, case: Case) -> Result:
-        """The result of a call that failed; re-raises what is meant for the host program."""
+        """Make and record the Result of a call that raised; re-raises what is meant for the host program."""
         name = case.call.name
         problem = leave(case.watch, problem, name, case.started)
         error = classify(problem, name)
@@ -270,16 +266,16 @@ class Answers:
             try:
                 raise problem
             finally:
-                # Its traceback holds this frame: together they would keep all that the call had until the collector runs.
+                # Its traceback references this frame: a reference cycle, which would keep the objects of the call alive.
                 del problem
         if error.kind is Kind.INTERNAL and not isinstance(problem, ToolError):
             logger.error("call %s: %s failed unexpectedly", case.id, name, exc_info=self._mask.raised(problem))
         return self.answer(error, case)
 
     def answer(self, error: ToolError, case: Case) -> Result:
-        """A failure, written down."""
+        """Make and record the Result of a failure."""
         seconds, plan, call = monotonic() - case.started, case.plan, case.call
-        # The name of no tool may be anything that a caller has, such as a secret.
+        # The name of an unknown tool may be anything that a caller sends, even a secret.
         wanted = self._mask.value(call.name) if plan is None else call.name
         name, tool_id = (str(wanted), "") if plan is None else (plan.address, plan.tool_id)
         meta: dict[str, object] = {"callId": case.id, "tool": wanted, "durationMs": seconds * 1000}
@@ -303,7 +299,7 @@ class Answers:
         )
 
     def _with_token(self, error: ToolError, case: Case, plan: Plan) -> ToolError:
-        """A refusal that says how to confirm the call; without a key it can only say what is wrong with the key."""
+        """Add a confirmation token to a refusal; if none can be issued, say why."""
         try:
             token, expiry = self._confirmations().issue(plan.tool, case.arguments, case.call)
         except ToolError as problem:
@@ -311,7 +307,7 @@ class Answers:
         return error.replace(details={**error.details, "confirmation": token, "expiresAt": expiry})
 
     def _with_approval(self, error: ToolError, verdict: Verdict, case: Case, plan: Plan) -> ToolError:
-        """A refusal that names the stored approval; where it cannot be stored, the refusal says why."""
+        """Store the call for approval and add its id to the refusal; if it cannot be stored, say why."""
         try:
             approval = self._approvals().file(plan.tool, plan.bound, case.arguments, case.call, verdict)
         except ToolError as problem:
@@ -322,7 +318,7 @@ class Answers:
         return error.replace(cure=error.cure.then(who), details={**error.details, **facts})
 
     def _partial(self, error: ToolError, call: Call, meta: dict[str, object]) -> object:
-        """What a failing tool had achieved, bounded like any value; what cannot be shown is left out."""
+        """The partial value of a failed call, limited in size like any value; None if it is not JSON."""
         if error.value is None:
             return None
         try:
@@ -333,9 +329,9 @@ class Answers:
         return self._keep(value, call, meta) if type(value) is Whole else value
 
     def _keep(self, whole: str, call: Call, meta: dict[str, object]) -> str:
-        """Keep aside what is too large; where that fails, the head is all there is, and `meta` says so."""
+        """Store a value that is too large; if that fails, return only its head and warn in `meta`."""
         try:
-            return keep_aside(whole, self._kept(), call.caller, meta)
+            return store_whole(whole, self._kept(), call.caller, meta)
         except (ToolError, OSError, TypeError, ValueError) as problem:
             logger.warning("a result of %s could not be kept: %s", call.name, problem)
             meta["warnings"] = [f"the rest of {len(whole)} letters could not be kept"]
@@ -343,7 +339,7 @@ class Answers:
 
 
 def _facts_of(case: Case, seconds: float) -> dict[str, object]:
-    """What the journal keeps of a call besides its end: whether it ran, for how much, how late, and what it complained of."""
+    """The further facts of a journal entry: refused or not, cost, whether over budget, and stderr."""
     if case.plan is None or not case.ran:
         return {"refused": True}
     facts: dict[str, object] = {}
@@ -359,7 +355,7 @@ def _facts_of(case: Case, seconds: float) -> dict[str, object]:
 
 
 def _tell(case: Case, plan: Plan, meta: dict[str, object], facts: dict[str, object]) -> None:
-    """What there is to say about a call that ran, however it ended: how often, for how much, and warnings."""
+    """Add attempts, cost and warnings to the `meta` of a call that ran."""
     if case.attempts > 1:
         meta["attempts"] = case.attempts
     if COST in facts:
@@ -368,7 +364,7 @@ def _tell(case: Case, plan: Plan, meta: dict[str, object], facts: dict[str, obje
 
 
 def _warn(warnings: Iterable[str], case: Case, meta: dict[str, object]) -> None:
-    """Say something to the operator and the author, beside what was said before."""
+    """Log warnings and append them to those in `meta`."""
     if new := list(warnings):
         logger.warning("call %s: %s", case.id, "; ".join(new))
         kept = meta.get("warnings")

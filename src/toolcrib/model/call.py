@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Protocol
 
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.values.records import record
@@ -83,11 +83,11 @@ class _Draft:
 
 @record
 class Call(_Draft):
-    """Which tool, with what, for whom and until when.
+    """A request to run a tool: its name, arguments, caller and deadline.
 
-    `deadline` is a reading of `time.monotonic`. `grants` narrows what the operator granted and never widens it;
-    None narrows nothing. `parent` is the call whose tool made this one. `consent` says how a confirmation can be given.
-    `client` is the way to the client while the tool runs.
+    `deadline` is in the time of `time.monotonic`. `grants` restricts the operator's grants and never widens them; None
+    restricts nothing. `parent` is the call whose tool made this one. `consent` says how a confirmation can be given.
+    `client` connects the running tool with the client.
     """
 
     name: str
@@ -107,13 +107,13 @@ class Call(_Draft):
 
     @property
     def is_plain(self) -> bool:
-        """Whether it says nothing but which tool, with what, and for whom."""
+        """Whether it has only a tool, arguments and a caller, so that the fast path can make it."""
         said = (self.session, self.mode, self.confirmation, self.deadline, self.grants, self.parent, self.client)
         return said == PLAIN
 
     @property
     def depth(self) -> int:
-        """How many calls stand above this one."""
+        """The number of its ancestors."""
         return 0 if self.parent is None else self.parent.depth + 1
 
 
@@ -138,7 +138,7 @@ def plain_call(
     draft.id = call_id
     draft.consent = consent
     draft.__class__ = Call
-    return cast("Call", draft)
+    return draft  # type: ignore[return-value]  # it is one now; `cast` would be one more call
 
 
 class CallTool(Protocol):
@@ -149,7 +149,7 @@ class CallTool(Protocol):
 
 
 class Audit(Protocol):
-    """Writes a line of the running tool into the journal."""
+    """Writes an entry of the running tool to the journal."""
 
     def __call__(self, event: str, data: Mapping[str, object] | None = None) -> None:
         """Record the event."""
@@ -157,9 +157,10 @@ class Audit(Protocol):
 
 @record
 class Question:
-    """A question to the client: `method` and `params` as the Model Context Protocol words them.
+    """A question to the client: `method` and `params` are those of the Model Context Protocol.
 
-    `key` names the question among those of one call, so that an answer finds it; an empty one is numbered by the interface.
+    `key` identifies the question among those of one call, so that its answer can be matched; an interface numbers those
+    without a key.
     """
 
     method: str
@@ -168,17 +169,17 @@ class Question:
 
 
 class ClientLink(Protocol):
-    """The way to the client of a call while it runs. An interface provides it; every method may be called by any thread."""
+    """The connection to the client of a running call, provided by an interface; its methods are thread-safe."""
 
     @property
     def can_ask(self) -> bool:
-        """Whether there is any question that the client can answer."""
+        """Whether the client can answer any kind of question."""
 
     def progress(self, progress: float, total: float | None, message: str) -> None:
-        """Tell the client how far the call is, if it wants to know."""
+        """Report progress to the client, if it asked for that."""
 
     def log(self, level: str, data: object, logger: str) -> None:
-        """Send the client a message of the log, if it asked for messages of this level."""
+        """Send the client a log message, if it asked for messages of this level."""
 
     async def ask(self, question: Question) -> dict[str, object]:
         """The client's answer; raises ToolError where the client cannot be asked, or does not answer."""
@@ -188,20 +189,20 @@ class ClientLink(Protocol):
         """Whether the client wants what a tool yields before the value is complete."""
 
     async def chunk(self, value: object) -> None:
-        """Hand the client what the tool yielded, which no schema has judged; waits for a client that reads slowly."""
+        """Send the client an item that the tool yielded, not validated against a schema; waits for a client that reads slowly."""
 
 
 class ToolLink(ClientLink, Protocol):
-    """The way to the client as a running tool has it; what runs the tool learns there how long it waits for answers."""
+    """The connection to the client as a running tool has it; its runner reads here how long the tool waits for answers."""
 
     def waited(self) -> float:
         """How many seconds the tool, or one that it called, has waited for the client so far."""
 
     def hold_while_asking(self, hold: Callable[[], AbstractContextManager[None]]) -> None:
-        """Enter what `hold` makes for as long as questions are open; it may refuse them with a ToolError."""
+        """Enter the context manager of `hold` while questions are open; it may refuse them with a ToolError."""
 
     async def end_chunks(self) -> None:
-        """Hand over what was held back because it might have been the beginning of a secret."""
+        """Send the text that was held back because it could have been the beginning of a secret."""
 
 
 class ReachesClient:
@@ -212,12 +213,12 @@ class ReachesClient:
     client: ClientLink | None
 
     def progress(self, progress: float, total: float | None = None, message: str = "") -> None:
-        """Say how far the call is; each figure should be greater than the last."""
+        """Report progress; each figure should be greater than the last."""
         if self.client is not None:
             self.client.progress(progress, total, message)
 
     def log(self, level: str, data: object) -> None:
-        """Send a message of the log to the client; `data` is any JSON value."""
+        """Send a log message to the client; `data` is any JSON value."""
         if level not in LOG_LEVELS:
             raise ToolError(Kind.VALIDATION, f"there is no level {level!r:.40}; use one of {', '.join(LOG_LEVELS)}")
         if self.client is not None:
@@ -247,7 +248,7 @@ class ReachesClient:
         return await self._ask(SAMPLE, {"messages": list(messages), "maxTokens": max_tokens, **more}, key)
 
     async def roots(self, *, key: str = "") -> list[dict[str, object]]:
-        """Ask the client which folders it works on, each with a `uri`."""
+        """Ask the client for the folders that it works on, each with a `uri`."""
         found = (await self._ask(ROOTS, {}, key))["roots"]
         return found if isinstance(found, list) else []
 
@@ -261,7 +262,7 @@ class ReachesClient:
 
 
 def cannot_ask(method: str) -> ToolError:
-    """The refusal of a question that the client has not declared itself able to answer."""
+    """The error for a question that the client has not declared as a capability."""
     name = method.partition("/")[0]
     return ToolError(
         Kind.CAPABILITY_MISSING,
@@ -274,9 +275,9 @@ def cannot_ask(method: str) -> ToolError:
 class Context(ReachesClient):
     """What a running tool may use; `progress`, `log`, `elicit`, `sample` and `roots` reach the client of the call.
 
-    `deadline` is a reading of `time.monotonic`, `seconds` the time limit it came from. `room` is how many seconds later the
-    answer may still arrive: some behind a limit of the tool's own, none behind a deadline of its caller. `prepared` is what
-    the runner made ready when it checked the call.
+    `deadline` is in the time of `time.monotonic`, `seconds` the time limit that set it. `room` is the grace period in
+    seconds for the answer: some after the tool's own time limit, none after a deadline of its caller. `prepared` is the
+    return value of `Bound.check`.
     """
 
     tool: Tool
@@ -294,7 +295,7 @@ class Context(ReachesClient):
 
     @property
     def send_chunk(self) -> Callable[[object], Awaitable[None]] | None:
-        """Takes each item of a tool that yields, as JSON; None where the client does not want them."""
+        """Sends an item that the tool yielded, as JSON, to the client; None if the client takes no chunks."""
         return self.client.chunk if self.client is not None and self.client.takes_chunks else None
 
     def _log_name(self) -> str:
@@ -302,7 +303,7 @@ class Context(ReachesClient):
 
 
 class Scope(StrEnum):
-    """What a token is good for; `confirm` is for people, who confirm calls of their own."""
+    """What a token permits; `confirm` is for people, who confirm their own calls."""
 
     READ = "read"
     INVOKE = "invoke"

@@ -1034,7 +1034,7 @@ async def test_a_call_that_is_no_longer_awaited_closes_its_tool(crib_of):
 async def test_a_deprecated_tool_warns_whenever_it_is_used(crib_of):
     from dataclasses import replace
 
-    from toolcrib.features.functions.definition import tool_of
+    from toolcrib import tool_of
 
     def old(n: int) -> int:
         """Double a number, the old way."""

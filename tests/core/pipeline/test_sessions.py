@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from toolcrib import Call, Context, Crib, Kind, RuleEngine, Session, ToolError, tool, tool_of
+from toolcrib import Call, Context, Crib, Cure, Kind, RuleEngine, Session, ToolError, tool, tool_of
 from toolcrib.core.call_state import Policy
 from toolcrib.core.confirmations import Confirmations
 from toolcrib.core.journal import MemoryJournal
@@ -14,7 +14,7 @@ from toolcrib.features.functions.runner import FunctionRunner
 from toolcrib.infra.storage import MemoryStore
 from toolcrib.infra.storage.expiring import KeptResults
 from toolcrib.infra.usage_ledger import UsageLedger
-from toolcrib.model.errors import NO_CURE, Cure
+from toolcrib.model.errors import NO_CURE
 from toolcrib.model.session import Step
 from toolcrib.model.tool import Behaviour, Entry, Function
 
