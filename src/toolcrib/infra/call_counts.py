@@ -1,7 +1,7 @@
 """Count how often each tool was called, and when last, in one SQLite table that the processes of a project share.
 
-Calls are counted behind their answer and added to the table as deltas, so that processes never overwrite each other's counts.
-No connection outlives its work: a file that is replaced while a process lives is never written to by mistake.
+Calls are counted after they are answered, and added to the table as deltas, so that processes never overwrite each other's
+counts. A connection is opened for each operation, so that a process never writes to a file that was replaced meanwhile.
 """
 
 from __future__ import annotations
@@ -32,17 +32,18 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("toolcrib.journal")
 
-# How far behind the counts of other processes may be.
+# Maximal age of the counts of other processes.
 LOOK_SECONDS = 0.1
-# How long another process is waited for: what is not written now is written a second later, except at the end.
+# How long to wait for the lock of another process. Counts that were not written are retried with the next ones, so only the
+# last write waits longer.
 BUSY_SECONDS = 1.0
 LAST_BUSY_SECONDS = 10.0
 
-# "crib" in ASCII and the number of the layout.
+# "cri" in ASCII and the version of the schema.
 LAYOUT = 0x63726901
 SCHEMA = (
     "CREATE TABLE counts (tool TEXT PRIMARY KEY, calls INTEGER NOT NULL, last TEXT NOT NULL, change INTEGER NOT NULL) WITHOUT ROWID",
-    # Readers ask only for what changed since they last looked.
+    # Readers select only the rows that changed since they last read.
     "CREATE INDEX counts_by_change ON counts (change)",
     f"PRAGMA application_id = {LAYOUT}",
 )
@@ -64,11 +65,11 @@ Counts = dict[str, Count]
 
 
 class Metrics:
-    """Counts the calls in lines of a journal. Without a path the counts last as long as the process.
+    """Counts the calls in lines of a journal. Without a path the counts are kept in memory only.
 
-    `gather` has the journal hand over the lines that it has not handed over yet. `history` reads the whole journal: if the
-    file is damaged, it is counted anew from there. A disk that refuses writes, or a process that keeps the file locked,
-    fails no call and loses no count: the counts wait in memory until they can be written.
+    `gather` makes the journal pass its pending lines to `note`. `history` reads the whole journal, from which the counts are
+    rebuilt if the file is damaged. A failed write or a locked file fails no call and loses no count: the counts stay in
+    memory until they can be written.
     """
 
     def __init__(
@@ -87,12 +88,12 @@ class Metrics:
         self._totals: Counts = {}
         self._changed = True
         self._look_at = 0.0
-        self._complaints: dict[str, str] = {}
+        self._logged: dict[str, str] = {}
         self._counting = threading.Lock()
 
     def note(self, lines: Sequence[Line]) -> None:
-        """Count the calls among the lines; a call that was refused before it ran does not count."""
-        # Many lines, few tools: what is done for each line is done by comprehensions.
+        """Count the calls among the lines, except calls that were refused before they ran."""
+        # There are many lines and few tools, so the work for each line is done in comprehensions.
         ran = [line for line in lines if line[0] == CALL and (line[7] is None or line[7].get("refused") is not True)]
         if not ran:
             return
@@ -114,7 +115,7 @@ class Metrics:
             return MappingProxyType(self._totals)
 
     def close(self) -> None:
-        """Write down what is still in memory."""
+        """Write the counts that are still in memory."""
         with self._counting:
             self._write(LAST_BUSY_SECONDS)
             if self._unwritten and self._table is not None:
@@ -129,52 +130,52 @@ class Metrics:
             self._unwritten = {}
 
     def _look(self) -> None:
-        """Bring the totals up to date, as far as the disk allows it."""
+        """Update the totals from the file, at most every LOOK_SECONDS."""
         now, table = time.monotonic(), self._table
         if table is not None and now >= self._look_at:
             self._look_at = now + LOOK_SECONDS
             self._try("read counts", table.look)
             self._changed = self._changed or table.has_news
         if self._changed:
-            # A new dictionary: a caller may be going through the one that was handed out.
+            # A new dictionary: a caller may be iterating over the one that was returned before.
             totals = {} if table is None else table.totals()
             _add(totals, self._unwritten)
             self._totals, self._changed = _by_id(totals), False
 
     def _try(self, aim: str, work: Callable[[], None]) -> bool:
-        """Whether it worked; a problem is logged once for as long as it stays the same."""
+        """Run the work, and return whether it succeeded; a repeated problem is logged only once."""
         try:
             try:
                 work()
             except _DamagedError as damage:
-                self._renew(damage)
+                self._rebuild(damage)
                 work()
         except (OSError, ToolError) as problem:
-            if self._complaints.get(aim) != str(problem):
+            if self._logged.get(aim) != str(problem):
                 logger.warning("metrics: cannot %s: %s", aim, problem)
-            self._complaints[aim] = str(problem)
+            self._logged[aim] = str(problem)
             return False
-        self._complaints.pop(aim, None)
+        self._logged.pop(aim, None)
         return True
 
-    def _renew(self, damage: _DamagedError) -> None:
-        """Replace a damaged file by one that is counted from the journal."""
+    def _rebuild(self, damage: _DamagedError) -> None:
+        """Replace a damaged file with counts from the journal."""
         if self._table is None:
             return
-        logger.warning("metrics: %s; counting anew from the journal", damage)
+        logger.warning("metrics: %s; counting again from the journal", damage)
         counts = Counts() if self._history is None else _count_lines(self._history())
         for tool in counts.keys() & self._unwritten.keys():
-            # The journal has what is about to be added.
+            # The journal already contains the calls that will be written next.
             counts[tool] = replace(counts[tool], calls=max(0, counts[tool].calls - self._unwritten[tool].calls))
         self._table.replace(counts)
 
 
 class _DamagedError(Exception):
-    """The file holds no counts, or not all of them."""
+    """The file is damaged or has another schema."""
 
 
 class _Table:
-    """The counts in a file; not for several threads at once."""
+    """The counts in a file; not thread-safe."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -184,13 +185,13 @@ class _Table:
         self.has_news = False
 
     def add(self, counts: Mapping[str, Count], busy_seconds: float = BUSY_SECONDS) -> None:
-        """Add what was counted, everything or, if something fails, nothing."""
+        """Add counts in one transaction."""
         with self._open(busy_seconds) as connection, _transaction(connection):
             _add_rows(connection, counts)
         _add(self._known, counts)
 
     def look(self) -> None:
-        """Read what changed since the last look."""
+        """Read the rows that changed since the last time."""
         self.has_news = False
         if not self._path.exists():
             return
@@ -207,12 +208,12 @@ class _Table:
             self._seen = max(self._seen, change)
 
     def totals(self) -> Counts:
-        """What this process added, and what others had added at the last look."""
+        """The counts of this process, and those of others when the file was last read."""
         return dict(self._known)
 
     def replace(self, counts: Mapping[str, Count]) -> None:
-        """Put the file aside and begin another one with these counts."""
-        # First the journal of SQLite: it would be taken for that of the new file.
+        """Rename the damaged file, and create a new one with these counts."""
+        # The rollback journal first: SQLite would apply it to the new file.
         self._path.with_name(f"{self._path.name}-journal").unlink(missing_ok=True)
         with suppress(FileNotFoundError):
             self._path.rename(self._path.with_name(f"{self._path.name}.damaged"))
@@ -221,15 +222,15 @@ class _Table:
 
     @contextmanager
     def _open(self, busy_seconds: float) -> Iterator[sqlite3.Connection]:
-        """A connection for one piece of work, to a file that has its table."""
-        # Loaded here: a process that neither counts nor reads does without it.
+        """A connection for one operation; creates the file and its table if they are missing."""
+        # Imported here, because a process that neither counts nor reads does not need it.
         import sqlite3
 
         if not self._path.exists():
             _make_file(self._path)
         try:
             with closing(sqlite3.connect(self._path, timeout=busy_seconds, isolation_level=None)) as connection:
-                # What a power failure damages is counted anew from the journal.
+                # After a power failure the counts are rebuilt from the journal.
                 connection.execute("PRAGMA synchronous = OFF")
                 if _pragma(connection, "application_id") != LAYOUT and not _make_table(connection):
                     raise _DamagedError(f"{self._path} has another layout")
@@ -241,21 +242,21 @@ class _Table:
 
 
 def _make_file(path: Path) -> None:
-    """Make an empty file that only its owner reads; SQLite would ask the umask."""
+    """Create an empty file with mode 0600; SQLite would use the umask."""
     make_folder(path.parent)
     with suppress(FileExistsError):
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
 
 
 def _make_table(connection: sqlite3.Connection) -> bool:
-    """Make the table in an empty file; whether it is there now."""
+    """Create the table in an empty file; returns whether the file has the table now."""
     with _transaction(connection):
         if connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-            # Another process may have been quicker.
+            # Another process may have created it first.
             return _pragma(connection, "application_id") == LAYOUT
         for statement in SCHEMA:
             connection.execute(statement)
-        # Tells readers that what they know is of another file.
+        # By this readers notice that the file was replaced.
         connection.execute(f"PRAGMA user_version = {int.from_bytes(os.urandom(3), 'big') + 1}")
     return True
 
@@ -284,7 +285,7 @@ def _is_damage(problem: sqlite3.Error) -> bool:
 
 
 def _count_lines(lines: Iterable[Mapping[str, object]]) -> Counts:
-    """The calls in lines of the journal."""
+    """Count the calls in lines of the journal."""
     counts: Counts = {}
     for line in lines:
         moment, key = line.get("time"), line.get("toolId") or line.get("tool")
@@ -304,7 +305,7 @@ def _add(total: Counts, more: Mapping[str, Count]) -> None:
 
 
 def _by_id(counts: Counts) -> Counts:
-    """The counts of tools without an id of their own moved from their addresses to the ids that these have."""
+    """The counts by id: those that were counted by address are moved to the id that is derived from the address."""
     for address in [key for key in counts if "/" in key]:
         _add(counts, {_id_of(address): counts.pop(address)})
     return counts

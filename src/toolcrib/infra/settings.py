@@ -1,12 +1,12 @@
-"""Settings: declare the tables of `toolcrib.toml`, and read what an operator set: the file, the environment, the host program; later ones win.
+"""Declare the tables of `toolcrib.toml`, and load settings from the file, the environment and the host program.
 
     class WeatherSettings(Table, name="weather"):
         units: str = setting(default="metric", read=read_text, opens=False, summary="the units of all answers")
 
-Each table is declared by its owner. The tables arrive here by their names, and only those are loaded that were set.
-Building a dataclass takes as long as the rest of a module, and most tables keep their defaults; so a Table is a plain class
-that type checkers take for a frozen dataclass. Settings are read once by the outermost code; other code asks for a table, or is
-handed values.
+Later sources override earlier ones. Each table is declared by the feature that owns it, registered by name, and imported only
+if it is set. Creating a dataclass takes as long as the rest of a module, and most tables keep their defaults; so a Table is a
+plain class that type checkers treat as a frozen dataclass. Settings are loaded once by the outermost code; other code asks for
+a table, or is passed values.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 class Setting:
-    """One key of a table. `name` is written `table.key`, as TOML may write it too."""
+    """One key of a table; its `name` is `table.key`, which is also valid TOML."""
 
     __slots__ = ("adds", "by_variable", "default", "key", "opens", "read", "summary", "table")
 
@@ -47,22 +47,22 @@ class Setting:
         self.summary = summary
         self.opens = opens
         self.adds = adds
-        # A map is no line of text.
+        # A map cannot be written as one text.
         self.by_variable = by_variable and not isinstance(default, dict)
         self.table = self.key = ""
 
     @property
     def name(self) -> str:
-        """How messages call it; the one key of an array of tables is called like the array."""
+        """The name in messages; the only key of an array of tables has the name of the array."""
         return f"{self.table}.{self.key}" if self.key else self.table
 
     @property
     def variable(self) -> str:
-        """The variable that sets it, without the prefix."""
+        """The environment variable that sets it, without the prefix."""
         return f"{self.table}_{self.key}".upper()
 
     def from_text(self, text: str) -> object:
-        """The value that a variable writes: digits, true or false, words with commas between them, or a text."""
+        """Parse the text of a variable by the type of the default: a number, true or false, a list with commas, or a text."""
         if isinstance(self.default, bool):
             return {"true": True, "false": False}.get(text.lower(), text)
         if isinstance(self.default, int):
@@ -83,9 +83,9 @@ def setting(
 ) -> T:
     """Declare a key of a table.
 
-    `read` is called with the name of the key and what was written, and raises ValueError for what it may not be. A key `opens`
-    something unless its declaration says that it does no harm: settings inside another project are refused if they set such a
-    key. With `adds`, the command line adds to what is set. Maps and lists of tables are not to be set `by_variable`.
+    `read` is called with the name of the key and the value, and raises ValueError for an invalid one. A key `opens` something
+    unless its declaration says that it is harmless: settings inside another project are refused if they set such a key. With
+    `adds`, the command line adds to the value instead of replacing it. Maps and lists of tables cannot be set `by_variable`.
     """
     return Setting(  # type: ignore[return-value]  # an instance of the table has the value under this name
         default=default, read=read, summary=summary, opens=opens, adds=adds, by_variable=by_variable
@@ -94,10 +94,10 @@ def setting(
 
 @dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(setting,))
 class Table:
-    """The values of one table: `SandboxSettings(jobs=2)` has the defaults but for `jobs`.
+    """The values of one table: `SandboxSettings(jobs=2)` has the defaults for all other keys.
 
-    `said` names the keys that were given. With `is_array` the file writes `[[name]]`, and the only key holds its items.
-    `moved` says of former keys what to write instead.
+    `said` are the keys that were set. With `is_array` the table is written `[[name]]`, and its only key holds the items.
+    `moved` maps former keys to what to write instead.
     """
 
     table_name: ClassVar[str]
@@ -123,14 +123,14 @@ class Table:
 
     @classmethod
     def of(cls, values: Mapping[str, object]) -> Self:
-        """A table of values that were read already."""
+        """A table from values that are already parsed."""
         table = cls()
         table.__dict__.update(values, said=frozenset(values))
         return table
 
     @classmethod
     def name_of(cls, key: str) -> str:
-        """How messages and `places` call a key."""
+        """The name of a key in messages and `places`."""
         return cls.find(key).name
 
     @classmethod
@@ -147,7 +147,7 @@ class Table:
 
     @property
     def values(self) -> dict[str, object]:
-        """All values by their keys."""
+        """All values by key."""
         return {key: self.__dict__[key] for key in self.declared}
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -165,10 +165,10 @@ class Table:
 
 
 class MapTable(Table, name=""):
-    """A table whose keys are words of the operator: `GrantsSettings(lines={"grep-log": ["shell.execute"]})`.
+    """A table whose keys the operator chooses: `GrantsSettings(lines={"grep-log": ["shell.execute"]})`.
 
-    Its one declared key, whose default is a mapping, reads the value of each word and holds all of them; a word that was not given
-    keeps its default. `example` is a line of the table, for messages.
+    Its only declared key has a mapping as its default, parses the value of each word, and holds all of them; words that are not
+    set keep their defaults. `example` is a line of the table, for messages.
     """
 
     is_map: ClassVar[bool] = True
@@ -183,19 +183,19 @@ class MapTable(Table, name=""):
 
     @classmethod
     def of(cls, values: Mapping[str, object]) -> Self:
-        """A table of values that were read already, by their words."""
+        """A table from values that are already parsed, by word."""
         table = cls()
         table._hold(values)
         return table
 
     @classmethod
     def name_of(cls, key: str) -> str:
-        """How messages and `places` call a word, as TOML may write it too."""
+        """The name of a word in messages and `places`, which is also valid TOML."""
         return f'{cls.table_name}."{key:.80}"'
 
     @classmethod
     def find(cls, key: str) -> Setting:
-        """The declaration of all words; raises SettingsError for what cannot be one."""
+        """The declaration of all words; raises SettingsError for an invalid word."""
         try:
             cls.check_word(key)
         except ValueError as problem:
@@ -204,21 +204,21 @@ class MapTable(Table, name=""):
 
     @classmethod
     def check_word(cls, word: str) -> None:
-        """Raise ValueError for what cannot be a word of the table."""
+        """Raise ValueError for an invalid word."""
 
     @property
     def values(self) -> dict[str, object]:
-        """All values by their words."""
+        """All values by word."""
         return dict(self.__dict__[next(iter(self.declared))])
 
     def _hold(self, values: Mapping[str, object]) -> None:
         ((key, declared),) = self.declared.items()
-        usual: Mapping[str, object] = declared.default  # type: ignore[assignment]  # that of a map is a mapping
+        usual: Mapping[str, object] = declared.default  # type: ignore[assignment]  # the default of a map is a mapping
         self.__dict__.update({key: {**usual, **values}, "said": frozenset(values)})
 
 
 def read_value(declared: Setting, value: object, name: str = "") -> object:
-    """Read a value as its key is declared; `name` is how the source spells the key."""
+    """Parse a value by the declaration of its key; `name` is the name of the key in messages."""
     try:
         return declared.read(name or declared.name, value)
     except ValueError as problem:
@@ -226,7 +226,7 @@ def read_value(declared: Setting, value: object, name: str = "") -> object:
 
 
 def read_words(name: str, value: object) -> tuple[str, ...]:
-    """A list of texts, each once."""
+    """A list of texts, without duplicates."""
     if isinstance(value, str) or not isinstance(value, (list, tuple, set, frozenset)):
         raise ValueError(f'{name} must be a list of texts, such as {name} = ["…"]')
     if not all(isinstance(word, str) and word.strip() and "\0" not in word for word in value):
@@ -235,16 +235,16 @@ def read_words(name: str, value: object) -> tuple[str, ...]:
 
 
 def read_word_set(name: str, value: object) -> frozenset[str]:
-    """A list of texts whose order means nothing."""
+    """A list of texts without order."""
     return frozenset(read_words(name, value))
 
 
 def read_names(name: str, value: object) -> tuple[str, ...]:
-    """Names of variables or secrets."""
+    """A list of names of variables or secrets."""
     words = read_words(name, value)
     for word in words:
         if not (word.isidentifier() and word.isascii()):
-            raise ValueError(f"{name}: {word!r:.80} is no name of a variable; write letters, digits and '_'")
+            raise ValueError(f"{name}: {word!r:.80} is not a name of a variable; write letters, digits and '_'")
     return words
 
 
@@ -276,13 +276,13 @@ def read_text(name: str, value: object) -> str:
     return value
 
 
-# What lies in a project, by its usual name, and what a user has outside of all projects.
+# Default names of files and folders of a project, and of a user.
 FILE_NAME = "toolcrib.toml"
 DATA_FOLDER = ".toolcrib"
 PROJECT_SCRIPTS = ".ai/tools"
 USER_SCRIPTS = "~/.ai/tools"
 ENVIRONMENT_PREFIX = "TOOLCRIB_"
-# What tools are given; a tool that runs `crib` hands it on, and it sets nothing.
+# Variables that tools get, which are not settings; a tool that runs `crib` passes them on.
 GIVEN_TO_TOOLS = frozenset({"TOOLCRIB_WORKSPACE", "TOOLCRIB_CHANNEL"})
 ENVIRONMENT = "the environment"
 COMMAND_LINE = "the command line"
@@ -290,7 +290,7 @@ HOST_PROGRAM = "the host program"
 BY_DEFAULT = "the default"
 MAX_FILE_BYTES = 1_000_000
 TableT = TypeVar("TableT", bound=Table)
-# The declarations by the names of their tables; looking one up may load it.
+# The declarations of tables by name; a lookup may import one.
 Tables = Mapping[str, type[Table]]
 
 
@@ -298,7 +298,7 @@ def _read_protected_names(name: str, value: object) -> tuple[str, ...]:
     words = read_words(name, value)
     for word in words:
         if word.startswith("/") or ".." in word.split("/") or not word.strip("./"):
-            raise ValueError(f"{name}: {word!r:.80} is no path in the workspace; write a name, or a path from there")
+            raise ValueError(f"{name}: {word!r:.80} is not a path in the workspace; write a name, or a path from there")
     return words
 
 
@@ -328,13 +328,13 @@ class WorkspaceSettings(Table, name="workspace"):
 
 
 class Settings:
-    """The settings in force: `settings.table(SandboxSettings).jobs`, or by its name, `settings["sandbox"].jobs`.
+    """The loaded settings: `settings.table(SandboxSettings).jobs`, or by name, `settings["sandbox"].jobs`.
 
-    root: the project folder; none, and nothing is kept on disk
-    workspace: the folder that tools work in, found and absolute
-    data: the folder of our own data, whether it is there or not; none without a project
+    root: the project folder; without one nothing is stored on disk
+    workspace: the folder that tools work in, resolved
+    data: the folder of Toolcrib's own data, which may not exist yet; None without a project
     tables: the declarations of all tables, by name
-    places: where each setting that is not a default was set, by its name `table.key`
+    places: where each setting was set, by its name `table.key`; defaults are not in it
     """
 
     def __init__(
@@ -352,7 +352,7 @@ class Settings:
         self.data = None if root is None else self._find_data(root)
 
     def _find_data(self, root: Path) -> Path:
-        """Where our own data lies. Its usual name is protected wherever it lies; any other is kept out of reach of tools."""
+        """The data folder. Its default name is protected everywhere; any other folder must be outside the workspace."""
         folder = root / self.table(ProjectSettings).data_dir
         if "project.data_dir" not in self.places:
             return folder
@@ -368,23 +368,23 @@ class Settings:
         return real
 
     def table(self, declaration: type[TableT]) -> TableT:
-        """The values of a table; the defaults where none was set."""
+        """The values of a table, or its defaults if it is not set."""
         name = declaration.table_name
         if name not in self._values:
             self._values[name] = declaration()
-        return self._values[name]  # type: ignore[return-value]  # a table is read as it is declared
+        return self._values[name]  # type: ignore[return-value]  # stored under the name of its declaration
 
     def __getitem__(self, name: str) -> Any:
-        """The values of a table by its name, for what registers parts by names and loads none of them."""
+        """The values of a table by name, for code that does not import its declaration."""
         return self.table(self.tables[name])
 
     def said(self, name: str) -> dict[str, Any]:
-        """What was set of a table, by key; nothing of a table that was not set, whose declaration is not loaded."""
+        """The values of a table that were set, by key; empty for a table that is not set, whose declaration is not imported."""
         table = self._values.get(name)
         return {} if table is None else {key: value for key, value in table.values.items() if key in table.said}
 
     def where(self, name: str) -> str:
-        """Where a setting was set, in words."""
+        """Where a setting was set, for messages."""
         return f"{name} in {self.places[name]}" if name in self.places else f"{BY_DEFAULT} of {name}"
 
 
@@ -395,17 +395,17 @@ def load_settings(
     given: Mapping[str, object] | None = None,
     given_by: str = HOST_PROGRAM,
 ) -> Settings:
-    """Read the settings of a project folder (None: no project), then the environment, then what was given.
+    """Load the settings of a project folder (None: no project), then the environment, then the `given` tables.
 
-    What was given is a Table, or a mapping of the same keys, by the name of each table; None says nothing. Later ones replace
-    earlier ones, except that a grant on the command line is added to what is granted already.
+    `given` maps names of tables to a Table or a mapping of the same keys; None is ignored. Later values replace earlier ones,
+    except that a grant on the command line is added to the others.
     """
-    written = _Written(tables)
+    merged = _Merged(tables)
     if root is not None:
-        written.add_document(_read_file(root / FILE_NAME), FILE_NAME)
-    written.add_environment(environment)
-    written.add_document({name: values for name, values in (given or {}).items() if values is not None}, given_by)
-    return Settings(root, tables, written.make_tables(), written.places)
+        merged.add_document(_read_file(root / FILE_NAME), FILE_NAME)
+    merged.add_environment(environment)
+    merged.add_document({name: values for name, values in (given or {}).items() if values is not None}, given_by)
+    return Settings(root, tables, merged.make_tables(), merged.places)
 
 
 def find_project(
@@ -414,11 +414,11 @@ def find_project(
     tables: Tables,
     owner_of: Callable[[Path], int] = lambda path: path.stat().st_uid,
 ) -> Path:
-    """The nearest folder, from here upwards, that holds settings; else here.
+    """The nearest folder with settings, from `here` upwards; otherwise `here`.
 
-    Settings may load code, so those of a folder further up count only if they are the caller's, root's or belong to the
-    owner of this folder: anyone may put a file into a shared folder such as /tmp. Where settings are not to be trusted
-    without being asked, this raises SettingsError; `cure` words how to choose the folder that was found, or the other one.
+    Settings may load code, so a file of a parent folder is used only if it belongs to the caller, to root, or to the owner of
+    `here`: any user may put a file into a shared folder such as /tmp. Raises SettingsError for settings that are not trusted;
+    `cure` writes how to choose the folder that was found, or the other one.
     """
     for folder in (here, *here.parents):
         file = folder / FILE_NAME
@@ -432,24 +432,23 @@ def find_project(
 
 
 def is_project(folder: Path) -> bool:
-    """Whether the folder holds settings, tools, or data of ours."""
+    """Whether the folder has settings, tools, or a data folder."""
     return any((folder / name).exists() for name in (FILE_NAME, "tools", PROJECT_SCRIPTS, DATA_FOLDER))
 
 
 def _refuse_inside_another(folder: Path, cure: Callable[[Path, Path], str], tables: Tables) -> None:
-    """Settings within another project may have been written by the tools of that one, to be obeyed here."""
+    """Refuse settings inside another project that open something: tools of that project may have written them."""
     outer = next((place for place in folder.parents if (place / FILE_NAME).is_file()), None)
     if outer is None:
         return
     file = folder / FILE_NAME
-    # Which of its settings could open something that is closed by default, or have code run.
     if opens := sorted(_opening(_read_file(file), tables)):
         message = f"{file} sets {opens[0]} inside the project {outer}, whose tools may have written it"
         raise SettingsError(f"{message}; {cure(folder, outer)}")
 
 
 def _opening(document: Mapping[str, object], tables: Tables) -> Iterator[str]:
-    """The settings of a document that open something; an undeclared one counts as one that does."""
+    """The settings of a document that open something; an undeclared setting counts as opening."""
     for name, content in document.items():
         declaration = tables.get(name)
         if declaration is not None and (declaration.is_array or declaration.is_map):
@@ -480,14 +479,14 @@ def _read_file(file: Path) -> dict[str, object]:
 def _read_text(file: Path) -> str:
     if not file.is_symlink() and not file.exists():
         raise FileNotFoundError
-    # A file there was meant to be obeyed: ignoring it would leave open what it closes.
+    # An unreadable file must not be ignored: it may restrict something.
     if not file.is_file() or file.stat().st_size > MAX_FILE_BYTES:
-        raise SettingsError(f"{file} is not a file of at most {MAX_FILE_BYTES} bytes; mend it or remove it")
+        raise SettingsError(f"{file} is not a file of at most {MAX_FILE_BYTES} bytes; correct it or remove it")
     return file.read_bytes().decode("utf-8-sig")
 
 
-class _Written:
-    """What was written so far, by table and key, and where."""
+class _Merged:
+    """The settings that were added so far, by table and key, and their places."""
 
     def __init__(self, tables: Tables) -> None:
         self.places: dict[str, str] = {}
@@ -495,7 +494,7 @@ class _Written:
         self._values: dict[str, dict[str, object]] = {}
 
     def add_document(self, document: Mapping[str, object], place: str) -> None:
-        """Add the tables of a file, or those that were given; raises SettingsError that names the place."""
+        """Add the tables of a file or of the caller; raises SettingsError with the place."""
         for name, content in document.items():
             try:
                 for key, value in self._keys(name, content).items():
@@ -504,7 +503,7 @@ class _Written:
                 raise SettingsError(f"{place}: {problem.message}") from problem
 
     def add_environment(self, environment: Mapping[str, str]) -> None:
-        """Add the variables with our prefix; one that sets nothing is a slip, and may have been meant to close something."""
+        """Add the variables with our prefix; an unknown one raises SettingsError, because it may have been meant to restrict."""
         for variable in sorted(name for name in environment if name.startswith(ENVIRONMENT_PREFIX)):
             if variable in GIVEN_TO_TOOLS:
                 continue
@@ -521,7 +520,7 @@ class _Written:
         return {name: self._tables[name].of(values) for name, values in self._values.items()}
 
     def _keys(self, name: str, content: object) -> Mapping[str, object]:
-        """What a table sets, by key."""
+        """The values that a table sets, by key."""
         if name not in self._tables:
             what = f"unknown table [{name}]" if isinstance(content, (Mapping, Table)) else f"{name} stands in no table"
             raise SettingsError(f"{what}{self._hint(name)}")
@@ -542,14 +541,14 @@ class _Written:
         read = read_value(declared, value, name or called)
         if declared.adds and place == COMMAND_LINE and isinstance(read, frozenset):
             usual = declared.default.get(key, read) if isinstance(declared.default, Mapping) else declared.default
-            read |= values.get(key, usual)  # type: ignore[operator]  # the same reader made both
+            read |= values.get(key, usual)  # type: ignore[operator]  # both were parsed by the same function
         values[key] = read
         self.places[called] = place
 
     def _find_variable(self, variable: str) -> tuple[str, str]:
         """The table and the key that a variable sets."""
         name = variable.removeprefix(ENVIRONMENT_PREFIX)
-        # One table may be called like the beginning of another.
+        # The name of one table may be a prefix of another.
         for table in sorted(self._tables, key=len, reverse=True):
             if name != name.upper() or not f"{name}_".startswith(f"{table}_".upper()):
                 continue
@@ -570,10 +569,10 @@ class _Written:
             if near
             else "remove it, or install the package that declares it"
         )
-        raise SettingsError(f"{variable} is no setting of Toolcrib or of an installed package; {cure}")
+        raise SettingsError(f"{variable} is not a setting of Toolcrib or of an installed package; {cure}")
 
     def _hint(self, name: str) -> str:
-        """A hint at what was perhaps meant by the name of a table, or by a key that stands in none."""
+        """A suggestion for an unknown table, or for a key outside of all tables."""
         names = [each.name for each in self._all()]
         same = [each for each in names if name in (each.partition(".")[2], each.replace(".", "_"))]
         if same:

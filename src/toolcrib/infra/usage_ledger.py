@@ -1,8 +1,8 @@
-"""Count what limits allow, and what may be used once, exactly, across the processes of one machine, in one SQLite file of the project.
+"""Count the use of limits, and of single-use names, across all processes of one machine in one SQLite file.
 
-A use counts until the window of its limit has passed; windows slide. Moments are readings of the kernel's clock since boot, which
-all processes share and no operator can set; over a reboot the wall clock says how much time has passed. What is used once, such as a
-confirmation, is on the disk before the caller goes on.
+Limits have sliding windows. Times are those of the kernel's boot clock, which all processes share and which cannot be set;
+across a reboot the wall clock gives the elapsed time. A single-use name, such as that of a confirmation, is synced to disk
+before the caller continues.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 
     from toolcrib.model.limits import Claim
 
-# How long another process is waited for; it holds the file for microseconds, unless it is frozen.
+# How long to wait for the lock of another process, which holds it for microseconds unless the process is stopped.
 BUSY_SECONDS = 0.5
 MICRO = 1_000_000
 MINUTE = 60
-# Uses of a long window are counted together in so many steps of it, at the end of their step: never too few, and few rows.
+# The uses in a long window are grouped into this many steps, each at the end of its step: few rows, and no use expires early.
 STEPS = 120
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
-# "crib" in ASCII and the number of the layout.
+# "crl" in ASCII and the version of the schema.
 LAYOUT = 0x63726C01
 SCHEMA = (
     "CREATE TABLE uses (subject TEXT, at INTEGER, amount INTEGER NOT NULL, PRIMARY KEY (subject, at)) WITHOUT ROWID",
@@ -41,12 +41,12 @@ SCHEMA = (
     "CREATE TABLE clock (boot TEXT NOT NULL, since_boot INTEGER NOT NULL, wall INTEGER NOT NULL)",
     f"PRAGMA application_id = {LAYOUT}",
 )
-# Made where it is missing: files of the same layout are older than it.
+# Created if it is missing: files with the same schema version may be older than this table.
 ONCE = (
     "CREATE TABLE IF NOT EXISTS once (name TEXT PRIMARY KEY, expires INTEGER NOT NULL, wall INTEGER NOT NULL) WITHOUT ROWID",
     "CREATE INDEX IF NOT EXISTS once_by_expiry ON once (expires)",
 )
-# A clock that is set forward, or back, must not bring a used name to life: both have to say that its time is over.
+# Setting the wall clock must not make a used name valid again: a row is deleted only when both clocks are past its expiry.
 FORGET_ONCE = "DELETE FROM once WHERE expires < ? AND wall < ?"
 EXPIRE = "DELETE FROM uses WHERE subject = ? AND at <= ? RETURNING amount"
 GIVE_BACK = "UPDATE uses SET amount = amount - ? WHERE subject = ? AND at = ?"
@@ -59,14 +59,14 @@ SET_TOTAL = (
 
 
 def since_boot() -> float:
-    """Seconds since the machine started, with the time that it was suspended; the same in every process."""
+    """Seconds since the machine booted, including suspended time; the same in every process."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 class UsageLedger:
-    """What was used of limits; threads and processes may share one. Without a path it lasts as long as the object.
+    """The use of limits, shared by threads and processes. Without a path it is kept in memory only.
 
-    A file that is locked, full or damaged counts nothing, so the call is refused with the reason.
+    If the file is locked, full or damaged, the methods raise ToolError, so that the call is refused.
     """
 
     def __init__(
@@ -85,11 +85,11 @@ class UsageLedger:
         self._busy_seconds = busy_seconds
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
-        # The process and the file that the connection belongs to.
+        # The process id and the inode of the file that the connection belongs to.
         self._owner: tuple[int, int] = (0, 0)
 
     def check(self, claims: Sequence[Claim]) -> Shortage | None:
-        """The first of the claims that could not be taken now; nothing changes."""
+        """The first of the claims that could not be taken now, without taking any; None if all could."""
         with self._reading() as (connection, now):
             for claim in claims:
                 used = _used(connection, claim, now)
@@ -98,7 +98,7 @@ class UsageLedger:
         return None
 
     def take(self, claims: Sequence[Claim]) -> Taken | Shortage:
-        """Use up all of the claims, or none: of many callers, in any process, no more than the limit allows succeed."""
+        """Take all of the claims or none, atomically across threads and processes."""
         with self._writing() as (connection, now):
             for claim in claims:
                 used = _expire(connection, claim, now)
@@ -111,7 +111,7 @@ class UsageLedger:
             return Taken(at=now)
 
     def give_back(self, claims: Sequence[Claim], taken: Taken) -> None:
-        """Undo what was taken for a call that was not made; what has left its window meanwhile is counted no longer."""
+        """Undo `take` for a call that was not made; uses that have left their window since are ignored."""
         with self._writing() as (connection, _):
             for claim in claims:
                 row = (claim.amount, claim.subject, _rounded(claim, taken.at))
@@ -119,20 +119,20 @@ class UsageLedger:
                     connection.execute("UPDATE totals SET used = used - ? WHERE subject = ?", row[:2])
 
     def add(self, claims: Sequence[Claim]) -> None:
-        """Count what was used, also beyond the limit: what a call took is known only at its end."""
+        """Count uses even beyond the limit, because some amounts are only known after a call."""
         with self._writing() as (connection, now):
             for claim in claims:
                 _count(connection, claim, _expire(connection, claim, now), now)
 
     def used(self, claims: Sequence[Claim]) -> list[int]:
-        """How much of each limit is used up now; the amounts of the claims do not count."""
+        """The amount used of each limit now; the amounts of the claims are ignored."""
         with self._reading() as (connection, now):
             return [_used(connection, claim, now) for claim in claims]
 
     def use_once(self, name: str, expiry: float, now: float) -> bool:
-        """Use a name up, which means nothing after `expiry`; False if it was used before. Survives a power loss.
+        """Mark a name as used until its `expiry`; returns False if it was used before. Synced to disk.
 
-        `expiry` and `now` are of the wall clock.
+        `expiry` and `now` are times of the wall clock.
         """
         with self._writing(synced=True) as (connection, since_boot):
             left = max(0, round((expiry - now) * MICRO))
@@ -141,7 +141,7 @@ class UsageLedger:
             return connection.execute("INSERT OR IGNORE INTO once VALUES (?, ?, ?)", row).rowcount == 1
 
     def was_used(self, name: str, expiry: float) -> bool:
-        """Whether the name was used up."""
+        """Whether the name is marked as used."""
         with self._reading() as (connection, _):
             return connection.execute("SELECT 1 FROM once WHERE name = ?", (name,)).fetchone() is not None
 
@@ -152,20 +152,20 @@ class UsageLedger:
 
     @contextmanager
     def _reading(self) -> Iterator[tuple[sqlite3.Connection, int]]:
-        with self._lock, self._explained(), self._open() as connection:
+        with self._lock, self._as_tool_errors(), self._open() as connection:
             connection.execute("BEGIN")
             with commit_or_rollback(connection):
                 yield connection, self._now()
 
     @contextmanager
     def _writing(self, *, synced: bool = False) -> Iterator[tuple[sqlite3.Connection, int]]:
-        """A transaction, which waits for the disk at its end only if `synced`."""
-        with self._lock, self._explained(), self._open() as connection:
+        """A write transaction, which is synced to disk only if `synced`."""
+        with self._lock, self._as_tool_errors(), self._open() as connection:
             if synced:
                 connection.execute("PRAGMA synchronous = FULL")
             connection.execute("BEGIN IMMEDIATE")
             with commit_or_rollback(connection):
-                # Read under the lock, so that moments are in the order in which uses are counted.
+                # The clock is read under the lock, so that times have the order of the uses.
                 yield connection, self._now()
             if synced:
                 connection.execute("PRAGMA synchronous = NORMAL")
@@ -175,12 +175,12 @@ class UsageLedger:
 
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
-        """The connection of this process to the file that is there now; any failure closes it."""
+        """The connection of this process to the present file, reopened after a fork or a replacement; a failure closes it."""
         connection = self._connection
-        if connection is None or self._owner != (os.getpid(), _number_of(self._path)):
+        if connection is None or self._owner != (os.getpid(), _inode_of(self._path)):
             self._drop()
             connection = self._connection = self._connect()
-            self._owner = (os.getpid(), _number_of(self._path))
+            self._owner = (os.getpid(), _inode_of(self._path))
         try:
             yield connection
         except BaseException:
@@ -188,14 +188,14 @@ class UsageLedger:
             raise
 
     def _connect(self) -> sqlite3.Connection:
-        # Loaded here: a process that calls no tool with a limit does without it.
+        # Imported here, because a process that calls no tool with a limit does not need it.
         import sqlite3
 
         place: Path | str = ":memory:"
         if self._path is not None:
             place = self._path
             _make_file(place)
-            # Of a folder that another machine writes to as well, no lock of this one says anything.
+            # Locks are useless in a folder that another machine writes to as well.
             check_lockable(place.parent)
         connection = sqlite3.connect(
             place, timeout=self._busy_seconds, isolation_level=None, check_same_thread=False, cached_statements=32
@@ -208,8 +208,8 @@ class UsageLedger:
         return connection
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
-        # Small pages and few checkpoints: a commit writes little and waits for no disk. A power loss may cost the last uses of
-        # limits, and never the file.
+        # Small pages and few checkpoints: a commit writes little and does not sync. A power loss may lose the last uses of
+        # limits, but never damages the file.
         connection.execute("PRAGMA page_size = 1024")
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
@@ -227,13 +227,13 @@ class UsageLedger:
             self._set_clock(connection)
 
     def _set_clock(self, connection: sqlite3.Connection) -> None:
-        """Translate what was counted before a reboot, and forget what no window reaches any more."""
+        """Shift the times from before a reboot to the present boot clock, and delete expired rows."""
         boot, now, wall = self._boot(), self._now(), round(self._wall() * MICRO)
         row = connection.execute("SELECT boot, since_boot, wall FROM clock").fetchone()
         if row is not None and row[0] != boot:
-            # A wall clock that was set back meanwhile says that no time has passed: that forgets nothing too early.
+            # If the wall clock was set back, no time counts as elapsed, so that nothing expires early.
             shift = now - max(0, wall - row[2]) - row[1]
-            # Twice, because a moment may be taken by another one while they move.
+            # In two steps, so that no row gets the key of a row that is not shifted yet.
             connection.execute("UPDATE uses SET at = -at - 1")
             connection.execute("UPDATE uses SET at = -at - 1 + ?", (shift,))
             connection.execute("UPDATE totals SET expires = expires + ?", (shift,))
@@ -251,7 +251,7 @@ class UsageLedger:
                 connection.close()
 
     @contextmanager
-    def _explained(self) -> Iterator[None]:
+    def _as_tool_errors(self) -> Iterator[None]:
         import sqlite3
 
         try:
@@ -274,12 +274,12 @@ class UsageLedger:
             raise ToolError(Kind.PERMANENT, message) from problem
 
     def _damaged(self, reason: str) -> ToolError:
-        message = f"limits and confirmations could not be counted: {self._path} is damaged ({reason}); move it away, and counting starts anew"
+        message = f"limits and confirmations could not be counted: {self._path} is damaged ({reason}); move it away, and counting starts again"
         return ToolError(Kind.PERMANENT, message)
 
 
 def _rounded(claim: Claim, at: int) -> int:
-    """The moment that a use is counted at: its own, or for a long window the end of its step."""
+    """The time at which a use is stored: its own, or for a long window the end of its step."""
     if claim.window <= MINUTE:
         return at
     step = claim.window * MICRO // STEPS
@@ -298,7 +298,7 @@ def _used(connection: sqlite3.Connection, claim: Claim, now: int) -> int:
 
 
 def _expire(connection: sqlite3.Connection, claim: Claim, now: int) -> int:
-    """Forget uses that are older than the window; what is used now."""
+    """Delete uses that are older than the window; returns the amount that is still used."""
     row = connection.execute(USED, (claim.subject,)).fetchone()
     if row is None:
         return 0
@@ -314,7 +314,7 @@ def _count(connection: sqlite3.Connection, claim: Claim, used: int, now: int) ->
 
 
 def _shortage(connection: sqlite3.Connection, claim: Claim, used: int, now: int) -> Shortage:
-    """When enough of the oldest uses will have left the window; never for a claim that is larger than its limit."""
+    """The shortage, with the time until enough uses have left the window; None for a claim larger than its limit."""
     if claim.amount > claim.limit:
         return Shortage(claim=claim, used=used, wait=None)
     oldest, left = _oldest(claim, now), used
@@ -328,8 +328,8 @@ def _shortage(connection: sqlite3.Connection, claim: Claim, used: int, now: int)
     return Shortage(claim=claim, used=used, wait=float(claim.window))
 
 
-def _number_of(path: Path | None) -> int:
-    """What tells a file from another one of the same name; 0 if there is none."""
+def _inode_of(path: Path | None) -> int:
+    """The inode of the file; 0 without a path, -1 if there is no file."""
     try:
         return 0 if path is None else os.stat(path).st_ino  # noqa: PTH116 - every call of a limited tool waits for this
     except FileNotFoundError:
@@ -337,11 +337,11 @@ def _number_of(path: Path | None) -> int:
 
 
 def _make_file(path: Path) -> None:
-    """Make an empty file that only its owner reads; SQLite would ask the umask."""
+    """Create an empty file with mode 0600; SQLite would use the umask."""
     make_folder(path.parent)
     with suppress(FileExistsError):
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
-        # SQLite syncs the names of its journals, not that of the file itself.
+        # SQLite syncs the directory for its journals, not for the file itself.
         folder = os.open(path.parent, OPEN_FOLDER)
         try:
             os.fsync(folder)

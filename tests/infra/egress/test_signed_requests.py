@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from toolcrib import Kind, ToolError
 from toolcrib.infra.egress import Request
 from toolcrib.lib.http_syntax import parse_url
-from toolcrib.model.errors import Kind, ToolError
 
 LEAD = b"HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: %s\r\n\r\n"
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"

@@ -3,13 +3,13 @@
 import pytest
 
 from authorization_site import CLIENT_ID, CLIENT_SECRET, AuthorizationSite
+from toolcrib import Cure
 from toolcrib.infra.egress.client import Egress
 from toolcrib.infra.oauth import Tokens
 from toolcrib.infra.oauth.access_tokens import AccessTokens, Grant
 from toolcrib.infra.oauth.token_endpoint import Client
 from toolcrib.infra.secrets.secret import Masking
 from toolcrib.lib.http_syntax import parse_hosts, parse_url
-from toolcrib.model.errors import Cure
 
 
 @pytest.fixture

@@ -4,12 +4,12 @@ import asyncio
 import sys
 from pathlib import Path
 
+from toolcrib import Cure
 from toolcrib.infra.egress.client import Egress
 from toolcrib.infra.oauth.access_tokens import AccessTokens, Grant
 from toolcrib.infra.oauth.token_endpoint import Client
 from toolcrib.infra.secrets.secret import Masking
 from toolcrib.lib.http_syntax import parse_hosts, parse_url
-from toolcrib.model.errors import Cure
 
 endpoint, folder, seed = sys.argv[1:]
 client = Client(

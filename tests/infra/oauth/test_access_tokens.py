@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from authorization_site import CLIENT_ID, CLIENT_SECRET
+from toolcrib import Kind, ToolError
 from toolcrib.infra.oauth import Tokens, read_tokens
 from toolcrib.infra.oauth.access_tokens import MAX_STORED
 from toolcrib.infra.secrets.lookup import KeptSecrets
 from toolcrib.infra.secrets.secret import Masking
 from toolcrib.lib.http_syntax import parse_hosts
-from toolcrib.model.errors import Kind, ToolError
 from warm_python import WarmPython
 
 SECONDS = 20

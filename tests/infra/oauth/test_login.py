@@ -9,10 +9,10 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from toolcrib import Kind, ToolError
 from toolcrib.infra.oauth import login as login_module
 from toolcrib.infra.oauth.login import Lines, Login, listen
 from toolcrib.lib.http_auth.declaration import read_auth
-from toolcrib.model.errors import Kind, ToolError
 
 AUTH = {
     "type": "oauth2",

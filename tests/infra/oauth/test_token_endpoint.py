@@ -5,11 +5,11 @@ import time
 
 import pytest
 
+from toolcrib import Kind, ToolError
 from toolcrib.infra.egress.client import Egress
 from toolcrib.infra.oauth import token_endpoint
 from toolcrib.infra.oauth.token_endpoint import MAX_BYTES, ask_for_tokens
 from toolcrib.lib.http_syntax import parse_url
-from toolcrib.model.errors import Kind, ToolError
 
 GOOD = {"access_token": "abc-7f3a", "token_type": "bearer", "expires_in": 60}
 JSON = {"Content-Type": "application/json"}
@@ -29,10 +29,10 @@ async def ask(site, client, reply=None, **facts):
     [
         ((302, b"", {"Location": "https://evil.example/"}), Kind.AUTH, "it answers with a redirect"),
         ((307, b"", {"Location": "/token2"}), Kind.AUTH, "it answers with a redirect"),
-        ((200, b"<html>Sign in</html>", {"Content-Type": "text/html"}), Kind.AUTH, "its answer is no JSON"),
-        ((200, b"access_token=a", {"Content-Type": "application/x-www-form-urlencoded"}), Kind.AUTH, "is no JSON"),
+        ((200, b"<html>Sign in</html>", {"Content-Type": "text/html"}), Kind.AUTH, "its answer is not JSON"),
+        ((200, b"access_token=a", {"Content-Type": "application/x-www-form-urlencoded"}), Kind.AUTH, "is not JSON"),
         ((200, b"{", JSON), Kind.AUTH, "its answer"),
-        ((200, b"[]", JSON), Kind.AUTH, "its answer is no object"),
+        ((200, b"[]", JSON), Kind.AUTH, "its answer is not an object"),
         ((200, b'{"access_token": "a", "access_token": "b"}', JSON), Kind.AUTH, "its answer"),
         ((200, {}, JSON), Kind.AUTH, "its answer holds no access token"),
         ((200, {**GOOD, "access_token": ""}, JSON), Kind.AUTH, "its access_token cannot be sent in a header"),
@@ -43,7 +43,7 @@ async def ask(site, client, reply=None, **facts):
         ((200, {**GOOD, "token_type": "mac"}, JSON), Kind.AUTH, "it gives tokens of a type other than bearer"),
         ((200, {**GOOD, "token_type": None}, JSON), Kind.AUTH, "it gives tokens of a type other than bearer"),
         ((200, {**GOOD, "scope": "read"}, JSON), Kind.AUTH, "did not grant the scope write; the cure"),
-        ((200, {**GOOD, "scope": ["read", "write"]}, JSON), Kind.AUTH, "its scope is no text"),
+        ((200, {**GOOD, "scope": ["read", "write"]}, JSON), Kind.AUTH, "its scope is not text"),
         ((200, {"error": "invalid_grant"}, JSON), Kind.AUTH, "gave no token: invalid_grant; the cure"),
         ((401, {"error": "invalid_client"}, JSON), Kind.AUTH, "gave no token: invalid_client; the cure"),
         ((400, {"error": "ünknown\n"}, JSON), Kind.AUTH, "gave no token: status 400; the cure"),

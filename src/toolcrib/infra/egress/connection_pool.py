@@ -1,4 +1,4 @@
-"""Keep connections to servers open from one request to the next; each is opened by the dialler and carries one request at a time."""
+"""A pool of keep-alive connections; each is opened by the dialler and carries one request at a time."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ IDLE_SECONDS = 15.0
 
 @cache
 def tls_context() -> ssl.SSLContext:
-    """How servers are verified: by the authorities of the system, and by their name."""
+    """The TLS context for servers: verifies the certificate, with the authorities of the system, and the host name."""
     context = ssl.create_default_context()
     context.set_alpn_protocols(["http/1.1"])
     return context
 
 
 class Connection(asyncio.Protocol):
-    """One connection: takes a request, and hands the bytes that come to the parser of its response."""
+    """One connection: sends a request, and passes received bytes to the parser of its response."""
 
     def __init__(self, key: Key, dialled: socket.socket, when_lost: Callable[[Connection], None]) -> None:
         self.key = key
@@ -55,7 +55,7 @@ class Connection(asyncio.Protocol):
 
     @property
     def may_stay(self) -> bool:
-        """Whether it can carry another request: the last one is sent and answered completely, and nothing else came."""
+        """Whether it can carry another request: the last one is sent and answered completely, and no other bytes arrived."""
         transport = self._transport
         return (
             self._may_stay
@@ -67,9 +67,9 @@ class Connection(asyncio.Protocol):
 
     @property
     def is_quiet(self) -> bool:
-        """Whether it is open and nothing has come that the event loop has not seen yet.
+        """Whether it is open and has no unread bytes.
 
-        What a server sends before it is asked would be taken for the answer to the next request.
+        Bytes that a server sends before a request would be taken for the response to the next request.
         """
         return self.is_open and not self._pending.poll(0)
 
@@ -83,26 +83,26 @@ class Connection(asyncio.Protocol):
         self._transport.write(message)
 
     def pause(self) -> None:
-        """Leave what comes to the system, which slows the server down."""
+        """Stop reading, so that the flow control of TCP slows the server down."""
         if self.is_open and not self._is_paused and self._transport is not None:
             self._transport.pause_reading()
             self._is_paused = True
 
     def resume(self) -> None:
-        """Go on reading."""
+        """Continue reading."""
         if self.is_open and self._is_paused and self._transport is not None:
             self._is_paused = False
             self._transport.resume_reading()
 
     def fail(self) -> None:
-        """Close at once, and let the receiver of a response hear that it will not come."""
+        """Close at once, and notify the receiver of a response that it will not arrive."""
         parser = self._parser
         self.abort()
         if parser is not None:
             parser.receiver.end(LostError(in_body=False))
 
     def abort(self) -> None:
-        """Close at once; for the receiver of a response itself, which hears no more of it."""
+        """Close at once, without notifying the receiver of a response, which calls this itself."""
         self._parser = None
         self.is_open = False
         if self._transport is not None:
@@ -114,7 +114,7 @@ class Connection(asyncio.Protocol):
         self.is_open = True
 
     def data_received(self, data: bytes) -> None:
-        """Parse what came; bytes that were not asked for end the connection."""
+        """Parse received bytes; bytes without a request end the connection."""
         parser = self._parser
         if parser is None:
             self.abort()
@@ -157,12 +157,12 @@ class Connection(asyncio.Protocol):
 
 
 class Waiting(Protocol):
-    """A response that is waited for until `deadline`, a reading of the loop's clock."""
+    """A response that is awaited until `deadline`, in the time of the loop's clock."""
 
     deadline: float
 
     def end(self, failure: Exception | None) -> None:
-        """Hear that it is too late."""
+        """Called when the deadline has passed."""
 
 
 class ConnectionPool:
@@ -183,7 +183,7 @@ class ConnectionPool:
         self._next = math.inf
 
     def take_idle(self, url: Url) -> Connection | None:
-        """A kept connection to the host of the URL, for this caller alone until it gives it back; None if there is none."""
+        """An idle connection to the host of the URL, exclusive to the caller until it is given back; None if there is none."""
         if self._queue or self._in_use >= MAX_CONNECTIONS:
             return None
         connection = self._pop_idle((url.scheme, url.host, url.port))
@@ -192,18 +192,18 @@ class ConnectionPool:
         return connection
 
     async def take(self, url: Url, deadline: float | None) -> Connection:
-        """The same, waiting for a place and connecting where needed; raises TimeoutError at the deadline."""
+        """An idle or new connection; waits for a free slot, and raises TimeoutError at the deadline."""
         async with asyncio.timeout_at(deadline):
-            await self._take_place()
+            await self._take_slot()
             try:
                 return self._pop_idle((url.scheme, url.host, url.port)) or await self._connect(url)
             except BaseException:
-                self._free_place()
+                self._free_slot()
                 raise
 
     def give_back(self, connection: Connection) -> None:
         """Keep a connection for the next request, or close it if it cannot carry one."""
-        self._free_place()
+        self._free_slot()
         if self._is_closed or not connection.may_stay:
             connection.abort()
             return
@@ -222,7 +222,7 @@ class ConnectionPool:
             self._set_timer(waiting.deadline)
 
     def unwatch(self, waiting: Waiting) -> None:
-        """Let it be."""
+        """Stop watching it."""
         self._watched.discard(waiting)
 
     async def close(self) -> None:
@@ -276,8 +276,8 @@ class ConnectionPool:
             self._open.add(connection)
         return connection
 
-    async def _take_place(self) -> None:
-        """Wait until fewer connections than allowed are in use, in the order of asking."""
+    async def _take_slot(self) -> None:
+        """Wait for a free slot, first come, first served."""
         if self._in_use < MAX_CONNECTIONS and not self._queue:
             self._in_use += 1
             return
@@ -287,10 +287,10 @@ class ConnectionPool:
             await place
         except BaseException:
             if place.done() and not place.cancelled():
-                self._free_place()  # it was handed over when its taker had just been cancelled
+                self._free_slot()  # the slot was assigned just before this task was cancelled
             raise
 
-    def _free_place(self) -> None:
+    def _free_slot(self) -> None:
         while self._queue:
             place = self._queue.popleft()
             if not place.done():
@@ -325,7 +325,7 @@ class ConnectionPool:
             oldest.abort()
 
     def _close_unused(self) -> None:
-        """Close what has been idle for too long, and look again later."""
+        """Close connections that have been idle for too long, and set the next timer."""
         self._sweep = None
         before = self.loop.time() - IDLE_SECONDS
         kept: dict[Key, list[Connection]] = {}

@@ -1,4 +1,4 @@
-"""Connect to PostgreSQL at an address that was checked, and run single statements; the only place that knows the driver."""
+"""Connect to PostgreSQL at a checked address, and run single statements; the only module that uses the driver."""
 
 from __future__ import annotations
 
@@ -21,11 +21,10 @@ if TYPE_CHECKING:
     from toolcrib.lib.database_url import Server
 
 CONNECT_SECONDS = 10
-IDLE_SECONDS = 60
 # No file is there, so the passwords of the host's own user are not sent to a server that a tool names.
 NO_FILE = "/dev/null/none"
 INSTALL = "pip install 'toolcrib[postgres]'"
-# Who could read files of the server, or start programs there, in spite of a read-only transaction.
+# Whether the role could read files of the server, or start programs there, in spite of a read-only transaction.
 # A statement can take on each role that its own is a member of: set_config('role', …).
 POWERFUL = """
     SELECT count(*) > 0 FROM pg_roles
@@ -36,7 +35,7 @@ POWERFUL = """
 MAX_ANSWER = 1_000_000
 PIECE = 65_536
 CANCEL_SECONDS = 5.0
-# What has no counterpart in Python stays the text that PostgreSQL writes.
+# Types without a counterpart in Python stay the text that PostgreSQL writes.
 AS_TEXT = (
     *("int4range", "int8range", "numrange", "daterange", "tsrange", "tstzrange", "int4multirange", "int8multirange"),
     *("nummultirange", "datemultirange", "tsmultirange", "tstzmultirange", "record", "timetz"),
@@ -62,7 +61,7 @@ class Described(NamedTuple):
 
 
 def check_installed() -> None:
-    """Refuse to go on without the driver."""
+    """Raise an error, with the command to install it, if the driver is missing."""
     try:
         import psycopg  # noqa: F401 - without its library it is there and cannot be imported
     except ImportError:
@@ -71,7 +70,7 @@ def check_installed() -> None:
 
 
 async def connect(server: Server, addresses: Sequence[Address], *, superuser: bool) -> PostgresConnection:
-    """Connect to the first address that answers; refuses a role that reaches beyond its database."""
+    """Connect to the first address that answers; refuses a role with access beyond its database."""
     import psycopg
 
     reason = "no address"
@@ -95,9 +94,9 @@ async def connect(server: Server, addresses: Sequence[Address], *, superuser: bo
 
 
 def _words(server: Server, address: Address) -> dict[str, Any]:
-    """What libpq is told: the address beside the name, which certificates are checked against."""
+    """The parameters of libpq: the checked address, and the host name, which certificates are verified against."""
     return {
-        # Beyond this machine and its network, a connection that could be read on the way is not made unless the URL says so.
+        # Beyond this machine and its network, connections are encrypted unless the URL says otherwise.
         "sslmode": "require" if block_of(address) is None else "prefer",
         "connect_timeout": str(CONNECT_SECONDS),
         "application_name": "toolcrib",
@@ -118,7 +117,7 @@ def _words(server: Server, address: Address) -> dict[str, Any]:
 
 
 def _is_unreachable(problem: Exception) -> bool:
-    """Whether the server was not reached at all; one that answers has a code, or says FATAL."""
+    """Whether the server was not reached; the error of a server that answers has a code, or says FATAL."""
     text = str(problem)
     return getattr(problem, "sqlstate", None) is None and not any(
         word in text for word in ("FATAL", "SSL", "certificate")
@@ -133,10 +132,10 @@ def _driver_class() -> Any:
 
 
 class _Counted:
-    """What is added to the connection of the driver: its library gets what the server sends in pieces that are counted.
+    """A mixin for the connection of the driver that counts the bytes of the server before libpq reads them.
 
-    libpq reads its socket as long as there is something, up to the end of a row, so nothing could be counted there in time. Once
-    connected, it therefore has one end of a pair of sockets in place of the connection, and `wait` carries the bytes in between.
+    libpq reads its socket up to the end of a row, so nothing could be limited there in time. Once connected, it therefore gets one
+    end of a socket pair in place of the connection, and `wait` copies the bytes between that pair and the server.
     """
 
     max_answer = MAX_ANSWER
@@ -144,7 +143,7 @@ class _Counted:
     _try_cancel: Any
 
     def take_over(self) -> None:
-        """Put a pair of sockets between the library and the server."""
+        """Put a socket pair between libpq and the server."""
         descriptor = self.pgconn.socket
         self.server = socket.socket(fileno=os.dup(descriptor))
         self.library, end = socket.socketpair()
@@ -155,7 +154,7 @@ class _Counted:
         self.library.settimeout(0)
 
     async def wait(self, gen: Any, *_words: object, **_options: object) -> Any:
-        """Run the steps of the driver; where one waits, carry bytes until it can go on."""
+        """Run the steps of the driver; while one waits, copy bytes until it can continue."""
         from psycopg.pq import TransactionStatus
 
         try:
@@ -179,7 +178,7 @@ class _Counted:
                     continue
                 received += await self._fetch_more()
                 if received > self.max_answer:
-                    # The driver would read the rest of the row to end the statement in good order.
+                    # The driver would read the rest of the row to end the statement properly.
                     self.pgconn.finish()
                     raise _too_large(self.max_answer)
                 awaited = steps.send(READY_R)
@@ -188,17 +187,17 @@ class _Counted:
             return end.value
 
     async def _send_on(self) -> None:
-        """Send the server what the library has written."""
+        """Send the server what libpq has written."""
         # The library learns from its own reading that the server is gone; and it may have closed its end itself.
         with suppress(OSError):
             while written := self.library.recv(PIECE):
                 await asyncio.get_running_loop().sock_sendall(self.server, written)
 
     async def _fetch_more(self) -> int:
-        """Give the library a piece of what the server sends, unless it has one that it did not read yet; how many bytes."""
+        """Pass a piece of what the server sends to libpq, unless it still has one to read; returns the number of bytes."""
         if _is_readable(self.pgconn.socket):
             return 0
-        # Without a turn of its own, a server that is always faster would keep the event loop.
+        # Yields to the event loop, which a fast server would block otherwise.
         await asyncio.sleep(0)
         try:
             piece = await asyncio.get_running_loop().sock_recv(self.server, PIECE)
@@ -237,7 +236,7 @@ class PostgresConnection:
         self._driver = driver
 
     async def settle(self, *, superuser: bool) -> None:
-        """Choose how values are read, and refuse a role that is too powerful."""
+        """Configure how values are read, and refuse a role that is too powerful."""
         _choose_loaders(self._driver)
         if superuser:
             return
@@ -249,7 +248,7 @@ class PostgresConnection:
             raise ToolError(Kind.BLOCKED, message, cure=cure)
 
     async def begin(self, *, write: bool, seconds: float) -> None:
-        """Begin a transaction that the server ends by itself when its time is over."""
+        """Begin a transaction, which the server aborts at its time limit."""
         milliseconds = max(1, int(seconds * 1000))
         mode = "READ WRITE" if write else "READ ONLY"
         self._driver.max_answer = MAX_ANSWER
@@ -261,16 +260,16 @@ class PostgresConnection:
         )
 
     async def commit(self) -> None:
-        """Keep what was changed."""
+        """Commit the transaction."""
         await self._ours("COMMIT")
 
     async def reset(self) -> None:
-        """Undo what was not committed, and forget settings, locks and everything else that a session keeps."""
+        """Roll back, and reset settings, locks and all other state of the session."""
         await self._ours("ROLLBACK")
         await self._ours("DISCARD ALL")
 
     async def describe(self, text: str) -> Described:
-        """Have the server parse a statement, which runs nothing."""
+        """Let the server parse a statement, without running it."""
         pgconn = self._driver.pgconn
         async with self._driver.lock:
             pgconn.send_prepare(b"", text.encode())
@@ -286,7 +285,7 @@ class PostgresConnection:
         )
 
     async def _result(self) -> Any:
-        """What the server answers to what was sent."""
+        """The response of the server to what was sent."""
         from psycopg import generators
         from psycopg.errors import error_from_result
         from psycopg.pq import ExecStatus
@@ -335,7 +334,7 @@ class PostgresConnection:
         return max(0, int(cursor.rowcount))
 
     async def close(self) -> None:
-        """Close the connection; a statement that runs is left to the server, which ends it."""
+        """Close the connection; the server ends a statement that still runs."""
         await self._driver.close()
 
     @property
@@ -362,7 +361,7 @@ def _errors() -> type[Exception]:
 
 
 def _choose_loaders(driver: Any) -> None:
-    """Read values as Python has them; dates that Python has not, such as infinity, stay text."""
+    """Read values as Python types; dates that Python does not support, such as infinity, stay text."""
     from psycopg import DataError
     from psycopg.types import datetime as moments
     from psycopg.types.json import set_json_loads
@@ -398,13 +397,13 @@ def _load_json(text: str | bytes) -> object:
 
 
 def explain(problem: Exception) -> ToolError:
-    """An error of PostgreSQL as the caller reads it; only what the server itself says is repeated."""
+    """Convert an error of PostgreSQL to a ToolError; it contains only the message of the server."""
     code = getattr(problem, "sqlstate", None) or ""
     said = getattr(getattr(problem, "diag", None), "message_primary", None)
     details = {"sqlstate": code} if code else {}
     if not code:
         is_login = "FATAL" in str(problem) or "certificate" in str(problem) or "SSL" in str(problem)
-        text = _last_words(str(problem)) if is_login else "the connection to the database was lost; try again"
+        text = _login_message(str(problem)) if is_login else "the connection to the database was lost; try again"
         return ToolError(Kind.AUTH if is_login else Kind.TRANSIENT, text, retryable=not is_login, details=details)
     if code == CANCELLED:
         return ToolError(Kind.TIMEOUT, f"the statement was stopped: {said}", retryable=True, details=details)
@@ -421,6 +420,6 @@ def explain(problem: Exception) -> ToolError:
     return ToolError(kind, f"PostgreSQL: {said}", retryable=kind is Kind.TRANSIENT, details=details)
 
 
-def _last_words(text: str) -> str:
-    """What libpq says of a login that failed, without the address that it tried."""
+def _login_message(text: str) -> str:
+    """The message of libpq for a failed login, without the address."""
     return "PostgreSQL refused the connection: " + text.strip().rpartition("failed: ")[2].splitlines()[0][:300]

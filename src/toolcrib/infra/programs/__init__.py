@@ -60,7 +60,7 @@ NAME_LETTERS = 200
 
 _MODULE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]{0,99}")
 # Kinds that only the platform may report: confirmation, grants, switches, overload.
-WORDS_OF_THE_PLATFORM = frozenset(
+PLATFORM_KINDS = frozenset(
     (
         *(Kind.BLOCKED, Kind.CAPABILITY_MISSING, Kind.CONFIRMATION_REQUIRED, Kind.DISABLED, Kind.MODE_RESTRICTED),
         *(Kind.BUDGET_EXCEEDED, Kind.SANDBOX_UNAVAILABLE, Kind.OVERLOADED, Kind.CANCELLED, Kind.LOOP_DETECTED),
@@ -97,7 +97,7 @@ async def lent_slot() -> AsyncIterator[bool]:
         yield True
 
 
-async def run_in_place(sandbox: Sandbox, job: Job, **how: Any) -> CompletedJob:
+async def run_in_slot(sandbox: Sandbox, job: Job, **how: Any) -> CompletedJob:
     """Run a job; a nested one runs in the slot of its script."""
     async with lent_slot() as nested:
         return await sandbox.run(job, nested=nested, **how)
@@ -231,7 +231,7 @@ CRASHES = frozenset(
     {signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGTRAP, signal.SIGSYS}
 )
 
-# What every job mounts anew for itself; the child's own module has it too, and is not loaded here.
+# Every job has its own mount of this; the child's own module has it too, and is not loaded here.
 SHARED_MEMORY = "/dev/shm"  # noqa: S108 - a system folder
 
 
@@ -284,7 +284,7 @@ def has_crashed(ended: CompletedJob) -> bool:
 
 
 def report_crash(tool: Tool, ended: CompletedJob) -> Cure:
-    """Log that a program crashed, which its caller is not told more of; returns where to read what it wrote."""
+    """Log the crash of a program, whose details the caller does not get; returns where to read its output."""
     logger.warning("%s %s", tool.name, describe_end(ended))
     return Cure(f"see what it wrote to stderr with: crib call {tool.name} --verbose")
 
@@ -322,7 +322,7 @@ def _own_error(message: str, facts: dict[str, object]) -> ToolError:
     kind, details = facts.get("kind"), facts.get("details")
     known = Kind(kind) if isinstance(kind, str) and kind in set(Kind) else Kind.INTERNAL
     return ToolError(
-        Kind.PERMANENT if known in WORDS_OF_THE_PLATFORM else known,
+        Kind.PERMANENT if known in PLATFORM_KINDS else known,
         message,
         retryable=facts.get("retryable") is True,
         partial_side_effects=facts.get("partial_side_effects") is True,
@@ -526,7 +526,7 @@ def refuse_changed_files(
 def refuse_changed_script(script: Script) -> None:
     """Refuse a file that differs from what was read: the checked bytes are what runs.
 
-    The program opens the file by its path later, because it finds its neighbours from there, and Bash reads while it
+    The program opens the file by its path later, because it finds the files beside it from there, and Bash reads while it
     runs. In its own mount namespace it reads the checked bytes. Otherwise only the owner of the file can change it in
     between: no job can write to tool folders.
     """

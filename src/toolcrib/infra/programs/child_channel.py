@@ -1,6 +1,6 @@
-"""Serve the channel of a child process: what it tells and asks the client of its call, and the tools that it calls.
+"""Serve the channel of a child process: its messages and questions to the client of its call, and its calls of tools.
 
-A child in a loop meets limits of count, size and time.
+Number, size and time are limited, because a child may be in a loop.
 
 {"id": 1, "tool": "name", "arguments": {}}
 {"do": "progress", "progress": 1, "total": 10, "message": "…"}   {"do": "log", "level": "info", "data": …}
@@ -18,7 +18,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from toolcrib.infra.programs import ParentSlot, run_in_place
+from toolcrib.infra.programs import ParentSlot, run_in_slot
 from toolcrib.model.call import DEFAULT_TOKENS, LOG_LEVELS, cannot_ask
 from toolcrib.model.errors import Kind, ToolError
 
@@ -39,9 +39,9 @@ logger = logging.getLogger("toolcrib.runners")
 TOLD = frozenset({"progress", "log"})
 CHUNK, END_CHUNKS = "chunk", "end_chunks"
 ASKED = {"elicit": "elicitation/create", "sample": "sampling/createMessage", "roots": "roots/list"}
-# What the client hears of one call: so much at once, then so much each second. What is above is dropped.
-HEARD_AT_ONCE, HEARD_PER_SECOND = 100, 20.0
-# What is read of one child; beyond it the child waits until the host reads on.
+# Messages to the client of one call: so many at once, then so many per second. Further ones are dropped.
+SENT_AT_ONCE, SENT_PER_SECOND = 100, 20.0
+# Messages read from one child; beyond the limit the child waits.
 READ_AT_ONCE, READ_PER_SECOND = 2_000, 1_000.0
 MAX_MESSAGE_LETTERS = 2_000
 MAX_LOG_BYTES = 100_000
@@ -54,7 +54,7 @@ SAID_OTHERWISE = frozenset({"messages", "maxTokens", "max_tokens", "key"})
 MAX_WAIT_SECONDS = 600.0
 # Further complaints are not logged.
 MAX_COMPLAINTS = 10
-# How close the clock of a child is looked at while its client is asked.
+# How often the deadline of a child is checked while its client is asked.
 LOOK_SECONDS = 0.02
 
 CAPABILITY = "rye.execute"
@@ -65,8 +65,8 @@ _CALL_KEYS = frozenset({"id", "tool", "arguments"})
 _SHAPES = '{"do": "progress", "progress": 1, "total": 10} or {"id": 1, "do": "elicit", "message": "…", "schema": {…}}'
 
 
-class Pace:
-    """So many at once, then so many each second."""
+class TokenBucket:
+    """Rate limit: so many at once, then so many per second."""
 
     def __init__(self, at_once: int, per_second: float) -> None:
         self._most = self._left = float(at_once)
@@ -74,7 +74,7 @@ class Pace:
         self._since = time.monotonic()
 
     def take(self) -> bool:
-        """Count one; False where it is too many."""
+        """Count one; False if the limit is exceeded."""
         now = time.monotonic()
         self._left = min(self._most, self._left + (now - self._since) * self._per_second)
         self._since = now
@@ -94,14 +94,14 @@ class ClientRequests:
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._heard = Pace(HEARD_AT_ONCE, HEARD_PER_SECOND)
-        self._read = Pace(READ_AT_ONCE, READ_PER_SECOND)
-        # The last figure that was dropped: the client gets it at the end, or it would never hear that all is done.
-        self._behind: tuple[float, float | None, str] | None = None
+        self._heard = TokenBucket(SENT_AT_ONCE, SENT_PER_SECOND)
+        self._read = TokenBucket(READ_AT_ONCE, READ_PER_SECOND)
+        # The last progress that was dropped: it is sent at the end, so that the client sees the final state.
+        self._last_dropped: tuple[float, float | None, str] | None = None
         self._log_bytes = self._questions = self._complaints = self._dropped = 0
 
     def tell(self, message: Mapping[str, object]) -> None:
-        """Pass on what needs no answer; what cannot be passed on is complained about in the log of the host."""
+        """Pass on a message that needs no answer; one that is invalid is logged."""
         try:
             if message["do"] == "progress":
                 self._progress(message)
@@ -113,7 +113,7 @@ class ClientRequests:
                 logger.warning("%s: refused what it told its client: %s", self._context.tool.name, refusal.message)
 
     async def chunk(self, message: Mapping[str, object]) -> None:
-        """Hand the client what the child yielded, if it wants that; the child waits as long as it takes. Raises ToolError for too much."""
+        """Send the client what the child yielded, if it wants that; the child waits meanwhile. Raises ToolError for too much."""
         if self._context.send_chunk is not None:
             await self._context.send_chunk(message.get("value"))
 
@@ -146,12 +146,14 @@ class ClientRequests:
             raise ToolError(Kind.TIMEOUT, reason) from None
 
     def close(self) -> None:
-        """Tell the client the last figure, if it has not heard it yet."""
-        if self._behind is not None:
-            self._context.progress(*self._behind)
+        """Send the client the last progress, if it has not received it yet."""
+        if self._last_dropped is not None:
+            self._context.progress(*self._last_dropped)
         if self._dropped:
             logger.info(
-                "%s: its client was not told %d messages, which came too fast", self._context.tool.name, self._dropped
+                "%s: %d messages to its client were dropped, because they came too fast",
+                self._context.tool.name,
+                self._dropped,
             )
 
     async def _put(self, action: str, message: Mapping[str, object]) -> object:
@@ -178,9 +180,9 @@ class ClientRequests:
         figures = progress, total, text[:MAX_MESSAGE_LETTERS]
         if not self._heard.take():
             self._dropped += 1
-            self._behind = figures
+            self._last_dropped = figures
             return
-        self._behind = None
+        self._last_dropped = None
         self._context.progress(*figures)
 
     def _log(self, message: Mapping[str, object]) -> None:
@@ -229,7 +231,7 @@ class ChildClock:
     async def run(self, job: Job, talk: Talk | None, **how: Any) -> CompletedJob:
         """Run the job in its slot, and end it when its time is up."""
         try:
-            ended = await run_in_place(
+            ended = await run_in_slot(
                 self._sandbox,
                 job,
                 deadline=self._deadline,
@@ -326,7 +328,7 @@ def serve_calls(context: Context) -> Callable[[Lines], Awaitable[None]]:
                     if "do" in message:
                         await requests.slow_down()
                     if is_told(message):
-                        # In the order in which the script told it, so not in a task of its own.
+                        # Not in a task of its own, so that the order of the script is kept.
                         requests.tell(message)
                         slots.release()
                         continue

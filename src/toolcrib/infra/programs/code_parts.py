@@ -64,7 +64,7 @@ def script_parts(script: Script, root: Path) -> Iterator[RunPart]:
     for name, data in sorted(script.files.items()):
         if folder / name != script.path.absolute():
             yield RunPart(kind=PartKind.CODE, title=_name_of(folder / name, root), data=data)
-    yield from () if script.files else _neighbours(script, root)
+    yield from () if script.files else _imported_parts(script, root)
 
 
 def named_parts(
@@ -101,7 +101,7 @@ def _names_in(word: str) -> Iterator[str]:
 
 
 def _name_of(path: Path, root: Path) -> str:
-    """The path from the root, or only its last name: where a project lies says nothing about what runs."""
+    """The path from the root, or only its last name: the folder of a project does not matter for what runs."""
     path, root = path.absolute(), root.absolute()
     return path.relative_to(root).as_posix() if path.is_relative_to(root) else path.name
 
@@ -134,17 +134,17 @@ class _Files:
 
 
 def _stamp(path: Path) -> tuple[tuple[str, str], ...] | None:
-    """What tells a file from another one, and from itself after a change; None if it is no regular file."""
+    """Facts that identify a file and change with it; None if it is not a regular file."""
     found = _status(path)
     if found is None or not stat.S_ISREG(found.st_mode):
         return None
-    # The time of the last change of anything about it cannot be set by a program, as that of its content can.
+    # A program can set the time of the last change of the content (mtime), but not that of the inode (ctime).
     changed = f"{found.st_mtime_ns} {found.st_ctime_ns}"
     return ("size", str(found.st_size)), ("place on the disk", f"{found.st_dev}:{found.st_ino}"), ("changed", changed)
 
 
-def _neighbours(script: Script, root: Path) -> Iterator[RunPart]:
-    """The files beside a script that it imports, and those that they import; bounded, for no folder ends there."""
+def _imported_parts(script: Script, root: Path) -> Iterator[RunPart]:
+    """The files beside a script that it imports, and those that they import, up to a limit."""
     own = script.path.absolute()
     files, walk = _Files([own.parent.resolve()]), _Walk()
     known, waiting = {own}, [(own, script.code)]
@@ -228,7 +228,7 @@ class _Walk:
         self.left = MAX_LOOKED_AT
 
     def may_go_on(self) -> bool:
-        """Count one more, and say whether that is within the bound."""
+        """Count one more; whether that is within the limit."""
         self.left = max(-1, self.left - 1)
         return self.left >= 0
 
@@ -246,7 +246,7 @@ class _Walk:
     def shadowing(self, folder: Path) -> Iterator[Path]:
         """Files with the names of Python's own modules: the folder of a script comes first where modules are looked for."""
         names = {name.partition(".")[0] for name in _listed(folder)}
-        # The tests of Python itself, which nothing imports; many a project has a folder of that name.
+        # Nothing imports the tests of Python itself, and many projects have a folder of that name.
         return self.modules(folder, (names & sys.stdlib_module_names) - {"test"})
 
     def below(self, folder: Path) -> Iterator[Path]:

@@ -223,7 +223,7 @@ def _capability(effect: Effect, workspace: Path) -> str:
     return {"start": PROGRAMS, CALL: CALLS}.get(effect.act, "")
 
 
-def lead_out(
+def make_proxy(
     egress: Callable[[], Egress], hosts: tuple[str, ...] | None, deadline: float, recorder: EffectRecorder | None = None
 ) -> Proxy:
     """The proxy of a job; without hosts it allows every public host."""

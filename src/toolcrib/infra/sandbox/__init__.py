@@ -90,7 +90,8 @@ class Slots:
     def __init__(self, jobs: int = JOBS, queue: int = QUEUE) -> None:
         self._jobs = jobs
         self._queue = queue
-        self._lock = threading.Lock()
+        # Reentrant: the garbage collector may close a job of a closed event loop in this thread, which releases its slot.
+        self._lock = threading.RLock()
         self._usual_seconds = 0.0
         self._open()
 
@@ -152,9 +153,10 @@ class Slots:
         with self._lock:
             if seconds is not None:
                 self._usual_seconds += (seconds - self._usual_seconds) * _WEIGHT_OF_THE_LAST
-            while self._waiting:
-                turn = next(iter(self._waiting))
-                loop = self._waiting.pop(turn)
+            for turn in list(self._waiting):
+                loop = self._waiting.pop(turn, None)
+                if loop is None:
+                    continue
                 try:
                     loop.call_soon_threadsafe(_grant, turn)
                 except RuntimeError:  # its event loop was closed
@@ -178,7 +180,7 @@ class WaitingJobs:
     def __init__(self, most: int) -> None:
         self._most = most
         self._most_of_a_caller = max(1, most - 1)
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # reentrant for the reason that `Slots` gives
         self._callers: Counter[str] = Counter()
 
     @contextlib.contextmanager

@@ -89,7 +89,7 @@ class FileStore:
         with self._explained(key), self._generations.marking(space) as mark, self._way_for(key) as way:
             if not create_in(way[-1], name, document, mode=PRIVATE_FILE, disk=self._disk):
                 return False
-            self._tell(way)
+            self._touch(way)
             mark()
         return True
 
@@ -101,7 +101,7 @@ class FileStore:
             with suppress(FileNotFoundError):
                 self._check_document(way[-1], key)
             replace_in(way[-1], name, document, mode=PRIVATE_FILE, disk=self._disk)
-            self._tell(way)
+            self._touch(way)
             mark()
 
     def remove(self, key: str) -> bool:
@@ -115,7 +115,7 @@ class FileStore:
                         return False
                     with self._generations.marking(space) as mark:
                         remove_in(way[-1], name, disk=self._disk)
-                        self._tell(way)
+                        self._touch(way)
                         mark()
             except _GONE:
                 return False
@@ -171,7 +171,7 @@ class FileStore:
             self._settle(way)
             done = create_folder_in(way[-1], name, documents, mode=PRIVATE_FILE, replacing=replacing, disk=self._disk)
             if done:
-                self._tell(way)
+                self._touch(way)
                 mark()
         return done
 
@@ -183,7 +183,7 @@ class FileStore:
             os.close(enter(way[-1], name))  # it exists, and is neither a file nor a link
             with self._generations.marking(space) as mark:
                 discard_in(way[-1], name, disk=self._disk)
-                self._tell(way)
+                self._touch(way)
                 mark()
 
     def generation(self, space: str) -> str:
@@ -230,7 +230,7 @@ class FileStore:
             self._disk.sync(folder)
         self._settled.add(number)
 
-    def _tell(self, way: tuple[int, ...]) -> None:
+    def _touch(self, way: tuple[int, ...]) -> None:
         """Touch the folders: two changes within one tick of the kernel's clock must not have the same stamp."""
         for folder in way[1:]:
             with suppress(OSError):  # a folder of another user; the kernel's own timestamp is less exact
