@@ -2,9 +2,9 @@
 
 import pytest
 
+from toolcrib import ToolError
 from toolcrib.lib.bash_program import read_bash_program, uses_odd_places
 from toolcrib.lib.command_line import command_words
-from toolcrib.model.errors import ToolError
 
 
 def shape(text):
@@ -332,7 +332,7 @@ def test_options_stand_first_and_a_dashed_word_behind_the_end_of_options():
 
 
 def test_a_place_behind_one_that_is_not_given_is_refused():
-    with pytest.raises(ToolError, match="greeting is taken by its place behind name"):
+    with pytest.raises(ToolError, match="greeting is a positional argument after name"):
         words("# Usage: x.sh [NAME] [GREETING]\necho ${2:-Hi} ${1:-you}", greeting="Hello")
 
 

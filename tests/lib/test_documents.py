@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolcrib import Kind, ToolError
-from toolcrib.lib.documents import check_plain, read_arguments, read_json, read_toml
+from toolcrib.lib.documents import check_plain, read_json, read_toml
 
 PLAIN = st.recursive(
     st.none()
@@ -110,49 +110,6 @@ class TestDefinitions:
         except ToolError:
             return
         json.dumps(value, allow_nan=False).encode()
-
-
-class TestArguments:
-    def test_an_object_is_read(self):
-        assert read_arguments(b'{"path": "a", "n": 18446744073709551615}') == {"path": "a", "n": 2**64 - 1}
-
-    @pytest.mark.parametrize(
-        ("document", "name"),
-        [(b"[]", "a list"), (b'"a"', "text"), (b"1", "a number"), (b"true", "a boolean"), (b"null", "null")],
-    )
-    def test_anything_but_an_object_is_refused(self, document, name):
-        assert refuse(read_arguments, document).message.startswith(f"arguments: must be a JSON object, not {name}; ")
-
-    def test_a_fault_of_syntax_is_told_with_line_and_column(self):
-        error = refuse(read_arguments, b'{"a": 1,\n "b": }')
-        assert error.kind is Kind.VALIDATION
-        assert error.message.startswith("arguments:2:7: ")
-        assert error.details == {"line": 2, "column": 7}
-
-    @pytest.mark.parametrize("number", [2**64, -(2**63) - 1, 10**30, -(10**30)])
-    def test_an_integer_that_would_be_rounded_in_silence_is_refused(self, number):
-        message = refuse(read_arguments, json.dumps({"list": [{"id": number}]}).encode()).message
-        assert message == "arguments: an integer beyond 64 bit does not arrive unchanged; write it as text"
-
-    @pytest.mark.parametrize("number", [2**64 - 1, -(2**63), 1e30, -1.8446744073709552e19, 1e300])
-    def test_the_last_integers_of_64_bit_and_large_floats_arrive(self, number):
-        assert read_arguments(json.dumps({"n": number}).encode()) == {"n": number}
-
-    @pytest.mark.parametrize("word", [b"NaN", b"Infinity", b"1e999", b'"\\ud800"', b'"\xed\xa0\x80"', b'"\xff"'])
-    def test_what_json_cannot_say_is_refused(self, word):
-        assert refuse(read_arguments, b'{"a": ' + word + b"}").kind is Kind.VALIDATION
-
-    @pytest.mark.parametrize("depth", [64, 2000, 100_000])
-    def test_deep_arguments_are_refused(self, depth):
-        assert refuse(read_arguments, b'{"a":' + b"[" * depth + b"]" * depth + b"}").kind is Kind.VALIDATION
-        assert read_arguments(b'{"a":' + b"[" * 63 + b"]" * 63 + b"}")
-
-    def test_the_size_is_checked_before_anything_is_parsed(self):
-        assert refuse(read_arguments, b"x" * 11, max_bytes=10).kind is Kind.LIMIT_EXCEEDED
-
-    @given(st.dictionaries(st.text(), PLAIN, max_size=4))
-    def test_what_json_wrote_is_read_back(self, value):
-        assert read_arguments(json.dumps(value).encode()) == value
 
 
 class TestPlainValues:

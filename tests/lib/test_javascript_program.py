@@ -4,9 +4,9 @@ from contextlib import suppress
 
 import pytest
 
+from toolcrib import ToolError
 from toolcrib.lib.command_line import command_words
 from toolcrib.lib.javascript_program import needed_packages, read_javascript_program
-from toolcrib.model.errors import ToolError
 
 
 def read(text):
@@ -287,7 +287,7 @@ def test_exported_functions_with_a_comment_are_taken_for_tools_with_a_warning():
             "export const __tools__ = names",
             "__tools__: write a list of the names of exported functions, such as ['a', 'b']",
         ),
-        ("export const __tools__ = ['c']", "__tools__: c is no function that this file exports; it exports a, b"),
+        ("export const __tools__ = ['c']", "__tools__: c is not a function that this file exports; it exports a, b"),
         (
             "",
             "which function is the tool? it exports a, b; call one of them main, export it as the default, or list them in __tools__",

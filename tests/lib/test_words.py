@@ -55,11 +55,16 @@ def test_a_value_as_one_word(value, text):
 
 
 @pytest.mark.parametrize(
-    "words",
-    [["a\0b"], ["\ud800"], ["x" * MAX_WORD_BYTES], ["x" * 100_000] * 11],
+    ("words", "problem"),
+    [
+        (["a\0b"], "an argument of a program cannot contain a NUL; leave it out"),
+        (["\ud800"], "an argument of a program contains a lone surrogate; leave it out"),
+        (["x" * MAX_WORD_BYTES], "a program takes words of"),
+        (["x" * 100_000] * 11, "a program takes words of"),
+    ],
 )
-def test_what_no_program_can_be_handed_is_refused(words):
-    with pytest.raises(ToolError, match="sample: a (word for a )?program") as caught:
+def test_what_no_program_can_be_handed_is_refused(words, problem):
+    with pytest.raises(ToolError, match=f"sample: {problem}") as caught:
         check_words(words, "sample")
     assert caught.value.kind is Kind.VALIDATION
 

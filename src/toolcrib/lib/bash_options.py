@@ -1,4 +1,4 @@
-"""Read the options of Bash code: those of `getopts`, and those of loops that compare `$1` with each option."""
+"""Derive the options of Bash code from `getopts`, or from a loop that compares `$1` with each option."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ OPTION_LOOP = re.compile(
     r"\bcase[ \t]++\"?\$(?:\{1(?::-)?\}|1)\"?[ \t]++in\b|\bcase[ \t]++\"?\$\{?([A-Za-z_]\w*+)\}?\"?[ \t]++in\b"
 )
 SETS = re.compile(r"(?:^|[;&|\s{(])([A-Za-z_]\w*+)(?:\+?=)(\(?)[\"']?(\$\{?OPTARG|\$\{?2\b|\$\{?1#|\$\{[A-Za-z_]\w*#|)")
-# All that an arm does: the variable gets this word.
+# An arm that only assigns the word to a variable.
 SETS_WORD = re.compile(r"\s*+([A-Za-z_]\w*+)=\"?\$(?:1|\{1\})\"?\s*+;?\s*+(?:shift(?:[ \t]++1)?\s*+;?\s*+)?")
 SETS_TRUE = re.compile(r"=[\"']?(?:true|1|yes|on|y)\b[\"']?|\(\(", re.IGNORECASE)
 HELP = frozenset({"h", "help", "?", ":", "*", "-h", "--help", "--", "-*", "--*", "-?", "\\?"})
 
 
 def with_getopts(found: re.Match[str], body: str, text: str, usage: list[Parameter], summary: str) -> CommandLine:
-    """A file that reads its options with `getopts`."""
+    """The command line of a file that parses its options with `getopts`."""
     arms = arms_of(body, re.compile(rf"\bcase[ \t]++\"?\$\{{?{re.escape(found[2])}\}}?\"?[ \t]++in\b"))
     parameters: list[Parameter] = []
     letters = found[1].lstrip(":")
@@ -50,13 +50,13 @@ def with_getopts(found: re.Match[str], body: str, text: str, usage: list[Paramet
             continue
         option = f"-{letter}"
         parameters.append(_option_parameter(option, arm, body, text, usage, takes_value=takes_value, glued=True))
-    after = _behind_options(body, found.end())
+    after = _code_after_options(body, found.end())
     words = [one for one in with_places(after, usage, "").parameters if not one.option]
     return finish(body, [*parameters, *words], summary, AFTER_END, [])
 
 
-def _behind_options(body: str, position: int) -> str:
-    """The code behind the loop; a shift by OPTIND makes its places those of the words."""
+def _code_after_options(body: str, position: int) -> str:
+    """The code after the shift by OPTIND, where `$1` is the first positional argument; empty if there is no such shift."""
     found = re.compile(
         r"\bshift[ \t]++\"?\$\(\([^\n]*?OPTIND[^\n]*?\)\)\"?|\bshift[ \t]++\"?\$\(expr[^\n]*?OPTIND[^\n]*?\)\"?"
     ).search(body, position)
@@ -75,7 +75,7 @@ def option_loop(body: str) -> re.Match[str] | None:
 
 
 def with_loop(found: re.Match[str], body: str, text: str, usage: list[Parameter], summary: str) -> CommandLine:
-    """A file that reads its options in a loop."""
+    """The command line of a file that parses its options in a loop."""
     parameters: list[Parameter] = []
     has_words = False
     single: Parameter | None = None
@@ -103,8 +103,8 @@ def with_loop(found: re.Match[str], body: str, text: str, usage: list[Parameter]
             parameter = replace(parameter, option=f"{option}=", glued=False)
         parameters.append(parameter)
     end = re.compile(r"^[ \t]*+done\b|;[ \t]*+done\b", re.MULTILINE).search(body, found.end())
-    behind = "" if end is None else body[end.end() :]
-    rest = list(with_places(behind, usage, "").parameters)
+    following = "" if end is None else body[end.end() :]
+    rest = list(with_places(following, usage, "").parameters)
     if has_words and not rest:
         named = [one for one in usage if not one.option]
         rest = [single or spread((named[0].name if len(named) == 1 else "") or REST, required=False)]
@@ -112,7 +112,7 @@ def with_loop(found: re.Match[str], body: str, text: str, usage: list[Parameter]
 
 
 def _single_word(arm: str, body: str) -> Parameter | None:
-    """The word that an arm puts into a variable of its own; None if it collects words, or does something else."""
+    """The word that an arm assigns to a variable; None if it collects words, or does something else."""
     found = SETS_WORD.fullmatch(arm)
     name = "" if found is None else found[1].lower().strip("_")
     return Parameter(name=name, schema=dict(WORD), required=_is_demanded(found, body)) if name else None
@@ -154,21 +154,21 @@ def _option_parameter(
 
 
 def _is_demanded(target: re.Match[str] | None, body: str) -> bool:
-    """Whether the file stops where the variable is empty."""
+    """Whether the file exits if the variable is empty."""
     if target is None:
         return False
     name = re.escape(target[1])
     if re.search(rf"\$\{{{name}:?\?", body):
         return True
     for found in re.finditer(rf"-z[ \t]++\"?\$\{{?{name}\b", body):
-        behind = body[found.end() : found.end() + 300].partition("\nfi")[0]
-        if re.search(r"\bexit[ \t]++[1-9]|\busage\b|\bdie\b", behind):
+        following = body[found.end() : found.end() + 300].partition("\nfi")[0]
+        if re.search(r"\bexit[ \t]++[1-9]|\busage\b|\bdie\b", following):
             return True
     return False
 
 
 def _describe_option(option: str, text: str) -> dict[str, object]:
-    """The text beside the option in a usage message or a comment."""
+    """The description next to the option in a usage message or a comment."""
     found = re.compile(
         rf"^[ \t#]*+(?:-\w,?[ \t]++)?{re.escape(option)}\b(?:,?[ \t]++-{{1,2}}[\w-]++)?"
         r"(?:[ =]<?\[?[A-Za-z_]++\]?>?)?(?:[ \t]{2,}+|[ \t]*+[:-][ \t]++|\t)([A-Za-z][^\n\"]*+)",
@@ -178,5 +178,5 @@ def _describe_option(option: str, text: str) -> dict[str, object]:
 
 
 def _only_helps(arm: str) -> bool:
-    """Whether the arm shows the usage and ends."""
+    """Whether the arm only shows the usage and exits."""
     return bool(re.search(r"\b(?:usage|help|show_help|print_usage|exit)\b", arm)) and not SETS.search(arm)

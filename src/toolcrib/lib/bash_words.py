@@ -1,4 +1,4 @@
-"""Read the words that Bash code takes by their places (`$1`, `"$@"`), what its usage line calls them, and whether it reads standard input."""
+"""Derive the positional arguments of Bash code (`$1`, `"$@"`), their names, and whether it reads standard input."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 REST = "args"
 INTEGER = {"type": "integer"}
-# More places are no interface, and a file of nothing but digits must not cost us.
+# More positional arguments are not usable, and a file full of `$1`, `$2` … must not take long.
 MAX_PLACES = 40
 MAX_LOOPS = 20
 PLACE = re.compile(r"\$(?:\{(?P<braced>[1-9]\d?)(?P<how>:?[-?=+][^}\n]*+|[#%/,^:][^}\n]*+)?\}|(?P<digit>[1-9]))")
@@ -44,14 +44,14 @@ FILTER = re.compile(
     r"\A\s*+(?:set[ \t]++-[^\n]*+\s++)*(?:exec[ \t]++)?"
     r"(?:jq|sort|uniq|wc|tr|rev|tac|nl|head|tail|base64|sha\d+sum|md5sum|sed|awk|grep)\b([^\n]*+)"
 )
-# The same at the beginning of any command; `(?<!…)` is no place for a pipe.
+# The same at the beginning of any command that is not after a pipe.
 FILTERS = re.compile(
     r"(?:^|[;&\n{(]|\bthen\b|\bdo\b|\belse\b)[ \t]*+"
     r"(jq|sort|uniq|wc|tr|rev|tac|nl|head|tail|base64|sha\d+sum|md5sum|sed|awk|grep|cut|fold)\b([^\n;|&)]*+)",
     re.MULTILINE,
 )
 NEED_PROGRAM = frozenset({"jq", "sed", "awk", "grep"})
-# The options of each that have a value behind them.
+# The short options of each filter that are followed by a value.
 FILTER_VALUES = {
     "head": "nc",
     "tail": "nc",
@@ -70,13 +70,13 @@ CALLS = re.compile(
     r"(?:^|[;&\n{(!]|\bthen\b|\bdo\b|\belse\b|\bif\b|\bwhile\b)[ \t]*+([\w:-]++)(?=[^\n;|&<(]{0,400}(?:$|[;|&)]))",
     re.MULTILINE,
 )
-# A line that goes on in the next one.
+# The end of a line that continues on the next one.
 JOINED = re.compile(r"(?<=\|)[ \t]*+\n[ \t]*+|\\\n[ \t]*+")
 
 
 @dataclass(slots=True)
 class _Place:
-    """What is known of one place: `$1` and so on."""
+    """What the code says about one positional argument, such as `$1`."""
 
     name: str = ""
     default: str | None = None
@@ -87,7 +87,7 @@ class _Place:
 
 
 def find_places(body: str, offset: int) -> dict[int, _Place]:
-    """What the code says about each place; `offset` is how far the arguments were shifted before."""
+    """The positional arguments of the code by number; `offset` is how far they were shifted before."""
     places: dict[int, _Place] = {}
     for found in PLACE.finditer(body):
         number = int(found["braced"] or found["digit"]) + offset
@@ -108,7 +108,7 @@ def find_places(body: str, offset: int) -> dict[int, _Place]:
 
 
 def with_places(body: str, usage: list[Parameter], summary: str) -> CommandLine:
-    """A file that takes its words by their places alone."""
+    """The command line of a file that has only positional arguments."""
     places: dict[int, _Place] = {}
     offset, start = 0, 0
     warnings: list[tuple[int, str]] = []
@@ -153,14 +153,14 @@ def is_in_loop(body: str, position: int) -> bool:
 
 
 def _with_rest(body: str, usage: list[Parameter], summary: str) -> CommandLine:
-    """A file that works its words off one by one."""
+    """The command line of a file that shifts through its words in a loop."""
     named = [one.name for one in usage if not one.option]
     name = (named[0] if len(named) == 1 else "") or REST
     return finish(body, [spread(name, required=False)], summary, PLAIN, [])
 
 
 def spread(name: str, *, required: bool) -> Parameter:
-    """All further words under one name."""
+    """All remaining words as one list."""
     schema = {"type": "array", "items": dict(WORD), **({"minItems": 1} if required else {})}
     return Parameter(name=name, schema=schema, takes=SPREAD, required=required)
 
@@ -174,7 +174,7 @@ def _merge(places: dict[int, _Place], more: dict[int, _Place]) -> None:
 
 
 def _note_tests(body: str, places: dict[int, _Place], offset: int) -> None:
-    """Take over what the file checks itself: how many words it wants, and which may be empty."""
+    """Mark arguments as required or optional by the tests of the file: the number of words, and which may be empty."""
     least = _least(body)
     for number, place in places.items():
         if number <= least:
@@ -183,8 +183,8 @@ def _note_tests(body: str, places: dict[int, _Place], offset: int) -> None:
         place_or_none = places.get(int(found[2]) + offset) or places.get(int(found[2]))
         if place_or_none is None or place_or_none.required:
             continue
-        behind = body[found.end() : found.end() + 300].partition("\nfi")[0]
-        stops = re.search(r"\b(?:exit[ \t]++[1-9]|usage|die|return[ \t]++[1-9])\b", behind)
+        following = body[found.end() : found.end() + 300].partition("\nfi")[0]
+        stops = re.search(r"\b(?:exit[ \t]++[1-9]|usage|die|return[ \t]++[1-9])\b", following)
         if found[1] == "n" or not stops:
             place_or_none.optional = True
     for found in ARITHMETIC.finditer(body):
@@ -198,10 +198,10 @@ def _note_tests(body: str, places: dict[int, _Place], offset: int) -> None:
 
 
 def _least(body: str) -> int:
-    """How many words the file wants at least, as its own check of `$#` says."""
+    """The minimum number of words, from the file's own test of `$#`."""
     for found in COUNTED.finditer(body):
-        behind = body[found.end() : found.end() + 300].partition("\nfi")[0]
-        if not re.search(r"\b(?:exit|usage|die|return)\b", behind):
+        following = body[found.end() : found.end() + 300].partition("\nfi")[0]
+        if not re.search(r"\b(?:exit|usage|die|return)\b", following):
             continue
         operator, number = found[1], int(found[2])
         if operator in {"-lt", "<", "-ne", "!="}:
@@ -214,7 +214,7 @@ def _least(body: str) -> int:
 
 
 def _choices(body: str, place: _Place, number: int) -> list[str]:
-    """The words that a `case` over the place knows, if it stops at any other."""
+    """The values that a `case` over the argument accepts, if it exits for any other."""
     subject = rf"\{{?{number}\b" if not place.name else rf"\{{?(?:{number}|{re.escape(place.name)})\b"
     found = re.search(rf"\bcase[ \t]++\"?\${subject}[^\n\"]*+\"?[ \t]++in\b", body)
     arms = [] if found is None else arms_behind(body, found.end())
@@ -238,7 +238,7 @@ def _parameter(name: str, place: _Place, choices: list[str]) -> Parameter:
 def finish(
     body: str, parameters: list[Parameter], summary: str, dashes: str, warnings: list[tuple[int, str]]
 ) -> CommandLine:
-    """The command line with what holds for all: distinct names, a limit, and standard input."""
+    """The command line, with checks for distinct names and the limit, and with standard input."""
     taken = [one.name for one in parameters]
     problems: list[tuple[int, str]] = []
     if len(parameters) > MAX_PARAMETERS:
@@ -246,7 +246,7 @@ def finish(
     twice = [name for name in taken if taken.count(name) > 1]
     if twice:
         problems.append((1, f"two arguments are called {twice[0]}; name them in a comment: # Usage: … <a> <b>"))
-    # `cat "${1:-/dev/stdin}"` reads a file that is named, and its input only where none is.
+    # `cat "${1:-/dev/stdin}"` reads standard input only if no file is given.
     elsewhere = INSTEAD_OF_FILE.sub("", body)
     reads = _reads_input(elsewhere, parameters)
     stdin = STDIN if reads or elsewhere != body else ""
@@ -276,7 +276,7 @@ def _reads_input(body: str, parameters: list[Parameter]) -> bool:
 
 
 def with_inner_input(line: CommandLine, body: str, functions: Mapping[str, str]) -> CommandLine:
-    """The same with standard input, if a function that the code calls without its arguments reads it."""
+    """The command line with standard input, if a function that the code calls without its arguments reads it."""
     if line.stdin or line.problems or STDIN in line.names:
         return line
     left = dict(functions)
@@ -285,7 +285,7 @@ def with_inner_input(line: CommandLine, body: str, functions: Mapping[str, str])
         called = {found[1] for found in CALLS.finditer(piece)} & left.keys()
         pieces += [JOINED.sub(" ", left.pop(name)) for name in called]
     reached = "\n".join(pieces)
-    # What a here-document feeds is no input of the program, and neither is what stands behind a pipe.
+    # A command that reads a here-document or a pipe does not read the input of the program.
     reads = _reads_input(INSTEAD_OF_FILE.sub("", reached), list(line.parameters)) or any(
         map(_is_filter, FILTERS.finditer(reached))
     )
@@ -293,7 +293,7 @@ def with_inner_input(line: CommandLine, body: str, functions: Mapping[str, str])
 
 
 def _is_filter(found: re.Match[str]) -> bool:
-    """Whether a command works on its standard input: no file is named, and nothing is fed to it."""
+    """Whether a command reads the standard input of the program: it has no file and no redirection."""
     rest = found[2]
     if "<" in rest or "$(" in rest or "`" in rest:
         return False

@@ -5,13 +5,13 @@ Problems are collected with their places and raised together; a refused value is
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from toolcrib.lib.documents import check_plain
 from toolcrib.lib.names import near_misses
+from toolcrib.lib.positions import show, spell
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 Word = TypeVar("Word", bound="StrEnum")
 
-SHOWN = 80
 MAX_TOLD = 100
 MAX_STRANGERS = 20
 MAX_ITEMS = 100
@@ -77,19 +76,7 @@ class Report:
 
     def _say(self, at: Steps, text: str) -> str:
         line = "" if self._line_of is None else f":{self._line_of(at)}"
-        return ": ".join(word for word in (f"{self._place}{line}", _spell(at), text) if word)
-
-
-def show(value: object) -> str:
-    """A value, shortened, as messages quote it."""
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
-
-
-def _spell(at: Steps) -> str:
-    """The path of a field: `impl.calls[1].urlTemplate`."""
-    steps = (f"[{step}]" if isinstance(step, int) else f".{step[:SHOWN]}" for step in at)
-    return "".join(steps).removeprefix(".")
+        return ": ".join(word for word in (f"{self._place}{line}", spell(at), text) if word)
 
 
 def _bounded(remarks: list[str]) -> list[str]:
@@ -198,7 +185,7 @@ class Fields:
             return {}
         return {key: inner.text(key) for key in inner.values}
 
-    def strangers(self, known: Collection[str]) -> list[tuple[str, str]]:
+    def unknown_keys(self, known: Collection[str]) -> list[tuple[str, str]]:
         """The unknown keys, each with the known key that it looks like, or an empty string."""
         unknown = [name for name in self.values if name not in known]
         if not unknown:
@@ -206,9 +193,9 @@ class Fields:
         meant = dict(near_misses([name for name in unknown[:MAX_STRANGERS] if len(name) < 2 * MAX_STRANGERS], known))
         return [(name, meant.get(name, "")) for name in unknown]
 
-    def warn_of_strangers(self, known: Collection[str]) -> None:
+    def warn_of_unknown_keys(self, known: Collection[str]) -> None:
         """Warn of unknown keys, which are stored but not used."""
-        for name, meant in self.strangers(known):
+        for name, meant in self.unknown_keys(known):
             self.warn(name, f"is not read; did you mean {meant}?" if meant else "is kept and not read")
 
 

@@ -1,6 +1,6 @@
-"""Write stored documents: their JSON, format versions, times, ids (UUID version 7) and file names.
+"""The form of stored documents: JSON, format versions, times, file names, and the capabilities that they require.
 
-File names are lower-case ASCII, one for each slug and version, so that no file system takes two for the same.
+File names are lower-case ASCII, one for each slug and version, so that they differ on every file system.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ NUMBER = 1
 SCHEMA_VERSION = f"{SERIES}{NUMBER}"
 LONGEST = 96
 HASH_LETTERS = 32
-# Before a letter `_` means the capital, before a 0 and up to the next `_` the number of any other letter. Two may meet, three
-# never: they stand before the hash of what was cut short.
+# In file names `_a` is an upper-case A, and `_0e9_` the character U+00E9. Two underscores may be adjacent, three never: they
+# precede the hash of a shortened name.
 CUT = "___"
 
 _RFC3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:[Zz]|[+-]\d\d:\d\d)", re.ASCII)
@@ -31,9 +31,6 @@ _OURS = re.compile(rf"{SERIES}([1-9][0-9]{{0,8}})", re.ASCII)
 _PLAIN = frozenset(string.ascii_lowercase + string.digits + ".-")
 _CAPITALS = frozenset(string.ascii_uppercase)
 _ESCAPE = re.compile(r"_0([0-9a-f]{1,6})_|_([a-z])|([a-z0-9.-])")
-# 2026-01-01: ids that are worked out have no time of their own, and sort before every id that is made.
-_EPOCH_MS = 1_767_225_600_000
-_UUID7 = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 
 
 def write_tool(document: Mapping[str, object]) -> bytes:
@@ -41,28 +38,31 @@ def write_tool(document: Mapping[str, object]) -> bytes:
     return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False).encode() + b"\n"
 
 
-def write_bundle(bundle: Bundle) -> bytes:
-    """The bytes of a bundle's document; what never happened is left out."""
-    times = {
-        "createdAt": bundle.created_at,
-        "modifiedAt": bundle.modified_at,
-        "toggledAt": bundle.toggled_at,
-        "softDeletedAt": bundle.soft_deleted_at,
-    }
-    document = {
+def bundle_document(bundle: Bundle) -> dict[str, object]:
+    """The document of a bundle, without its times."""
+    return {
         "schemaVersion": bundle.schema_version or SCHEMA_VERSION,
         "bundleID": bundle.id,
         "slug": bundle.slug,
         "displayName": bundle.display_name,
         "description": bundle.description,
         "isEnabled": bundle.enabled,
-        **{name: time for name, time in times.items() if time},
     }
-    return write_tool(document)
+
+
+def write_bundle(bundle: Bundle) -> bytes:
+    """The bytes of a bundle's document with the times that are set."""
+    times = {
+        "createdAt": bundle.created_at,
+        "modifiedAt": bundle.modified_at,
+        "toggledAt": bundle.toggled_at,
+        "softDeletedAt": bundle.soft_deleted_at,
+    }
+    return write_tool({**bundle_document(bundle), **{name: time for name, time in times.items() if time}})
 
 
 def read_time(text: object) -> str | None:
-    """The time in UTC with milliseconds, so that the later one is the greater text; None for what is no RFC 3339."""
+    """The time in UTC with milliseconds, so that texts sort by time; None if it is not RFC 3339."""
     if not isinstance(text, str) or _RFC3339.fullmatch(text) is None:
         return None
     from datetime import UTC, datetime
@@ -75,13 +75,13 @@ def read_time(text: object) -> str | None:
 
 
 def is_newer(schema_version: str) -> bool:
-    """Whether a later Toolcrib wrote it, so that this one may read it and must not change it."""
+    """Whether a later version of Toolcrib wrote the document, so that this one may read but not change it."""
     ours = _OURS.fullmatch(schema_version)
     return ours is not None and int(ours[1]) > NUMBER
 
 
 def remark_on(schema_version: str) -> str:
-    """What the author should know about the version; empty for our own."""
+    """A warning about the format version; empty for the current one."""
     if schema_version == SCHEMA_VERSION:
         return ""
     if is_newer(schema_version):
@@ -90,9 +90,9 @@ def remark_on(schema_version: str) -> str:
 
 
 def to_filename(text: str) -> str:
-    """The spelling on disk; what would be too long for a file system keeps its beginning and gets a hash."""
+    """The file name for a text; a name that is too long is shortened and gets a hash."""
     spelled = "".join(map(_spell, text))
-    if text.startswith((".", "-")):  # such names are hidden, or taken for an option
+    if text.startswith((".", "-")):  # such names are hidden, or parsed as options
         spelled = _number(text[0]) + spelled[1:]
     if len(spelled) <= LONGEST:
         return spelled
@@ -101,7 +101,7 @@ def to_filename(text: str) -> str:
 
 
 def from_filename(name: str) -> str | None:
-    """What was spelled so; None for what nothing is spelled as, and for what was cut short."""
+    """The text of a file name; None if it is not one of `to_filename`, or if it was shortened."""
     pieces = list(_ESCAPE.finditer(name))
     if "".join(piece[0] for piece in pieces) != name:
         return None
@@ -127,19 +127,19 @@ def _read(piece: re.Match[str]) -> str:
 
 
 def names_server(database: str) -> bool:
-    """Whether the `database` of an SQL tool is on a PostgreSQL server; what is no URL, and no slot of one, is a path."""
+    """Whether the `database` of an SQL tool is a PostgreSQL URL, or a slot for one; otherwise it is a path."""
     return database.startswith(("postgresql://", "postgres://", "${"))
 
 
 def sql_capabilities(database: str, *, write: bool) -> frozenset[str]:
-    """What an SQL tool requires: the network, or files of the workspace."""
+    """The capabilities that an SQL tool requires: the network, or files of the workspace."""
     if names_server(database):
         return frozenset({"net.postgresql"})
     return frozenset({"fs.read", "fs.write"} if write else {"fs.read"})
 
 
 def required_capabilities(document: Mapping[str, object]) -> frozenset[str]:
-    """What the tool of a document requires."""
+    """The capabilities that the tool of a document requires."""
     if document.get("type") == "http":
         return frozenset({"net.http"})
     impl = document.get("impl")

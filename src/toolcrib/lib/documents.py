@@ -1,6 +1,6 @@
-"""Read JSON, JSON with comments and TOML within bounds: how large, how deep, and only what JSON itself can say.
+"""Parse JSON, JSON with comments and TOML within limits of size and depth; all values must be JSON values.
 
-Ordinary JSON objects are read quickly; what two readers could read differently is left to the strict reader.
+Ordinary JSON objects take a fast path; documents that parsers could read differently are left to the strict parser.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ LARGEST_INTEGER = 2**64 - 1
 SHOWN_KEYS = 8
 
 _TOML_NAME = r"""(?:[\w-]++|"(?:[^"\\\n]|\\.)*+"?+|'[^'\n]*+'?+)"""
-# The second branch eats a name that no dot follows, so that every character is looked at a bounded number of times.
+# The second branch consumes a name without a dot after it, so that matching is linear.
 _TOML_DOTTED = re.compile(rf"((?:{_TOML_NAME}[ \t]*+\.[ \t]*+)++)|{_TOML_NAME}")
 _TOML_POSITION = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
-# Text in quotes comes first, so that what looks like a comment inside it stays. One without an end goes to the very end.
-# Without possessive groups: Python 3.11.2 matches those wrongly. A comment without an end is refused where it begins, so that
-# looking for its end happens once.
+# Strings come first, so that comment marks inside them are kept; an unterminated string extends to the end of the text.
+# No possessive groups: Python 3.11.2 matches those wrongly. An unterminated comment is refused where it begins, so that its
+# end is searched for only once.
 _PART = re.compile(r'(?P<text>"[^"\\]*(?:\\.[^"\\]*)*"?)|//[^\r\n]*|/\*.*?\*/|(?P<open>/\*)', re.DOTALL)
 _LETTER = re.compile(r"[^\r\n]")
 
@@ -41,7 +41,7 @@ SHOWN_LETTERS = 80
 
 
 def point_at(line: str, column: int) -> str:
-    """The line, and below it a caret at the column, which counts from 1; a long line is cut around it."""
+    """The line, and below it a caret at the column, which is 1-based; a long line is shortened around it."""
     start = max(0, column - 1 - SHOWN_LETTERS // 2)
     text = line.rstrip().replace("\t", " ")[start : start + SHOWN_LETTERS]
     indent = len(text) - len(text.lstrip())
@@ -57,7 +57,7 @@ def read_json(
     max_bytes: int = MAX_DEFINITION_BYTES,
     max_depth: int = MAX_DEPTH,
 ) -> object:
-    """The value of a definition, which may hold integers of any size but nothing that two readers could read differently."""
+    """Parse a definition strictly: integers may have any size; duplicate keys and other ambiguities are refused."""
     text = decode(document, place, max_bytes)
     try:
         value: object = json.loads(
@@ -67,7 +67,7 @@ def read_json(
             parse_float=_finite_float,
             parse_int=_integer,
         )
-        _check(value, 0, _Bounds(max_depth, any_integer=True))
+        _check(value, 0, _Limits(max_depth, any_integer=True))
     except _FaultError as fault:
         raise fault.to_error(place) from None
     except json.JSONDecodeError as error:
@@ -78,36 +78,16 @@ def read_json(
     return value
 
 
-def read_arguments(
-    document: bytes, *, place: str = "arguments", max_bytes: int = MAX_ARGUMENT_BYTES, max_depth: int = MAX_DEPTH
-) -> dict[str, object]:
-    """The arguments of a call; of equal keys the last one counts."""
-    import orjson
-
-    _check_size(len(document), place, max_bytes)
-    try:
-        value: object = orjson.loads(document)
-    except orjson.JSONDecodeError as error:
-        reason = f"{error.msg}; correct the JSON there"
-        raise _refusal(f"{place}:{error.lineno}:{error.colno}: {reason}", error.lineno, error.colno) from None
-    if not isinstance(value, dict):
-        raise _refusal(f'{place}: must be a JSON object, not {_name_type(value)}; write {{"name": value, …}}')
-    check_plain(value, place=place, max_depth=max_depth)
-    if _holds_large_float(value):
-        _refuse_rounded_integers(document, place)
-    return value
-
-
 def check_plain(value: object, *, place: str = "arguments", max_depth: int = MAX_DEPTH) -> None:
-    """Refuse what does not come out of JSON as it went in: other types, deep nesting, half characters, integers beyond 64 bit."""
+    """Refuse values that JSON does not preserve: other types, deep nesting, lone surrogates, integers beyond 64 bit."""
     try:
-        _check(value, 0, _Bounds(max_depth))
+        _check(value, 0, _Limits(max_depth))
     except _FaultError as fault:
         raise fault.to_error(place) from None
 
 
 def read_toml(text: str, place: str, *, max_bytes: int = MAX_DEFINITION_BYTES) -> dict[str, object]:
-    """The tables of a TOML document, which may hold only what JSON can say as well."""
+    """Parse a TOML document, whose values must be JSON values."""
     import tomllib
 
     text = decode(text, place, max_bytes)
@@ -118,14 +98,14 @@ def read_toml(text: str, place: str, *, max_bytes: int = MAX_DEFINITION_BYTES) -
         raise _toml_refusal(str(error), text, place) from None
     except RecursionError:
         raise _too_deep(MAX_DEPTH).to_error(place) from None
-    except ValueError:  # the interpreter's own limit on digits
+    except ValueError:  # the interpreter's limit on digits
         raise _refusal(f"{place}: an integer has too many digits; write a shorter one") from None
     check_plain(value, place=place)
     return value
 
 
 def decode(document: str | bytes, place: str, max_bytes: int = MAX_DEFINITION_BYTES) -> str:
-    """The text of a document that is small enough; a mark at its beginning that only says UTF-8 is left out."""
+    """Decode a document, without a byte order mark; raises ToolError if it is too large or not UTF-8."""
     raw = document if isinstance(document, bytes) else document.encode("utf-8", "surrogatepass")
     _check_size(len(raw), place, max_bytes)
     try:
@@ -138,12 +118,12 @@ def decode(document: str | bytes, place: str, max_bytes: int = MAX_DEFINITION_BY
 
 
 def read_jsonc(document: str | bytes, place: str = "document", *, max_bytes: int = MAX_DEFINITION_BYTES) -> object:
-    """The value of a definition with comments, under all the limits of `read_json`."""
+    """Parse a definition with comments, within all limits of `read_json`."""
     return read_json(without_comments(document, place, max_bytes=max_bytes), place=place, max_bytes=max_bytes)
 
 
 def without_comments(document: str | bytes, place: str = "document", *, max_bytes: int = MAX_DEFINITION_BYTES) -> str:
-    """The text with a space for each letter of a comment, so that everything else stands where it stood."""
+    """The text with comments replaced by spaces, so that all other positions stay the same."""
     text = decode(document, place, max_bytes)
 
     def blank(part: re.Match[str]) -> str:
@@ -157,15 +137,15 @@ def without_comments(document: str | bytes, place: str = "document", *, max_byte
 
 
 @record(kw_only=False)
-class _Bounds:
-    """What a value may be."""
+class _Limits:
+    """Limits of a value."""
 
     max_depth: int
     any_integer: bool = False
 
 
 class _FaultError(Exception):
-    """What is wrong inside a value; `path` grows on the way out, innermost key first."""
+    """A problem inside a value; `path` is collected while the exception propagates, innermost key first."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -173,7 +153,7 @@ class _FaultError(Exception):
         self.path: list[object] = []
 
     def to_error(self, place: str) -> ToolError:
-        """The refusal, with the way to the fault as far as it can be read at a glance."""
+        """The ToolError, with at most SHOWN_KEYS keys of the path."""
         where = "".join(map(_spell_key, self.path[: -SHOWN_KEYS - 1 : -1])).removeprefix(".")
         more = "…" if len(self.path) > SHOWN_KEYS else ""
         return _refusal(f"{place}: {where}{more}: {self.message}" if where else f"{place}: {self.message}")
@@ -208,20 +188,20 @@ def _finite_float(digits: str) -> float:
 def _integer(digits: str) -> int:
     try:
         return int(digits)
-    except ValueError:  # the interpreter's own limit on digits
+    except ValueError:  # the interpreter's limit on digits
         raise _FaultError(f"an integer of {len(digits)} digits is too long; write a shorter one") from None
 
 
-def _check(value: object, depth: int, bounds: _Bounds) -> None:
+def _check(value: object, depth: int, limits: _Limits) -> None:
     kind = type(value)
     if kind is str:
         _check_text(cast("str", value))
     elif kind is dict:
-        _check_items(cast("dict[object, object]", value).items(), depth + 1, bounds)
+        _check_items(cast("dict[object, object]", value).items(), depth + 1, limits)
     elif kind is list:
-        _check_items(enumerate(cast("list[object]", value)), depth + 1, bounds)
+        _check_items(enumerate(cast("list[object]", value)), depth + 1, limits)
     elif kind is int:
-        if not (bounds.any_integer or SMALLEST_INTEGER <= cast("int", value) <= LARGEST_INTEGER):
+        if not (limits.any_integer or SMALLEST_INTEGER <= cast("int", value) <= LARGEST_INTEGER):
             raise _beyond_64_bit()
     elif kind is float:
         if not math.isfinite(cast("float", value)):
@@ -230,16 +210,16 @@ def _check(value: object, depth: int, bounds: _Bounds) -> None:
         raise _FaultError(f"a {kind.__name__} is not a JSON value; write text, a number, a list or an object")
 
 
-def _check_items(items: Iterable[tuple[object, object]], depth: int, bounds: _Bounds) -> None:
-    if depth > bounds.max_depth:
-        raise _too_deep(bounds.max_depth)
+def _check_items(items: Iterable[tuple[object, object]], depth: int, limits: _Limits) -> None:
+    if depth > limits.max_depth:
+        raise _too_deep(limits.max_depth)
     for key, item in items:
         if type(key) is str:
             _check_text(key)
         elif not isinstance(items, enumerate):
             raise _FaultError(f"the key {str(key)[:80]!r} is not text; write it in quotes")
         try:
-            _check(item, depth, bounds)
+            _check(item, depth, limits)
         except _FaultError as fault:
             fault.path.append(key)
             raise
@@ -270,31 +250,8 @@ def _beyond_64_bit() -> _FaultError:
     return _FaultError("an integer beyond 64 bit does not arrive unchanged; write it as text")
 
 
-def _holds_large_float(value: object) -> bool:
-    if isinstance(value, dict):
-        return any(map(_holds_large_float, value.values()))
-    if isinstance(value, list):
-        return any(map(_holds_large_float, value))
-    return isinstance(value, float) and abs(value) >= -SMALLEST_INTEGER
-
-
-def _refuse_rounded_integers(document: bytes, place: str) -> None:
-    """Tell 2^64, which orjson rounds to a float in silence, from a float that was written as one."""
-
-    def refuse_beyond(digits: str) -> int:
-        number = int(digits)
-        if not SMALLEST_INTEGER <= number <= LARGEST_INTEGER:
-            raise _beyond_64_bit()
-        return number
-
-    try:
-        json.loads(document.decode(), parse_int=refuse_beyond)
-    except _FaultError as fault:
-        raise fault.to_error(place) from None
-
-
 def _refuse_long_dotted_names(text: str, place: str) -> None:
-    """Refuse `a.a.a…` before tomllib sees it: it keeps every beginning of such a name, 64 GB for 256 kB."""
+    """Refuse `a.a.a…` before tomllib parses it: it stores every prefix of such a name, 64 GB for 256 kB."""
     for match in _TOML_DOTTED.finditer(text):
         dotted = match[1]
         if dotted is not None and dotted.count(".") >= MAX_DEPTH:
@@ -317,28 +274,23 @@ def _refusal(message: str, line: int | None = None, column: int | None = None) -
     return ToolError(Kind.VALIDATION, message, details=details)
 
 
-def _name_type(value: object) -> str:
-    names = {list: "a list", str: "text", bool: "a boolean", type(None): "null"}
-    return names.get(type(value), "a number")
-
-
 def _open_comment(text: str, position: int, place: str) -> ToolError:
     line, column = text.count("\n", 0, position) + 1, position - text.rfind("\n", 0, position)
-    message = f"{place}:{line}:{column}: the comment has no end; write */ behind it"
+    message = f"{place}:{line}:{column}: the comment has no end; write */ after it"
     return ToolError(Kind.VALIDATION, message, details={"line": line, "column": column})
 
 
-# Guards look at every argument of a call on the event loop; so many keys take them a few milliseconds.
+# Guards check every argument of a call on the event loop; with this many keys they take a few milliseconds.
 MAX_KEYS = 10_000
-# From here on a number may have been an integer that was rounded.
+# A float from here on may be an integer that orjson rounded.
 LARGE = 2.0**63
 
 
 def read_plain(raw: bytes) -> dict[str, object] | None:
-    """The object of an ordinary document; None leaves it to the strict reader.
+    """Fast path for the object of an ordinary document; None leaves it to the strict parser.
 
-    orjson is several times as quick, and keeps the last of two equal keys. Every text stands between two quotation marks,
-    so a value with fewer texts than its document has marks for may have lost one to an equal key.
+    orjson is several times faster, but keeps only the last of duplicate keys. Every string has two quotation marks, so a value
+    with fewer strings than half the marks of its document may have lost one to a duplicate key.
     """
     try:
         found = orjson.loads(raw)
@@ -349,30 +301,30 @@ def read_plain(raw: bytes) -> dict[str, object] | None:
 
 
 def _texts(value: dict[str, object] | list[object], depth: int) -> float:
-    """How many texts a value holds, keys and all; not a number for one that is out of the ordinary."""
+    """The number of strings in a value, keys included; NaN for a value that is too deep or may be rounded."""
     if depth > MAX_DEPTH:
         return math.nan
     found: float = len(value) if isinstance(value, dict) else 0
     for item in value.values() if isinstance(value, dict) else value:
-        # orjson makes no subclasses, and this is half of the time that a small message takes to be read.
+        # orjson returns no subclasses, and this check is half of the time of a small message.
         kind = type(item)
         if kind is str:
             found += 1
         elif kind is dict or kind is list:
-            found += _texts(item, depth + 1)  # type: ignore[arg-type]  # it is one of the two
-        elif kind is float and abs(item) >= LARGE:  # type: ignore[arg-type]  # it is a number
+            found += _texts(item, depth + 1)  # type: ignore[arg-type]  # a dict or a list
+        elif kind is float and abs(item) >= LARGE:  # type: ignore[arg-type]  # a float
             return math.nan
     return found
 
 
 def has_too_many_keys(raw: bytes, value: object) -> bool:
-    """Whether the objects of a document have more keys than guards can look at in a moment."""
-    # There is a colon for every key, and counting bytes takes no time.
+    """Whether the objects of a document have more than MAX_KEYS keys together."""
+    # Every key has a colon, and counting bytes is fast.
     return raw.count(b":") > MAX_KEYS and _keys(value) > MAX_KEYS
 
 
 def _keys(value: object) -> int:
-    """How many keys the objects in a value have."""
+    """The number of keys of all objects in a value."""
     if isinstance(value, dict):
         return len(value) + sum(map(_keys, value.values()))
     return sum(map(_keys, value)) if isinstance(value, list) else 0

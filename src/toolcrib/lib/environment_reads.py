@@ -1,7 +1,7 @@
-"""Find the environment variables that a file reads and cannot do without: by its syntax, never run.
+"""Find the environment variables that a Python, JavaScript or Bash file requires, without running it.
 
-Only what is certain counts as needed: a default, a test whether it is set, a handler for its absence or an assignment in the file
-says that the file does without it.
+A variable is only required if that is certain: a default, a test whether it is set, a handler for its absence or an
+assignment in the file means that it is optional.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 MAX_NAMES = 100
-# What a file says on both sides of a variable that it can do without.
-JS_OPTIONAL_BEHIND = frozenset({"||", "??", "||=", "??=", "?", "&&", "=", "===", "!==", "==", "!=", "?."})
+# Tokens after and before a variable that is optional.
+JS_OPTIONAL_AFTER = frozenset({"||", "??", "||=", "??=", "?", "&&", "=", "===", "!==", "==", "!=", "?."})
 JS_OPTIONAL_BEFORE = frozenset({"!", "delete", "typeof", "in", "&&", "===", "!==", "==", "!="})
 JS_IN_TEMPLATE = re.compile(r"(?:(?P<whole>\$\{)[ \t]*+)?process\.env\.(?P<name>\w++)(?(whole)(?=[ \t]*+\}))")
 JS_TESTS = frozenset({"if", "while", "Boolean"})
@@ -39,25 +39,25 @@ BASH_ASSIGNED = re.compile(
 
 @lru_cache(maxsize=1024)
 def needed_variables(code: bytes, language: str) -> tuple[str, ...]:
-    """The names of the variables that a file in this language reads and fails without."""
+    """The variables that a file in this language requires."""
     try:
         if language == "python" and (b"environ" in code or b"getenv" in code):
-            return _made(_PythonReads(parse_python(code, language)).found())
+            return _required(_PythonReads(parse_python(code, language)).found())
         if language == "javascript" and b"env" in code:
-            return _made(_javascript_reads(code.decode("utf-8", "replace")))
+            return _required(_javascript_reads(code.decode("utf-8", "replace")))
         if language == "bash" and b"$" in code:
-            return _made(_bash_reads(decode(code)))
+            return _required(_bash_reads(decode(code)))
     except (ToolError, RecursionError):
-        return ()  # what is wrong with the file is told elsewhere
+        return ()  # the format reports what is wrong with the file
     return ()
 
 
-def _made(found: Iterable[tuple[str, bool]]) -> tuple[str, ...]:
-    """Put together what was found: each name, and whether the file needs it there."""
+def _required(found: Iterable[tuple[str, bool]]) -> tuple[str, ...]:
+    """The names that are required at every place where the file reads them."""
     names: dict[str, bool] = {}
     for name, is_needed in islice(found, 10 * MAX_NAMES):
         if VARIABLE.fullmatch(name) and (name in names or len(names) < MAX_NAMES):
-            # What it can do without in one place, it can do without.
+            # A variable that is optional in one place is optional.
             names[name] = names.get(name, True) and is_needed
     return tuple(sorted(name for name in names if names[name]))
 
@@ -68,7 +68,7 @@ class _PythonReads(ast.NodeVisitor):
     def __init__(self, module: ast.Module) -> None:
         self._found: list[tuple[str, bool]] = []
         self._meaning: dict[str, str] = {}
-        # Inside of a test, or of what is tried.
+        # Inside a test, or a `try` that handles a missing key.
         self._is_optional = False
         for node in ast.walk(module):
             if isinstance(node, ast.Import):
@@ -78,7 +78,7 @@ class _PythonReads(ast.NodeVisitor):
         self.visit(module)
 
     def found(self) -> list[tuple[str, bool]]:
-        """Each name, and whether it is needed there."""
+        """Each name, and whether it is required there."""
         return self._found
 
     def visit_Subscript(self, node: ast.Subscript) -> None:
@@ -114,7 +114,7 @@ class _PythonReads(ast.NodeVisitor):
             for each in inner if isinstance(inner, list) else [inner]:
                 self.visit(each)
 
-    visit_IfExp = visit_If  # noqa: N815 - the name that a visitor has
+    visit_IfExp = visit_If  # noqa: N815 - the name that NodeVisitor calls
     visit_While = visit_If  # noqa: N815 - likewise
 
     def visit_Try(self, node: ast.Try) -> None:
@@ -124,8 +124,8 @@ class _PythonReads(ast.NodeVisitor):
         for each in node.body:
             self.visit(each)
         self._is_optional = before
-        for behind in (*node.handlers, *node.orelse, *node.finalbody):
-            self.visit(behind)
+        for following in (*node.handlers, *node.orelse, *node.finalbody):
+            self.visit(following)
 
     def _visit_optional(self, node: ast.AST) -> None:
         before, self._is_optional = self._is_optional, True
@@ -150,7 +150,7 @@ def _kinds(handler: ast.ExceptHandler) -> list[ast.expr]:
 
 
 def _javascript_reads(text: str) -> Iterator[tuple[str, bool]]:
-    """`process.env.X` and `process.env["X"]`."""
+    """Find `process.env.X` and `process.env["X"]`."""
     tokens = Tokens(text)
     for token in tokens.tokens:
         if token.kind == TEMPLATE:
@@ -160,18 +160,18 @@ def _javascript_reads(text: str) -> Iterator[tuple[str, bool]]:
             continue
         sign, name = tokens[index + 3], tokens[index + 4]
         if sign.text == "." and name.kind == NAME:
-            found, behind = name.text, tokens[index + 5].text
+            found, following = name.text, tokens[index + 5].text
         elif sign.text == "[" and name.kind == STRING and tokens[index + 5].text == "]":
-            found, behind = name.value, tokens[index + 6].text
+            found, following = name.value, tokens[index + 6].text
         else:
             continue
         before = tokens[index - 1].text
         is_tested = before == "(" and tokens[index - 2].text in JS_TESTS
-        yield found, behind not in JS_OPTIONAL_BEHIND and before not in JS_OPTIONAL_BEFORE and not is_tested
+        yield found, following not in JS_OPTIONAL_AFTER and before not in JS_OPTIONAL_BEFORE and not is_tested
 
 
 def _bash_reads(text: str) -> Iterator[tuple[str, bool]]:
-    """`${X:?}` is needed; any other mention is a read. What the file assigns itself is neither."""
+    """`${X:?}` is required; any other use is optional. Variables that the file assigns itself are left out."""
     # A name in double quotes is a read, one in a comment is not.
     lines = "\n".join(line for line in text.splitlines() if not line.lstrip().startswith("#"))
     own = {name for found in BASH_ASSIGNED.finditer(lines) for name in found.groups() if name}

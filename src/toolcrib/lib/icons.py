@@ -1,4 +1,4 @@
-"""Read the icons of a tool: pictures that a client shows beside its name, which nothing here loads."""
+"""Validate the icons of a tool, which clients show beside its name; the images themselves are not loaded."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Problem = tuple[tuple[str | int, ...], str]
 
 
 def read_icons(given: object) -> tuple[list[Icon], list[Problem]]:
-    """The icons that a client can show, and what is wrong with the others, each with its place."""
+    """The valid icons, and the problems of the others, each with its place."""
     if given is None:
         return [], []
     if not isinstance(given, list | tuple):
@@ -43,8 +43,8 @@ def _problems(icon: object) -> Iterator[str]:
     if not isinstance(icon, dict):
         yield 'must be an object; write {"src": "https://example.org/icon.png"}'
         return
-    if strangers := [key for key in icon if key not in KEYS]:
-        yield f"has no {strangers[0]!r:.40}; write {', '.join(KEYS)}"
+    if unknown := [key for key in icon if key not in KEYS]:
+        yield f"has no {unknown[0]!r:.40}; write {', '.join(KEYS)}"
     source = icon.get("src")
     if not isinstance(source, str) or not source.startswith(("https://", "data:image/")):
         yield "src: must be an address that begins with https:// or data:image/"

@@ -1,7 +1,7 @@
-"""Read from a JavaScript or TypeScript file how it is used: a function that it exports, or a program with options.
+"""Determine how a JavaScript or TypeScript file is used: as an exported function, or as a program with a command line.
 
-Options are those of `parseArgs`, `commander`, `yargs` and of plain `process.argv`; of other libraries the properties that the
-program reads of their result.
+The command line is derived from `parseArgs`, `commander`, `yargs` or plain `process.argv`; for other libraries, from the
+properties of their result that the program reads.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 ENTRIES = ("main", "default", "run", "execute", "handler", "handle", "call", "invoke")
 TOOLS = "__tools__"
-# What a file may export beside its function, as the objects of chat libraries have it.
+# Metadata that a file may export beside its function, with the names that chat libraries use.
 NAME, DESCRIPTION, SCHEMAS = "name", "description", ("parameters", "inputSchema", "input_schema", "schema")
 MAX_NAMED = 20
 CALLBACKS = frozenset({"callback", "cb", "done", "next"})
@@ -41,17 +41,17 @@ NODE_MODULES = frozenset(
     | {"path", "perf_hooks", "process", "punycode", "querystring", "readline", "repl", "stream", "string_decoder"}
     | {"sys", "timers", "tls", "trace_events", "tty", "url", "util", "v8", "vm", "wasi", "worker_threads", "zlib"}
 )
-# How many words an import may have before the text that names its package.
+# How many tokens an import may have before the string with its package.
 MAX_NAMES = 200
 CONVERSIONS = frozenset({"Number", "parseInt", "parseFloat"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Program:
-    """How a file is used: `entry` is the export that is called, empty for a program that is started.
+    """How a file is used: `entry` is the export that is called, empty for a program.
 
-    One of `signature`, `line` and `functions`, by their names where there are several, is set, unless `problem` says why none
-    is; `is_empty` if there is no function at all.
+    One of `signature`, `line` and `functions` (several tools, by name) is set, unless `problem` says why none is; `is_empty`
+    means that the file has no function at all.
     """
 
     entry: str = ""
@@ -66,7 +66,7 @@ class Program:
 
 
 def read_javascript_program(text: str, stem: str, place: str = "") -> Program:
-    """How the file is used; raises ToolError for one that cannot be read."""
+    """How the file is used; raises ToolError if it cannot be tokenised."""
     code = JavaScript(text, place)
     found = code.found
     header = summary_of(code.comments.get(0, "")) if code.comments.get(0, "").startswith("/*") else _first_line(code)
@@ -87,7 +87,7 @@ def read_javascript_program(text: str, stem: str, place: str = "") -> Program:
 
 
 def _listed(code: JavaScript, header: str) -> Program:
-    """The functions that the file lists as its tools."""
+    """The functions that the file lists in `__tools__`."""
     where = code.found.values.get(TOOLS, range(0))
     number = code[where.start].line if len(where) else 1
     known = {name for name, local in code.found.exports.items() if local in code.found.functions}
@@ -103,13 +103,13 @@ def _listed(code: JavaScript, header: str) -> Program:
             problem=f"{TOOLS}: write a list of the names of exported functions, such as [{sample}]",
         )
     if missing := [name for name in names if name not in known]:
-        problem = f"{TOOLS}: {missing[0][:80]} is no function that this file exports; it exports {', '.join(sorted(known)[:MAX_NAMED]) or 'none'}"
+        problem = f"{TOOLS}: {missing[0][:80]} is not a function that this file exports; it exports {', '.join(sorted(known)[:MAX_NAMED]) or 'none'}"
         return Program(summary=header, number=number, problem=problem)
     return Program(summary=header, functions=_several(code, list(dict.fromkeys(names)), header))
 
 
 def _documented(code: JavaScript, header: str) -> Program | None:
-    """The exported functions with a comment, where nothing says which one is meant; None if there are not several."""
+    """The exported functions with a comment, if none of them is the obvious entry; None if there are not several."""
     found = code.found
     names = [
         name
@@ -131,7 +131,7 @@ def _several(code: JavaScript, names: list[str], header: str) -> dict[str, Progr
 
 
 def _mixed(code: JavaScript) -> int | None:
-    """The line of a require in an ES module, which has none unless it makes one."""
+    """The line of a `require` in an ES module that does not use `createRequire`; None if there is none."""
     makes_one = any(True for _ in code.find("createRequire"))
     is_module = code.found.is_module and code.place.endswith((".js", ".mjs", ".ts", ".mts"))
     if not is_module or makes_one:
@@ -141,7 +141,7 @@ def _mixed(code: JavaScript) -> int | None:
 
 
 def is_positional(line: CommandLine) -> bool:
-    """Whether the program takes nothing but words in their places."""
+    """Whether the program takes only positional arguments."""
     return bool(line.parameters) and not any(one.option or one.takes == SPREAD for one in line.parameters)
 
 
@@ -158,7 +158,7 @@ def _called(code: JavaScript, entry: str, function: Function, header: str) -> Pr
 
 
 def _with_declared(code: JavaScript, program: Program, stem: str) -> Program:
-    """The same with what the file exports beside its function: `description` and the schema of the arguments."""
+    """The program with the description and the schema that the file exports beside its function."""
     declared = {name: _exported_value(code, name) for name in (NAME, DESCRIPTION, *SCHEMAS)}
     name, description = declared.pop(NAME), declared.pop(DESCRIPTION)
     signature = program.signature
@@ -188,7 +188,7 @@ def _describes_arguments(value: object) -> bool:
 
 
 def _callback(code: JavaScript, function: Function) -> str | None:
-    """The last parameter, if the function hands its answer to it."""
+    """The last parameter, if it is a callback that the function calls with its result."""
     parts = code.split(function.parameters)
     name = code[parts[-1].start].text if parts else ""
     calls = any(True for _ in code.find(name, "(", where=function.body)) if name in CALLBACKS else False
@@ -215,7 +215,7 @@ def _neither(code: JavaScript, entry: str, header: str) -> Program:
 
 
 def _exported(code: JavaScript, stem: str) -> tuple[str, Function | None]:
-    """The exported function that is the tool, and the name that it is exported by."""
+    """The name of the export that is the tool, and its function."""
     exports, functions = code.found.exports, code.found.functions
     words = re.split(r"[-_.]", stem)
     camel = words[0] + "".join(word[:1].upper() + word[1:] for word in words[1:])
@@ -242,7 +242,7 @@ def _reads_words(code: JavaScript) -> bool:
 
 
 def _modules(code: JavaScript) -> frozenset[str]:
-    """The packages that the file imports, without the part behind a slash."""
+    """The packages that the file imports, without subpaths."""
     found = set()
     for index, token in enumerate(code.tokens):
         if token.kind == STRING and (
@@ -255,7 +255,7 @@ def _modules(code: JavaScript) -> frozenset[str]:
 
 
 def needed_packages(text: str) -> tuple[str, ...]:
-    """The packages without which a file does not load: not modules of Node, nor what a `try` may do without."""
+    """The packages that a file needs to load: no modules of Node, and none that are imported inside a `try`."""
     try:
         code = JavaScript(text)
     except ToolError:
@@ -266,7 +266,7 @@ def needed_packages(text: str) -> tuple[str, ...]:
 
 
 def _package(code: JavaScript, index: int) -> str:
-    """The package that the text at a place imports; empty for a file, an alias, or a text that imports nothing."""
+    """The package that the string at an index imports; empty for a file, an alias, or a string that is not imported."""
     token = code[index]
     is_imported = token.kind == STRING and (
         code[index - 1].text in {"from", "import"}
@@ -278,7 +278,7 @@ def _package(code: JavaScript, index: int) -> str:
 
 
 def _is_erased(code: JavaScript, index: int) -> bool:
-    """Whether a text is the source of `import type …`, which is gone when the file runs."""
+    """Whether a string is the source of `import type …`, which does not exist at run time."""
     start = next((at for at in range(index - 1, max(index - MAX_NAMES, -1), -1) if code[at].text == "import"), index)
     return code[start + 1].text == "type" and code[start + 2].text not in {"from", ","}
 
@@ -316,7 +316,7 @@ def _finish(code: JavaScript, line: CommandLine) -> CommandLine:
 
 
 def _as_number(code: JavaScript, word: Parameter) -> Parameter:
-    """A word that the program makes a number of is one: of any other text it would make NaN."""
+    """A word that the program converts to a number gets that type: any other text would become NaN."""
     if word.option or dict(word.schema).get("type") != WORD["type"]:
         return word
     is_number = any(
@@ -328,9 +328,7 @@ def _as_number(code: JavaScript, word: Parameter) -> Parameter:
 
 def _reads_input(code: JavaScript) -> bool:
     for index in code.find("process", ".", "stdin"):
-        if code[index + 4].text not in {"isTTY", "setRawMode", "fd"}:
-            return True
-        if code[index + 4].text == "fd":
+        if code[index + 4].text not in {"isTTY", "setRawMode"}:
             return True
     for index in code.find("readFileSync", "("):
         first = code[index + 2]

@@ -1,6 +1,6 @@
-"""Read what a JavaScript or TypeScript file defines, exports and does, without running any of it.
+"""Find the functions, types, exports and top-level code of a JavaScript or TypeScript file, without running it.
 
-This is no parser: statements at the top are told apart by how they begin, and types are skipped over.
+This is not a full parser: top-level statements are recognised by their first tokens, and types are skipped.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from toolcrib.lib.javascript_tokens import NAME, SIGN, STRING, Tokens
 if TYPE_CHECKING:
     from toolcrib.lib.javascript_tokens import Token
 
-# A statement goes on behind a line that ends so, or before one that begins so.
+# A statement continues after a line that ends with one of these, or before one that begins with one of _CONTINUES.
 _GOES_ON = frozenset(
     (
         *("=", "+", "-", "*", "/", "%", "&", "|", "^", "!", "~", "?", ":", ".", ",", "(", "[", "{", "<", ">"),
         *("=>", "&&", "||", "??", "===", "!==", "==", "!=", "<=", ">=", "**", "?.", "...", "+=", "-=", "*=", "/="),
     )
 )
-_CONTINUES = _GOES_ON - {"{", "!", "~", "...", "(", "["} | {"(", "["}
+_CONTINUES = _GOES_ON - {"{", "!", "~", "..."}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Function:
-    """A function: where its parameters and its body stand among the tokens, and the comment before it."""
+    """A function: the token ranges of its parameters and its body, and the comment before it."""
 
     name: str
     parameters: range
@@ -38,7 +38,7 @@ class Function:
 
 @dataclass(slots=True)
 class Found:
-    """What stands at the top of a file."""
+    """The top-level definitions, exports and actions of a file."""
 
     functions: dict[str, Function] = field(default_factory=dict)
     values: dict[str, range] = field(default_factory=dict)
@@ -53,23 +53,23 @@ class Found:
 
 
 class JavaScript(Tokens):
-    """A file: its tokens, and what it defines."""
+    """A file: its tokens, and its top-level definitions."""
 
     @cached_property
     def found(self) -> Found:
-        """What the file defines, exports and does at its top."""
+        """The top-level definitions, exports and actions, analysed on first use."""
         return Statements(self).read()
 
 
 class Statements:
-    """Tells the statements at the top of a file apart."""
+    """Classifies the top-level statements of a file."""
 
     def __init__(self, code: Tokens) -> None:
         self._code = code
         self._found = Found()
 
     def read(self) -> Found:
-        """All of them."""
+        """Process all statements."""
         index, count = 0, len(self._code.tokens)
         while index < count:
             index = max(self._statement(index), index + 1)
@@ -82,7 +82,7 @@ class Statements:
         if token.text == ";":
             return start + 1
         if text == "import" and code[start + 1].text not in {"(", "."}:
-            # `import x = require("y")` is CommonJS of TypeScript.
+            # `import x = require("y")` is TypeScript's syntax for CommonJS.
             found.is_module = found.is_module or code[start + 2].text != "="
             return self._end(start)
         if text == "export":
@@ -111,7 +111,7 @@ class Statements:
         return self._code[start].text != "async" or following == "function"
 
     def _declaration(self, start: int) -> tuple[list[str], int]:
-        """Note what a declaration defines; returns the names, and where it ends."""
+        """Record the definitions of a declaration; returns their names, and where it ends."""
         code, found = self._code, self._found
         text = code[start].text
         if text in {"function", "async"}:
@@ -144,7 +144,7 @@ class Statements:
         return names, end
 
     def _is_direct(self, part: range, index: int) -> bool:
-        """Whether a token stands directly in a part, and not in brackets of it."""
+        """Whether a token of a part is not inside nested brackets."""
         position = part.start
         while position < index:
             position = self._code.partners.get(position, position) + 1
@@ -157,7 +157,7 @@ class Statements:
         name = ""
         if code[index].kind == NAME:
             name, index = code[index].text, index + 1
-        index = self._behind_generics(index)
+        index = self._skip_generics(index)
         if code[index].text != "(" or index not in code.partners:
             return None, start + 1
         close = code.partners[index]
@@ -177,7 +177,7 @@ class Statements:
         )
 
     def _body(self, index: int) -> int | None:
-        """The brace that opens the body behind a parameter list and perhaps a type."""
+        """The brace that opens the body after a parameter list and an optional return type."""
         code = self._code
         if code[index].text == "{":
             return index
@@ -199,7 +199,7 @@ class Statements:
         return None
 
     def _arrow(self, name: str, value: range, start: int) -> Function | None:
-        """A function that is given to a name."""
+        """A function expression that is assigned to a name."""
         code = self._code
         index = value.start
         if code[index].text == "async":
@@ -218,7 +218,7 @@ class Statements:
                     result=function.result,
                 )
             )
-        index = self._behind_generics(index)
+        index = self._skip_generics(index)
         if code[index].kind == NAME and code[index + 1].text == "=>":
             parameters, arrow = range(index, index + 1), index + 1
         elif code[index].text == "(" and index in code.partners:
@@ -235,7 +235,7 @@ class Statements:
             name=name, parameters=parameters, body=where, line=code[start].line, comment=self._comment(start)
         )
 
-    def _behind_generics(self, index: int) -> int:
+    def _skip_generics(self, index: int) -> int:
         code = self._code
         if code[index].text != "<":
             return index
@@ -306,13 +306,13 @@ class Statements:
         return end
 
     def _common_export(self, start: int, end: int) -> bool:
-        """Note `module.exports = …` and `exports.name = …`."""
+        """Record `module.exports = …` and `exports.name = …`."""
         code = self._code
         texts = code.texts(range(start, min(start + 6, end)))
         if texts[:4] == ["module", ".", "exports", "="]:
             at, name = start + 4, ""
         elif texts[:4] == ["module", ".", "exports", "."]:
-            at, name = start + 6, texts[4] if len(texts) > 4 else ""  # noqa: PLR2004 - the name behind the dot
+            at, name = start + 6, texts[4] if len(texts) > 4 else ""  # noqa: PLR2004 - the name after the dot
         elif texts[:2] == ["exports", "."] and len(texts) > 3 and texts[3] == "=":  # noqa: PLR2004 - likewise
             at, name = start + 4, texts[2]
         else:
@@ -343,7 +343,7 @@ class Statements:
             found.values.setdefault(name, value)
 
     def _method(self, part: range) -> None:
-        """Note `async main(a) { … }` in an object of exports."""
+        """Record `async main(a) { … }` in an object of exports."""
         code = self._code
         index = part.start + (code[part.start].text == "async" and code[part.start + 1].kind == NAME)
         name, opening = code[index], index + 1
@@ -365,7 +365,7 @@ class Statements:
         self._found.exports[name.text] = name.text
 
     def _type(self, start: int) -> int:
-        """Note what a type of TypeScript is called, and where it stands."""
+        """Record the name and the range of a TypeScript type."""
         code = self._code
         text = code[start].text
         name = code[start + 1].text
@@ -386,7 +386,7 @@ class Statements:
         return self._block_end(start) if text in {"namespace", "const"} else self._end(start)
 
     def _is_guard(self, start: int) -> bool:
-        """Whether an `if` asks whether the file is run as a program."""
+        """Whether an `if` tests whether the file is run as a program."""
         code = self._code
         texts = set(code.texts(code.inside(start + 1)))
         return {"require", "main"} <= texts or {"import", "meta"} <= texts or "module" in texts
@@ -405,7 +405,7 @@ class Statements:
         )
 
     def _block_end(self, start: int) -> int:
-        """Behind the first block that follows."""
+        """The index after the next block."""
         code = self._code
         index = start
         while index < len(code.tokens):
@@ -417,7 +417,7 @@ class Statements:
         return index
 
     def _end(self, start: int) -> int:
-        """Behind a statement: at a semicolon, or at a line end where nothing goes on."""
+        """The index after a statement: it ends at a semicolon, or at a line end where it does not continue."""
         code = self._code
         index, count = start, len(code.tokens)
         while index < count:

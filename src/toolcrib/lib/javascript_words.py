@@ -1,4 +1,4 @@
-"""Read the words that a JavaScript program takes from `process.argv`, itself or through a library that only splits it."""
+"""Derive the command line of a JavaScript program that reads `process.argv` itself or through a schemaless parser."""
 
 from __future__ import annotations
 
@@ -30,10 +30,11 @@ REST = "args"
 MAX_FOUND = 500
 MAX_PLACES = 40
 NUMERIC = {"type": "number"}
+CONVERSIONS = frozenset({"Number", "parseInt", "parseFloat", "String", "BigInt"})
 
 
 def read_properties(code: JavaScript, library: str) -> CommandLine:
-    """The properties that are read of what a library makes of the words."""
+    """The command line of a program that uses a library without declarations, from the properties of its result."""
     variable = ""
     for index, token in enumerate(code.tokens):
         if token.text == "argv" and code[index - 1].text == "." and code[index - 2].text == "process":
@@ -53,11 +54,11 @@ def read_properties(code: JavaScript, library: str) -> CommandLine:
     has_words = False
     for index in islice(code.find(variable), MAX_FOUND) if variable else ():
         if code[index + 1].text in {".", "?."} and code[index + 2].kind == NAME:
-            name, behind = code[index + 2].text, code[index + 3].text
+            name, following = code[index + 2].text, code[index + 3].text
             if name == "_":
                 has_words = True
-            elif behind != "(" and name not in BUILT_IN:
-                found[name] = found.get(name, False) or behind in {"||", "??"}
+            elif following != "(" and name not in BUILT_IN:
+                found[name] = found.get(name, False) or following in {"||", "??"}
     parameters = [Parameter(name=name, option=f"--{name}", schema={}, takes=ANY) for name in found]
     if has_words:
         parameters.append(spread(REST))
@@ -69,7 +70,7 @@ def _guess(library: str) -> tuple[tuple[int, str], ...]:
 
 
 def read_argv(code: JavaScript) -> CommandLine:
-    """A program that reads process.argv itself."""
+    """The command line of a program that reads process.argv itself."""
     parameters: list[Parameter] = []
     for index in islice(code.find("process", ".", "argv"), MAX_FOUND):
         after = index + 3
@@ -94,19 +95,19 @@ def read_argv(code: JavaScript) -> CommandLine:
 
 
 def _looked_for(code: JavaScript, text: str, index: int) -> list[Parameter]:
-    """An option that the program looks for in its words: one with a value if it takes the word behind it."""
+    """An option that the program searches for in its words; it has a value if the program reads the next word."""
     if not text.startswith("-") or text in {"-h", "--help"}:
         return []
-    behind = code.texts(range(index, min(index + 14, len(code.tokens))))
+    following = code.texts(range(index, min(index + 14, len(code.tokens))))
     name = text.lstrip("-")
-    takes_value = "indexOf" in behind and ("+" in behind or _is_added_to(code, index))
+    takes_value = "indexOf" in following and ("+" in following or _is_added_to(code, index))
     if not takes_value:
         return [Parameter(name=name, option=text, schema={"type": "boolean"}, takes=FLAG)]
     return [Parameter(name=name, option=text, glued=False)]
 
 
 def _is_added_to(code: JavaScript, index: int) -> bool:
-    """Whether the position that was found is given to a variable to which one is added later."""
+    """Whether the found index is assigned to a variable to which one is added later."""
     for at in range(index, max(index - 8, -1), -1):
         if code[at].text == "=" and code[at - 1].kind == NAME:
             return any(True for _ in code.find(code[at - 1].text, "+"))
@@ -114,7 +115,7 @@ def _is_added_to(code: JavaScript, index: int) -> bool:
 
 
 def _slices(code: JavaScript) -> list[str]:
-    """The variables that hold process.argv.slice(2)."""
+    """The variables with the value of `process.argv.slice(2)`."""
     return [
         code[index - 2].text
         for index in islice(code.find("process", ".", "argv", ".", "slice", "(", "2", ")"), MAX_FOUND)
@@ -150,7 +151,7 @@ def _argv_word(code: JavaScript, number: int, index: int | None) -> Parameter:
     close = code.partners.get(index + 3, index + 5)
     required = code[close + 1].text not in {"||", "??"}
     before = index - 1
-    if code[before].text == "(" and code[before - 1].text in {"Number", "parseInt", "parseFloat", "String", "BigInt"}:
+    if code[before].text == "(" and code[before - 1].text in CONVERSIONS:
         required = required and code[code.partners[before] + 1].text not in {"||", "??"}
         before -= 2
     if code[before].text == "+":
@@ -160,7 +161,7 @@ def _argv_word(code: JavaScript, number: int, index: int | None) -> Parameter:
 
 
 def _name_of_word(code: JavaScript, before: int) -> str:
-    """The variable that a word is given to, or the parameter of the function that is called with it."""
+    """The variable that a word is assigned to, or the parameter of the function that is called with it."""
     if code[before].text == "=" and code[before - 1].kind == NAME:
         return code[before - 1].text
     position, at = 0, before
@@ -187,7 +188,7 @@ def _array_pattern(code: JavaScript, opening: int, *, sliced: bool) -> Iterator[
 
 
 def _with_holes(code: JavaScript, opening: int) -> list[range]:
-    """The parts of an array pattern, also empty ones."""
+    """The parts of an array pattern, including empty ones."""
     inside = code.inside(opening)
     parts, start, index = [], inside.start, inside.start
     while index < inside.stop:
@@ -198,11 +199,11 @@ def _with_holes(code: JavaScript, opening: int) -> list[range]:
     return [*parts, range(start, inside.stop)]
 
 
-# Words that a pattern or an index names.
+# Words that are named by an array pattern or an index
 
 
 def destructured_words(code: JavaScript, source: str) -> list[Parameter]:
-    """The words that `const [a, b = 1, ...rest] = source` names; all words under one name if nothing does."""
+    """The words that `const [a, b = 1, ...rest] = source` names; all words as one list if nothing names them."""
     for index in islice(code.find(source), MAX_FOUND):
         if code[index - 1].text != "=" or code[index - 2].text != "]" or code[index + 1].text in {".", "["}:
             continue
@@ -221,20 +222,14 @@ def destructured_words(code: JavaScript, source: str) -> list[Parameter]:
 
 
 def _numbered(code: JavaScript, number: int, index: int | None) -> Parameter:
-    """A word that is read as `source[number]`; it is called like the variable that it is given to."""
+    """A word that is read as `source[number]`; it is named after the variable that it is assigned to."""
     name, required = f"arg{number + 1}", True
     if index is not None:
         close = code.partners.get(index + 1, index + 3)
         if code[close + 1].text in {"||", "??"}:
             required = False
         before = index - 1
-        if code[before].text == "(" and code[before - 1].text in {
-            "Number",
-            "parseInt",
-            "parseFloat",
-            "String",
-            "BigInt",
-        }:
+        if code[before].text == "(" and code[before - 1].text in CONVERSIONS:
             before -= 2
         if code[before].text == "+":
             before -= 1
@@ -258,5 +253,5 @@ def pattern_words(code: JavaScript, opening: int) -> Iterator[Parameter]:
 
 
 def spread(name: str) -> Parameter:
-    """All further words under one name."""
+    """All remaining words as one list."""
     return Parameter(name=name, schema={"type": "array", "items": dict(WORD)}, takes=SPREAD)

@@ -1,4 +1,4 @@
-"""Spell and compare the names of tools, their addresses, and the ids of tools and bundles."""
+"""Names, slugs and addresses of tools, suggestions for misspelt names, and ids of tools and bundles."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ FUNCTION_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}")
 HASH_LETTERS = 8
 NEAR = 0.8
 COMPARED_NAMES = 1_000
-# What editors, Python and npm leave in the folder of a tool.
+# Folders that Python and npm create in the folder of a tool.
 FOREIGN = frozenset({"node_modules", "__pycache__"})
 
 _CAPABILITY = re.compile(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)+")
 
 
 class Address(NamedTuple):
-    """A name taken apart: `bundle/name@version`, where bundle and version may be absent."""
+    """The parts of `bundle/name@version`, where bundle and version may be absent."""
 
     bundle: str | None
     name: str
@@ -36,14 +36,14 @@ class Address(NamedTuple):
 
 
 def read_address(text: str) -> Address:
-    """Take `bundle/name@version` apart; a bundle, named like its folder, may hold any letter."""
+    """Parse `bundle/name@version`; the bundle, named like its folder, may contain any character."""
     bundle, _, rest = text.rpartition("/")
     name, _, version = rest.partition("@")
     return Address(bundle or None, name, version or None)
 
 
 class Action(NamedTuple):
-    """A tool that is one of several actions, taken apart: the slug of the whole, and that of the action."""
+    """The two parts of the slug of a tool that is one of several actions of a script."""
 
     whole: str
     action: str
@@ -53,7 +53,7 @@ class Action(NamedTuple):
 
 
 def action_of(tool: Tool) -> Action | None:
-    """Which action of what the tool is; None for one that stands for itself."""
+    """The action that the tool is; None for a tool that is not one of several actions."""
     if not isinstance(tool.run, Chained) or not tool.run.action:
         return None
     action = slug_of(tool.run.action)
@@ -62,29 +62,27 @@ def action_of(tool: Tool) -> Action | None:
 
 
 def slug_of(name: str) -> str:
-    """The name as the platform spells it: dashes for underscores."""
+    """The slug of a name: dashes instead of underscores."""
     return name.replace("_", "-")
 
 
 def version_order(version: str) -> tuple[object, ...]:
-    """What versions are sorted by: number by number, and `1.0.0-rc1` before `1.0.0`."""
+    """The sort key of a version: number by number, and `1.0.0-rc1` before `1.0.0`."""
     core, _, preview = version.partition("-")
     return _pieces(core), not preview, _pieces(preview)
 
 
 def function_name(name: str) -> str:
-    """The name a model sees: the tool's own where every provider takes it, else an ASCII form with a short hash."""
+    """The name that models see: the tool's own if every provider accepts it, else an ASCII form with a short hash."""
     if FUNCTION_NAME.fullmatch(name):
         return name
-    import hashlib
-
     digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:HASH_LETTERS]
     ascii_form = re.sub(r"[^a-zA-Z0-9_-]", "_", name)[: MAX_NAME - 2 - HASH_LETTERS]
     return f"_{ascii_form}_{digest}"
 
 
 def function_names(names: Iterable[str]) -> dict[str, str]:
-    """Map what models see back to the tools' own names; two tools that would look alike are refused."""
+    """Map the names that models see to the tools' own names; raises ToolError if two tools would have the same one."""
     seen: dict[str, str] = {}
     for name in names:
         visible = function_name(name)
@@ -97,12 +95,12 @@ def function_names(names: Iterable[str]) -> dict[str, str]:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """A sentence that suggests the nearest names, or nothing."""
+    """A question that suggests the most similar names; empty if there are none."""
     if not 0 < len(name) <= 2 * MAX_NAME:
         return ""
     candidates = list(known)
     if len(candidates) > COMPARED_NAMES:
-        # Comparing with every one of ten thousand takes longer than the call; most slips leave the first letter alone.
+        # Comparing with ten thousand names takes longer than the call; most typing errors keep the first letter.
         candidates = [other for other in candidates if other[:1] == name[0]][:COMPARED_NAMES]
     import difflib
 
@@ -111,7 +109,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def near_misses(names: Iterable[str], known: Iterable[str]) -> list[tuple[str, str]]:
-    """The names that look like a slip of the pen, each with what was meant."""
+    """The names that look like typing errors, each with the known name that was probably meant."""
     unknown = [name for name in names if name]
     if not unknown:
         return []
@@ -123,12 +121,12 @@ def near_misses(names: Iterable[str], known: Iterable[str]) -> list[tuple[str, s
 
 
 def is_capability(text: str) -> bool:
-    """Whether this is written like a capability, such as `fs.read`."""
+    """Whether the text has the form of a capability, such as `fs.read`."""
     return _CAPABILITY.fullmatch(text) is not None
 
 
 def is_foreign(name: str) -> bool:
-    """Whether a file or folder of this name is no part of a tool folder, wherever in it it lies."""
+    """Whether a file or folder of this name, at any depth of a tool folder, does not belong to the tool."""
     return name.startswith(".") or name in FOREIGN
 
 
@@ -136,25 +134,25 @@ def _pieces(text: str) -> tuple[tuple[int, int, str], ...]:
     return tuple((1, int(piece), "") if piece.isdecimal() else (0, 0, piece) for piece in text.split("."))
 
 
-# 2026-01-01: ids that are worked out have no time of their own, and sort before every id that is made.
+# 2026-01-01: the time of all derived ids, which so sort before every new id.
 _EPOCH_MS = 1_767_225_600_000
 _UUID7 = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 
 
 def new_id() -> str:
-    """A UUID of version 7, of now."""
+    """A new UUID of version 7."""
     return _spell(time.time_ns() // 1_000_000, os.urandom(10))
 
 
 def stable_id(*words: str) -> str:
-    """The UUID of version 7 that these words have on every machine and in every process."""
+    """A UUID of version 7 that is derived from these words alone, the same on every machine."""
     spelled = [word.encode("utf-8", "surrogatepass") for word in words]
     text = b"".join(len(word).to_bytes(4, "big") + word for word in spelled)
     return _spell(_EPOCH_MS, hashlib.sha256(text).digest())
 
 
 def is_uuid7(text: object) -> bool:
-    """Whether it is a UUID of version 7 in its usual spelling, of either case."""
+    """Whether it is a UUID of version 7 in its usual spelling, in upper or lower case."""
     return isinstance(text, str) and _UUID7.fullmatch(text.lower()) is not None
 
 

@@ -1,4 +1,4 @@
-"""Find the line of each key and item in a text of JSON or TOML, and write places and values into messages."""
+"""Find the line numbers of keys and items in JSON and TOML texts, and format paths and values for messages."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ TOML_NAMES = rf"{TOML_NAME}(?:[ \t]*+\.[ \t]*+{TOML_NAME})*"
 TOML_LINE = re.compile(rf"[ \t]*+(?:\[\[[ \t]*+({TOML_NAMES})|\[[ \t]*+({TOML_NAMES})|({TOML_NAMES})[ \t]*+=)")
 TOML_QUOTES = re.compile(r"\"\"\"|'''")
 
-# A string, or else a number, or what people write for one.
+# A string, or else a number or one of the invalid words for it.
 _VALUE = re.compile(r'"(?:[^"\\]|\\.)*+"|(-?(?:\d[\d.eE+-]*+|Infinity)|NaN)')
 
 
 class Lines:
-    """Where things stand in a text; the text is scanned when the first line is asked for."""
+    """Line numbers of a text, which is scanned at the first lookup."""
 
     def __init__(self, text: str, scan: Callable[[str], dict[Steps, int]] | None = None) -> None:
         self._text = text
@@ -43,7 +43,7 @@ class Lines:
 
 
 def json_lines(text: str) -> dict[Steps, int]:
-    """The line of every key and item of a text that is known to be JSON."""
+    """The line of every key and item of a valid JSON text."""
     lines: dict[Steps, int] = {}
     line = 1
     # One step per open object or list: the key or the index that is being read.
@@ -55,7 +55,7 @@ def json_lines(text: str) -> dict[Steps, int]:
             steps[-1] = json.loads(string)
         elif sign == "," and is_item:
             steps[-1] = int(steps[-1]) + 1
-        # An item begins at its first sign; where that is a number, the comma before it is near enough.
+        # An item begins at its first bracket or string; for a number the line of the comma before it is used.
         if colon or (is_item and (string or sign in {"[", "{", ","})):
             lines[tuple(steps)] = line
         if sign in {"[", "{"}:
@@ -67,7 +67,7 @@ def json_lines(text: str) -> dict[Steps, int]:
 
 
 def toml_lines(text: str) -> dict[Steps, int]:
-    """The line of every table and key that begins a line of a text that is known to be TOML."""
+    """The line of every table and key at the beginning of a line of a valid TOML text."""
     lines: dict[Steps, int] = {}
     counts: dict[Steps, int] = {}
     table: Steps = ()
@@ -89,47 +89,47 @@ def toml_lines(text: str) -> dict[Steps, int]:
 
 
 def line_of_fault(code: bytes) -> int:
-    """The line of the first key that stands twice in its object, or number that none can tell; 1 if there is neither."""
+    """The line of the first duplicate key, or of the first number that cannot be parsed; 1 if there is neither."""
     text = code.decode("utf-8-sig", "replace")
     try:
         json.loads(
             text,
-            object_pairs_hook=_refuse_equal_keys,
+            object_pairs_hook=_refuse_duplicate_keys,
             parse_constant=_check_number,
             parse_float=_check_number,
             parse_int=_check_number,
         )
     except _NumberError:
-        return text.count("\n", 0, next(_odd_numbers(text))) + 1
-    except _EqualKeysError:
-        return _line_of_equal_keys(text)
+        return text.count("\n", 0, next(_invalid_numbers(text))) + 1
+    except _DuplicateKeyError:
+        return _line_of_duplicate_key(text)
     except (ValueError, RecursionError):
         pass
     return 1
 
 
-def _line_of_equal_keys(text: str) -> int:
+def _line_of_duplicate_key(text: str) -> int:
     try:
-        at = _equal_keys(json.loads(text, object_pairs_hook=_Pairs, parse_int=str))
+        at = _find_duplicate_key(json.loads(text, object_pairs_hook=_Pairs, parse_int=str))
     except (ValueError, RecursionError):
-        return 1  # what follows the object is no JSON
+        return 1  # the text after the object is not JSON
     return 1 if at is None else Lines(text).line(at)
 
 
 def spell(at: Steps) -> str:
-    """The way to a field as people write it: `parameters.required[2]`."""
+    """The path of a field as text: `parameters.required[2]`."""
     steps = (f"[{step}]" if isinstance(step, int) else f".{step[:SHOWN]}" for step in at)
     return "".join(steps).removeprefix(".")
 
 
 def show(value: object) -> str:
-    """A value as a message can quote it."""
+    """A value as JSON, shortened for a message."""
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
 
 
 def _table(dotted: str, counts: dict[Steps, int]) -> Steps:
-    """The way to a table; of a list of tables the last one is meant."""
+    """The path of a table; of an array of tables it is the last element."""
     steps: Steps = ()
     names = _names(dotted)
     for index, name in enumerate(names):
@@ -144,34 +144,34 @@ def _names(dotted: str) -> list[str]:
 
 
 class _Pairs(list[tuple[str, object]]):
-    """An object as it is written, equal keys and all."""
+    """The members of an object with duplicate keys."""
 
 
-class _EqualKeysError(Exception):
-    """An object holds a key twice."""
+class _DuplicateKeyError(Exception):
+    """An object has a duplicate key."""
 
 
 class _NumberError(Exception):
-    """A number is none that can be told."""
+    """A number is invalid, infinite, or too long for the interpreter."""
 
 
-def _refuse_equal_keys(pairs: list[tuple[str, object]]) -> None:
+def _refuse_duplicate_keys(pairs: list[tuple[str, object]]) -> None:
     if len({key for key, _ in pairs}) < len(pairs):
-        raise _EqualKeysError
+        raise _DuplicateKeyError
 
 
 def _check_number(word: str) -> None:
-    if not _can_be_told(word):
+    if not _is_valid_number(word):
         raise _NumberError
 
 
-def _odd_numbers(text: str) -> Iterator[int]:
+def _invalid_numbers(text: str) -> Iterator[int]:
     numbers = (match for match in _VALUE.finditer(text) if match[1])
-    return (match.start() for match in numbers if not _can_be_told(match[1]))
+    return (match.start() for match in numbers if not _is_valid_number(match[1]))
 
 
-def _can_be_told(word: str) -> bool:
-    """Whether it is a number, and of a size that the interpreter can handle."""
+def _is_valid_number(word: str) -> bool:
+    """Whether it is a finite number of a size that the interpreter can parse."""
     try:
         number = int(word) if word.lstrip("-").isdecimal() else float(word)
     except ValueError:
@@ -179,7 +179,7 @@ def _can_be_told(word: str) -> bool:
     return isinstance(number, int) or math.isfinite(number)
 
 
-def _equal_keys(document: object) -> Steps | None:
+def _find_duplicate_key(document: object) -> Steps | None:
     waiting: list[tuple[Steps, object]] = [((), document)]
     while waiting:
         at, value = waiting.pop()

@@ -1,4 +1,4 @@
-"""Write the tools of a system prompt within a budget, and one result in the form of each interface."""
+"""Write the list of tools for a system prompt within a budget, and convert results to the form of each interface."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ORDER = {behaviour: place for place, behaviour in enumerate(Behaviour)}
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Prompt:
-    """A text for a system prompt: which tools it names, which found no room, its length, and an estimate of its tokens."""
+    """A text for a system prompt: the tools that it lists, those that did not fit, its length, and its estimated tokens."""
 
     text: str
     included: tuple[str, ...]
@@ -38,10 +38,10 @@ class Prompt:
 def write_prompt(
     tools: Iterable[Tool], mode: str, *, max_characters: int | None = None, max_tokens: int | None = None
 ) -> Prompt:
-    """Name every tool that is offered in the mode, with its summary.
+    """List every tool that is offered in the mode, with its summary.
 
-    The bundles stand in the order in which they come, and in each of them retrieval, action, utility and the others, by name.
-    Where the budget is too small, whole tools are left out from the end, and a last line within the budget says so.
+    Bundles keep their order; within a bundle, tools are sorted by behaviour (retrieval, action, utility, others) and name.
+    If the budget is too small, whole tools are omitted from the end, and a last line within the budget says so.
     """
     if mode not in MODES:
         raise ToolError(Kind.VALIDATION, f"there is no mode {mode!r:.80}; use {' or '.join(sorted(MODES))}")
@@ -52,7 +52,7 @@ def write_prompt(
     for count in range(len(lines), -1, -1):
         rest = _mention(len(lines) - count)
         characters = lengths[count] + len(rest)
-        # A newline behind every line but the last.
+        # A newline after every line but the last.
         newlines = max(count + bool(rest) - 1, 0)
         tokens = _tokens(weights[count] + _weight(rest) + newlines)
         if _fits(characters + newlines, max_characters) and _fits(tokens, max_tokens):
@@ -64,27 +64,27 @@ def write_prompt(
 
 
 def estimate_tokens(text: str) -> int:
-    """About how many tokens a model reads the text as: one for four letters; Chinese, Japanese, Korean and emoji one each.
+    """Estimate the tokens of a text: one for four characters; Chinese, Japanese, Korean and emoji one each.
 
-    An estimate and no count: every model cuts texts up in its own way. It is meant for prose in English; most other
-    alphabets, numbers and code take more tokens than it says, so leave room.
+    Every model has its own tokeniser. The estimate is meant for English prose; most other alphabets, numbers and code have
+    more tokens, so leave room.
     """
     return _tokens(_weight(text))
 
 
 def to_platform(result: Result) -> dict[str, object]:
     """`{ok, value}` or `{ok, error}`, never both: a partial value moves into the error's details."""
-    beside: dict[str, object] = {"intents": [intent.to_json() for intent in result.intents], "meta": result.meta}
+    intents = [intent.to_json() for intent in result.intents] if result.intents else []
     if result.error is None:
-        return {"ok": True, "value": result.value, **beside}
+        return {"ok": True, "value": result.value, "intents": intents, "meta": result.meta}
     error = result.error.to_json()
     if result.value is not None:
         error["details"] = {**result.error.details, "partialValue": result.value}
-    return {"ok": False, "error": error, **beside}
+    return {"ok": False, "error": error, "intents": intents, "meta": result.meta}
 
 
 def to_handler(result: Result) -> dict[str, object]:
-    """`{ok, data, intents}` or `{ok, error}`, as voice and text agents read it."""
+    """`{ok, data, intents}` or `{ok, error}`, the form for voice and text agents."""
     if result.error is None:
         return {
             "ok": True,
@@ -96,7 +96,7 @@ def to_handler(result: Result) -> dict[str, object]:
 
 
 def to_builder(result: Result) -> dict[str, object]:
-    """`{result, success, error}`, as built packages return it; a partial result stays beside the error."""
+    """`{result, success, error}`, the form of built packages; a partial result is kept beside the error."""
     return {
         "result": result.value,
         "success": result.ok,
@@ -105,7 +105,7 @@ def to_builder(result: Result) -> dict[str, object]:
 
 
 def to_text(value: object) -> str:
-    """A value as the text that a model reads: itself, or JSON; nothing for null. What is not JSON is told in words."""
+    """A value as text for a model: a string unchanged, null as an empty text, other values as JSON, or else with `str`."""
     if value is None:
         return ""
     if isinstance(value, str):
@@ -115,14 +115,14 @@ def to_text(value: object) -> str:
     except TypeError:
         pass
     try:
-        # It keeps integers beyond 64 bit, which orjson refuses.
+        # The standard library writes integers beyond 64 bit, which orjson refuses.
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     except (TypeError, ValueError, RecursionError):
         return str(value)
 
 
 def _in_order(tools: Iterable[Tool]) -> list[Tool]:
-    """What the host and the project bring stands before what comes with the platform, as it does in the catalog."""
+    """Sorted within their bundles, which keep the order of the catalog: host and project first, then the platform."""
     given = list(tools)
     bundles = list(dict.fromkeys(tool.bundle for tool in given))
     return sorted(
@@ -137,14 +137,14 @@ def _in_order(tools: Iterable[Tool]) -> list[Tool]:
 
 
 def _describe(tool: Tool) -> str:
-    """The tool by the name that models call it by."""
+    """The line of a tool, with the name by which models call it."""
     marked = function_name(tool.name) + (" (asks for confirmation)" if tool.requires_confirmation else "")
     summary = _harmless(tool.summary) or _harmless(tool.description.strip().partition("\n")[0])
     return f"- {marked}: {summary}" if summary else f"- {marked}"
 
 
 def _harmless(text: str) -> str:
-    """The text in one line, with what people cannot see written out."""
+    """The text in one line, with invisible characters escaped."""
     return show_hidden(" ".join(text.split()))
 
 
@@ -155,7 +155,7 @@ def _mention(left_out: int) -> str:
 
 
 def _sums(lines: list[str]) -> tuple[list[int], list[int]]:
-    """How long the first so many lines are together, in letters and in quarters of a token."""
+    """Cumulative lengths of the lines, in characters and in quarters of a token."""
     lengths, weights = [0], [0]
     for line in lines:
         lengths.append(lengths[-1] + len(line))
@@ -164,14 +164,14 @@ def _sums(lines: list[str]) -> tuple[list[int], list[int]]:
 
 
 def _weight(text: str) -> int:
-    """The estimate in quarters of a token, which can be added up."""
+    """The estimate in quarters of a token, so that sums are exact."""
     if text.isascii():
         return len(text)
     return sum(LETTERS_PER_TOKEN if _is_whole(letter) else 1 for letter in text)
 
 
 def _is_whole(letter: str) -> bool:
-    """Whether a letter is counted as a token of its own."""
+    """Whether a character counts as one token."""
     return unicodedata.east_asian_width(letter) in "WF" or unicodedata.category(letter) == "So"
 
 

@@ -1,7 +1,7 @@
-"""What an author says of a Python function: the JSON Schemas of its types by their names, and its docstring.
+"""JSON Schemas of Python types by name, and the parsing of docstrings.
 
-One table of types serves hints that are objects, hints in syntax trees, and docstrings. Docstrings of Google, NumPy and Sphinx style are
-read, from the text alone.
+One table of types serves hints that are objects, hints in syntax trees, and docstrings. Docstrings may have Google, NumPy or
+Sphinx style.
 """
 
 from __future__ import annotations
@@ -18,15 +18,16 @@ from toolcrib.values.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import TypeGuard
 
 
 Schema = dict[str, object]
 
 DIGITS = r"^-?\d+(\.\d+)?$"
-# Python reads a UUID without dashes too.
+# Python also accepts a UUID without dashes.
 HEXADECIMAL = "^[0-9a-fA-F]{8}(-?[0-9a-fA-F]{4}){3}-?[0-9a-fA-F]{12}$"
 CLOCK = r"^\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?(Z|[+-]\d{2}:\d{2})?$"
-# RFC 3339 demands a zone, which Python's datetimes may lack.
+# RFC 3339 requires a time zone, which Python's datetimes may lack.
 MOMENT = r"^\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?([Zz]|[+-]\d{2}:\d{2})?$"
 
 PLAIN: dict[str, Schema] = {
@@ -39,7 +40,7 @@ PLAIN: dict[str, Schema] = {
     "object": {},
     "typing.LiteralString": {"type": "string"},
 }
-# Classes that JSON has no value for, as arguments.
+# Classes without a JSON value of their own: the schema of an argument.
 CLASSES: dict[str, Schema] = {
     "datetime.datetime": {"type": "string", "pattern": MOMENT, "description": "date and time, ISO 8601"},
     "datetime.date": {"type": "string", "format": "date"},
@@ -58,12 +59,12 @@ CLASSES: dict[str, Schema] = {
     },
 }
 TYPE_TEXTS = frozenset(schema["description"] for schema in CLASSES.values() if "description" in schema)
-# Where a result is written in one form and an argument may have several.
+# Classes whose results have one form while arguments may have several.
 RESULTS: dict[str, Schema] = {
     "decimal.Decimal": {"type": "string", "pattern": DIGITS},
     "uuid.UUID": {"type": "string", "format": "uuid"},
 }
-# Inside of a pydantic model, which reads and writes these itself.
+# Inside a pydantic model, which converts these itself.
 IN_MODELS: dict[str, Schema] = {
     "datetime.datetime": {"type": ["string", "number"]},
     "datetime.date": {"type": ["string", "number"]},
@@ -71,7 +72,7 @@ IN_MODELS: dict[str, Schema] = {
     "datetime.timedelta": {"type": ["number", "string"]},
     "bytes": {"type": "string"},
 }
-# Classes of packages that a file may use and Toolcrib never imports.
+# Classes of packages that a file may use; Toolcrib itself never imports them.
 FOREIGN: dict[str, Schema] = {
     "numpy.ndarray": {"type": "array"},
     **{f"numpy.{name}": {"type": "number"} for name in ("float16", "float32", "float64", "double")},
@@ -92,7 +93,7 @@ FOREIGN: dict[str, Schema] = {
     "pydantic.StrictBool": {"type": "boolean"},
 }
 
-# Names under collections.abc, typing and builtins alike.
+# Names in collections.abc, typing and builtins.
 ARRAYS = frozenset(
     ("list", "List", "Sequence", "MutableSequence", "Collection", "Iterable", "Iterator", "Generator", "deque", "Deque")
 )
@@ -101,7 +102,7 @@ TUPLES = frozenset({"tuple", "Tuple"})
 STREAMS = frozenset({"AsyncIterator", "AsyncIterable", "AsyncGenerator"})
 OBJECTS = frozenset({"dict", "Dict", "Mapping", "MutableMapping", "OrderedDict", "Counter"})
 
-# What notes of Annotated say, in the words of a schema.
+# Constraints of Annotated, with the keyword of a schema.
 BOUNDS = {
     "ge": "minimum",
     "gt": "exclusiveMinimum",
@@ -120,7 +121,7 @@ MAX_MEANINGS = 50
 
 
 def bound_words(schema: Schema) -> dict[str, str]:
-    """The keyword of a schema for each bound that a note may set."""
+    """The keyword of a schema for each constraint that an annotation may set."""
     return {**BOUNDS, **LENGTHS.get(str(schema.get("type")), TEXT_LENGTHS)}
 
 
@@ -131,7 +132,7 @@ def enumeration(values: list[object]) -> Schema:
 
 
 def enum_schema(members: list[tuple[str, object]]) -> Schema:
-    """The schema of an enum: the name of each member, and its value where that is JSON."""
+    """The schema of an enum: its values if they are all JSON scalars, otherwise the names of its members."""
     if not all(type(value) in TYPE_NAMES for _, value in members):
         return enumeration([name for name, _ in members])
     schema = enumeration([value for _, value in members])
@@ -141,17 +142,17 @@ def enum_schema(members: list[tuple[str, object]]) -> Schema:
 
 
 def array_schema(item: Schema, *, unique: bool = False) -> Schema:
-    """The schema of a list of such items."""
+    """The schema of an array of such items."""
     return {"type": "array", **({"items": item} if item else {}), **({"uniqueItems": True} if unique else {})}
 
 
 def tuple_schema(items: list[Schema]) -> Schema:
-    """The schema of a list with a fixed place for each item."""
+    """The schema of an array with a fixed position for each item."""
     return {"type": "array", "prefixItems": items, "minItems": len(items), "items": False}
 
 
 def mapping_schema(key: Schema, value: Schema) -> Schema | None:
-    """The schema of an object with such keys and values; None for keys that text cannot write."""
+    """The schema of an object with such keys and values; None for keys that are not text or numbers."""
     kind = key.get("type", "string")
     names = {"integer": r"^-?\d+$", "number": r"^-?\d+(\.\d+)?$"}
     schema: Schema = {"type": "object"}
@@ -165,14 +166,14 @@ def mapping_schema(key: Schema, value: Schema) -> Schema | None:
 
 
 def described(schema: Schema, text: str) -> Schema:
-    """The schema with a description, unless its author wrote one into the hint; what the type itself says is kept."""
+    """The schema with a description, unless the hint has one; the description of the type itself is appended."""
     own = schema.get("description")
     if not text or (own is not None and own not in TYPE_TEXTS and "enum" not in schema):
         return schema
     return {**schema, "description": f"{text} ({own})" if own else text}
 
 
-# Types that docstrings name: `int`, `list of str`, `{'a', 'b'}`, `str, optional`; only what JSON has values for.
+# Types in docstrings: `int`, `list of str`, `{'a', 'b'}`, `str, optional`; only those with JSON values.
 
 MAX_LETTERS = 200
 DOCSTRING_WORDS: dict[str, Schema] = {
@@ -185,7 +186,7 @@ DOCSTRING_WORDS: dict[str, Schema] = {
     **{word: {"type": "null"} for word in ("none", "null")},
 }
 EXTRAS = re.compile(r"\b(?:optional|required|default(?:s to|=|:)?\s*\S*|by default)\s*$")
-# Types around another one, each with the schema that it makes of that one's.
+# Container types, each with the function that builds its schema from that of the inner type.
 WRAPPERS: tuple[tuple[re.Pattern[str], Callable[[Schema], Schema]], ...] = (
     (re.compile(r"(?:list|array|sequence|iterable)s? of (\w+?)s?"), array_schema),
     (re.compile(r"(?:list|sequence|iterable)\[(.+)\]"), array_schema),
@@ -199,7 +200,7 @@ MAX_DEPTH = 4
 
 
 def read_docstring_type(text: str) -> Schema | None:
-    """The schema of a type as people write it; None if it is anything else than plain JSON."""
+    """The schema of a type in a docstring; None if it is not one of JSON."""
     if len(text) > MAX_LETTERS:
         return None
     words = text.strip().strip("`")
@@ -224,7 +225,7 @@ def _read(text: str, depth: int) -> Schema | None:
 
 
 def _choices(text: str) -> Schema | None:
-    """The values of `{'a', 'b'}`, as NumPy writes them; in the order of the text."""
+    """The values of `{'a', 'b'}`, as in NumPy style, in order."""
     try:
         node = ast.parse(text, mode="eval").body
     except (SyntaxError, ValueError, RecursionError):
@@ -242,7 +243,7 @@ OTHERS = frozenset(
     {"example", "examples", "note", "notes", "raises", "references", "return", "returns", "see also", "todo", "usage"}
     | {"warning", "warnings", "warns", "yield", "yields"}
 )
-# Docstrings of foreign files are read too: no two neighbours in a pattern may match the same letters.
+# Docstrings of untrusted files are parsed too: to match in linear time, adjacent parts of a pattern must not overlap.
 FIELD = re.compile(r"[:@]([a-z]+)([^:]*):(.*)")
 GOOGLE_ARGUMENT = re.compile(r"(\*{0,2}\w+)[ \t]*(?:\(([^)]*)\)[ \t]*)?:(?:\s(.*)|$)")
 NUMPY_ARGUMENT = re.compile(r"(\*{0,2}\w+(?:\s*,\s*\*{0,2}\w+)*)\s*(?::(.*))?$")
@@ -251,7 +252,7 @@ FIELD_ARGUMENTS = frozenset({"arg", "argument", "attribute", "key", "keyword", "
 
 @record
 class Docstring:
-    """A docstring, read."""
+    """A parsed docstring."""
 
     summary: str = ""
     description: str = ""
@@ -263,7 +264,7 @@ NOTHING = Docstring()
 
 
 def read_docstring(text: str | None) -> Docstring:
-    """Read a docstring of any of the three styles."""
+    """Parse a docstring of any of the three styles."""
     if not text or not text.strip():
         return NOTHING
     lines = [line.rstrip() for line in inspect.cleandoc(text).split("\n")]
@@ -282,7 +283,7 @@ def read_docstring(text: str | None) -> Docstring:
 
 
 def _read_block(lines: list[str], index: int, prose: list[str], into: Docstring) -> int:
-    """Read one line of prose, one field or one section; the index of what follows."""
+    """Parse one line of prose, one field or one section; returns the index of the next line."""
     line = lines[index]
     if line[:1] in (":", "@") and (found := FIELD.match(line)):
         end = _end_of_indented(lines, index + 1)
@@ -317,7 +318,7 @@ def _read_field(found: re.Match[str], rest: list[str], into: Docstring) -> None:
 
 
 def _read_arguments(body: list[str], pattern: re.Pattern[str], into: Docstring) -> None:
-    """Each entry starts at the smallest indentation of the section; what stands deeper belongs to it."""
+    """Parse a section; each entry starts at its smallest indentation, and deeper lines continue the entry."""
     indentations = [len(line) - len(line.lstrip()) for line in body]
     margin = min((indentation for indentation, line in zip(indentations, body, strict=True) if line), default=0)
     names: list[str] = []
@@ -361,25 +362,34 @@ def _end_of_underlined(lines: list[str], index: int) -> int:
 
 def _is_underlined(lines: list[str], index: int) -> bool:
     below = lines[index + 1] if index + 1 < len(lines) else ""
-    return len(below) > 2 and not below.strip("-") and bool(lines[index])  # noqa: PLR2004 - a rule is at least three dashes
+    return len(below) > 2 and not below.strip("-") and bool(lines[index])  # noqa: PLR2004 - an underline is at least three dashes
 
 
-# Functions that yield.
+# Generators
+
+GENERATORS = inspect.CO_GENERATOR | inspect.CO_ASYNC_GENERATOR
 
 
 def is_generator(function: object) -> bool:
-    """Whether the function, or one that it wraps, has a `yield`."""
+    """Whether the function, or one that it wraps, is a generator."""
+    if _is_plain(function):
+        return bool(function.__code__.co_flags & GENERATORS)
     return is_async_generator(function) or any(map(inspect.isgeneratorfunction, _layers(function)))
 
 
 def is_async_generator(function: object) -> bool:
-    """Whether that `yield` is one of an async function."""
+    """Whether the function, or one that it wraps, is an async generator."""
+    if _is_plain(function):
+        return bool(function.__code__.co_flags & inspect.CO_ASYNC_GENERATOR)
     return any(map(inspect.isasyncgenfunction, _layers(function)))
 
 
+def _is_plain(function: object) -> TypeGuard[FunctionType]:
+    """Whether it is a function that wraps none: most are, and its own flags say all, far quicker than `inspect` does."""
+    return isinstance(function, FunctionType) and not hasattr(function, "__wrapped__")
+
+
 def _layers(function: object) -> tuple[object, ...]:
-    """The function, what it wraps, and the method that an object is called by."""
+    """The function, the function that it wraps, and the `__call__` of an object."""
     inner = inspect.unwrap(function) if callable(function) else function
-    if inner is function and isinstance(function, FunctionType):
-        return (function,)
     return function, inner, getattr(type(function), "__call__", None)  # noqa: B004 - its kind is checked, not its existence

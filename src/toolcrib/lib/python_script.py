@@ -1,7 +1,8 @@
-"""Read from a Python file that takes no function for its tool how it is started: `sys.argv`, standard input, or nothing.
+"""Derive the command line of a Python script that reads `sys.argv` or standard input, or takes no arguments.
 
-A file is a script if it acts when it is run and offers no function, or if what acts reads `sys.argv` or standard input itself.
-Its syntax tree is read; nothing of it runs. Words that are looked for by hand (`"--all" in sys.argv`) are refused.
+A file is a script if running it prints something and it defines no public function, or if its top-level code reads
+`sys.argv` or standard input. Only the syntax tree is analysed; nothing runs. Options that are searched for by hand
+(`"--all" in sys.argv`) are refused.
 """
 
 from __future__ import annotations
@@ -21,18 +22,18 @@ if TYPE_CHECKING:
 REST = "args"
 MAIN = "main"
 MAX_PLACES = 40
-# A script that mentions its words more often is none that could be read.
+# A script that uses `sys.argv` more often is not analysed.
 MAX_MENTIONS = 200
 MAX_ALIASES = 10
 TYPES = {"int": {"type": "integer"}, "float": {"type": "number"}}
-# Calls that leave a word what it is, so that it may still be named by what it is put into.
+# Calls that convert one word, which is still named after the variable that the result is assigned to.
 CONVERSIONS = frozenset({"int", "float", "str", "Path", "PurePath", "Decimal", "Fraction"})
 CURE = "read it with argparse, or write a function that takes it"
 
 
 @dataclass(slots=True)
 class _Word:
-    """What is known of one word."""
+    """One positional argument: its name, its type and whether it is optional, as far as they are known."""
 
     name: str = ""
     kind: str = ""
@@ -41,7 +42,7 @@ class _Word:
 
 @dataclass(slots=True)
 class _Words:
-    """The words that a script reads, by their places from 1."""
+    """The positional arguments that a script reads, by their positions from 1."""
 
     places: dict[int, _Word] = field(default_factory=dict)
     rest: str = ""
@@ -55,13 +56,15 @@ class _Words:
 
 
 def read_python_script(module: ast.Module, text: str = "", *, has_main: bool = True) -> CommandLine | None:
-    """The interface of a script; None for a file that is none. Without `has_main` a function `main` does not count."""
+    """The command line of a script; None if the file is not a script. Without `has_main`, a function `main` is ignored."""
     top = [node for node in module.body if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)]
     functions = {node.name: node for node in module.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
     guard = [node for node in top if _is_guard(node)]
     unguarded = [node for node in top if not _is_guard(node)]
     main = functions.get(MAIN)
-    starts_main = has_main and main is not None and not _demands(main) and any(_calls(node, MAIN) for node in top)
+    starts_main = (
+        has_main and main is not None and not _needs_arguments(main) and any(_calls(node, MAIN) for node in top)
+    )
     has_functions = any(not name.startswith("_") and not (name == MAIN and starts_main) for name in functions)
     acting = [*unguarded, *([main] if main is not None and starts_main else [])]
     bare = _imports_argv(module)
@@ -80,7 +83,7 @@ def _interface(module: ast.Module, acting: list[ast.stmt], usage: list[Parameter
     if words.problem is not None:
         return CommandLine(problems=(words.problem,))
     if words.rest == REST and not words.places and usage and all(one.name and one.takes != SPREAD for one in usage):
-        # It takes all of its words at once, and its usage line says which those are.
+        # The script takes all words as one list, and its usage line names them.
         words = _Words({number: _Word(optional=not one.required) for number, one in enumerate(usage, 1)})
     highest = max(words.places, default=0)
     parameters = []
@@ -96,12 +99,12 @@ def _interface(module: ast.Module, acting: list[ast.stmt], usage: list[Parameter
         name = words.rest if words.rest not in taken else REST
         parameters.append(Parameter(name=name, schema={"type": "array", "items": dict(WORD)}, takes=SPREAD))
     is_read = any(_reads_input(node) for node in ast.walk(module))
-    # One that looks for a file among its words first reads its input only where none is named.
+    # A script that checks its words first reads standard input only if no file is given.
     needs = is_read and not any(_is_choice(node) for statement in acting for node in ast.walk(statement))
     return CommandLine(parameters=tuple(parameters), stdin=STDIN if is_read else "", needs_stdin=needs, dashes=PLAIN)
 
 
-# What a script reads of its words.
+# Uses of sys.argv
 
 
 def _read_words(module: ast.Module) -> _Words:
@@ -130,7 +133,7 @@ def _read_words(module: ast.Module) -> _Words:
 
 
 def _alias(node: ast.expr, parents: Mapping[ast.AST, ast.AST], offset: int) -> tuple[str, int] | None:
-    """The variable that all further words are put into, with the place of the first: `args = sys.argv[1:]`."""
+    """The variable that the remaining words are assigned to, with the position of the first: `args = sys.argv[1:]`."""
     parent = parents.get(node)
     value: ast.AST | None = node
     if isinstance(parent, ast.Subscript) and parent.value is node and isinstance(parent.slice, ast.Slice):
@@ -145,13 +148,13 @@ def _alias(node: ast.expr, parents: Mapping[ast.AST, ast.AST], offset: int) -> t
 
 
 def _start(where: ast.Slice) -> int | None:
-    """The first index of a slice that goes up by one; None for any other."""
+    """The first index of a slice with step one; None for any other slice."""
     lower = where.lower.value if isinstance(where.lower, ast.Constant) else None
     return lower if where.step is None and isinstance(lower, int) and lower >= 0 else None
 
 
 def _read_use(words: _Words, node: ast.expr, parents: Mapping[ast.AST, ast.AST], offset: int) -> None:
-    """Note what one mention of the words reads; a mention that cannot be told is a problem."""
+    """Record what one use of `sys.argv` reads; a use that cannot be analysed is a problem."""
     parent = parents.get(node)
     if isinstance(parent, ast.Call) and _name(parent.func) == "len":
         return
@@ -160,17 +163,17 @@ def _read_use(words: _Words, node: ast.expr, parents: Mapping[ast.AST, ast.AST],
     elif isinstance(parent, ast.Assign) and isinstance(parent.targets[0], ast.Tuple | ast.List):
         _unpack(words, parent.targets[0].elts, offset)
     elif isinstance(parent, ast.Compare) and parent.left is not node:
-        words.problem = (node.lineno, f"looks for options among the words of sys.argv; {CURE}")
+        words.problem = (node.lineno, f"searches sys.argv for options; {CURE}")
     elif isinstance(parent, ast.Attribute):
-        words.problem = (node.lineno, f"uses sys.argv.{parent.attr}, so its options cannot be told; {CURE}")
+        words.problem = (node.lineno, f"uses sys.argv.{parent.attr}, so its options cannot be derived; {CURE}")
     elif isinstance(parent, ast.If | ast.UnaryOp | ast.BoolOp | ast.While) or (
         isinstance(parent, ast.IfExp) and parent.test is node
     ):
-        return  # the question whether there are any words
+        return  # only tests whether there are any words
     elif offset:
         _read_rest(words, node, parents, offset)
     else:
-        words.problem = (node.lineno, f"hands sys.argv on, so its words cannot be told; {CURE}")
+        words.problem = (node.lineno, f"passes sys.argv on, so its arguments cannot be derived; {CURE}")
 
 
 def _read_subscript(words: _Words, node: ast.Subscript, parents: Mapping[ast.AST, ast.AST], offset: int) -> None:
@@ -178,13 +181,13 @@ def _read_subscript(words: _Words, node: ast.Subscript, parents: Mapping[ast.AST
     if isinstance(index, ast.Slice):
         start = _start(index)
         if start is None or (index.upper is not None and not isinstance(index.upper, ast.Constant)):
-            words.problem = (node.lineno, f"cuts the words of sys.argv in a way that cannot be told; {CURE}")
+            words.problem = (node.lineno, f"slices sys.argv in a way that cannot be analysed; {CURE}")
             return
         _read_rest(words, node, parents, offset + start, is_cut=index.upper is not None)
         return
     number = index.value if isinstance(index, ast.Constant) else None
     if not isinstance(number, int) or isinstance(number, bool):
-        words.problem = (node.lineno, f"chooses among the words of sys.argv as it runs; {CURE}")
+        words.problem = (node.lineno, f"indexes sys.argv with a computed value; {CURE}")
     elif number + offset > 0:
         name, kind = _target(node, parents)
         words.note(number + offset, name, kind, optional=_is_optional(node, parents))
@@ -193,7 +196,7 @@ def _read_subscript(words: _Words, node: ast.Subscript, parents: Mapping[ast.AST
 def _read_rest(
     words: _Words, node: ast.expr, parents: Mapping[ast.AST, ast.AST], start: int, *, is_cut: bool = False
 ) -> None:
-    """Note all words from a place on: unpacked, put into a variable, or used as they are."""
+    """Record all words from a position on: unpacked, assigned to a variable, or used as a list."""
     parent, kind = parents.get(node), ""
     if isinstance(parent, ast.Call) and _name(parent.func) == "map" and isinstance(parents.get(parent), ast.Assign):
         kind, parent = _name(parent.args[0]), parents[parent]
@@ -201,7 +204,7 @@ def _read_rest(
         _unpack(words, parent.targets[0].elts, start, kind)
         return
     if is_cut:
-        words.problem = (node.lineno, f"cuts the words of sys.argv in a way that cannot be told; {CURE}")
+        words.problem = (node.lineno, f"slices sys.argv in a way that cannot be analysed; {CURE}")
         return
     is_loop = isinstance(parent, ast.For) and isinstance(parent.target, ast.Name)
     words.rest = words.rest or (_name(parent.target) if is_loop and isinstance(parent, ast.For) else "") or REST
@@ -219,7 +222,7 @@ def _unpack(words: _Words, targets: list[ast.expr], start: int, kind: str = "") 
 
 
 def _target(node: ast.expr, parents: Mapping[ast.AST, ast.AST]) -> tuple[str, str]:
-    """The variable that a word is put into, and the type that it is made of."""
+    """The variable that a word is assigned to, and the type that it is converted to."""
     kind = ""
     child: ast.AST = node
     parent = parents.get(node)
@@ -233,7 +236,7 @@ def _target(node: ast.expr, parents: Mapping[ast.AST, ast.AST]) -> tuple[str, st
         child, parent = parent, parents.get(parent)
     outer = parents.get(parent) if isinstance(parent, ast.Tuple) else None
     if isinstance(parent, ast.Tuple) and isinstance(outer, ast.Assign) and isinstance(outer.targets[0], ast.Tuple):
-        targets, place = outer.targets[0].elts, parent.elts.index(child)  # type: ignore[arg-type]  # what stands in it
+        targets, place = outer.targets[0].elts, parent.elts.index(child)  # type: ignore[arg-type]  # one of its elements
         return _name(targets[place]) if len(targets) == len(parent.elts) else "", kind
     if isinstance(parent, ast.Assign) and len(parent.targets) == 1:
         return _name(parent.targets[0]), kind
@@ -243,7 +246,7 @@ def _target(node: ast.expr, parents: Mapping[ast.AST, ast.AST]) -> tuple[str, st
 
 
 def _is_optional(node: ast.expr, parents: Mapping[ast.AST, ast.AST]) -> bool:
-    """Whether the script looks before it reads the word, or goes on without it."""
+    """Whether the script checks that the word is there before it reads it, or continues without it."""
     child: ast.AST = node
     parent = parents.get(node)
     while parent is not None:
@@ -256,14 +259,14 @@ def _is_optional(node: ast.expr, parents: Mapping[ast.AST, ast.AST]) -> bool:
 
 
 def _counts(test: ast.expr) -> bool:
-    """Whether a condition asks how many words there are."""
+    """Whether a condition tests the number of words."""
     return any(
         (isinstance(node, ast.Call) and _name(node.func) == "len") or _argv(node, bare=True) for node in ast.walk(test)
     )
 
 
 def _ends_otherwise(parent: ast.If | ast.IfExp, child: ast.AST) -> bool:
-    """Whether the script ends where the word is missing."""
+    """Whether the script exits if the word is missing."""
     if isinstance(parent, ast.IfExp):
         return False
     other = parent.orelse if child in parent.body else parent.body
@@ -278,7 +281,7 @@ def _ends(body: list[ast.stmt]) -> bool:
     )
 
 
-# Small pieces of syntax.
+# Helpers for syntax nodes
 
 
 def _imports_argv(module: ast.Module) -> bool:
@@ -289,7 +292,7 @@ def _imports_argv(module: ast.Module) -> bool:
 
 
 def _argv(node: ast.AST, *, bare: bool) -> bool:
-    """Whether it is `sys.argv`, or `argv` where that was imported by its bare name."""
+    """Whether it is `sys.argv`, or `argv` if that was imported from `sys`."""
     if isinstance(node, ast.Attribute):
         return node.attr == "argv" and _name(node.value) == "sys"
     return bare and isinstance(node, ast.Name) and node.id == "argv" and isinstance(node.ctx, ast.Load)
@@ -304,7 +307,7 @@ def _reads_input(node: ast.AST) -> bool:
 
 
 def _is_choice(node: ast.AST) -> bool:
-    """Whether standard input is read only in place of something else."""
+    """Whether standard input is read only in one branch of a test for the number of words."""
     if not isinstance(node, ast.If | ast.IfExp) or not _counts(node.test):
         return False
     parts = [node.body, node.orelse] if isinstance(node, ast.IfExp) else [*node.body, *node.orelse]
@@ -312,7 +315,7 @@ def _is_choice(node: ast.AST) -> bool:
 
 
 def _acts(statements: list[ast.stmt]) -> bool:
-    """Whether the statements print something, which is all that a script without words can answer with."""
+    """Whether the statements print something: a script without arguments must print its result."""
     calls = (node for statement in statements for node in ast.walk(statement) if isinstance(node, ast.Call))
     return any(
         _name(node.func) in {"print", "pprint"} or (_name(node.func) == "write" and "stdout" in ast.dump(node.func))
@@ -330,7 +333,7 @@ def _calls(statement: ast.stmt, name: str) -> bool:
     return any(isinstance(node, ast.Call) and _name(node.func) == name for node in ast.walk(statement))
 
 
-def _demands(function: AnyFunction) -> bool:
+def _needs_arguments(function: AnyFunction) -> bool:
     """Whether a function cannot be called without arguments."""
     arguments = function.args
     plain = len(arguments.posonlyargs) + len(arguments.args) - len(arguments.defaults)

@@ -1,4 +1,4 @@
-"""Check schemas and values: let in schemas that are valid, local and bounded, check values against them, fill in defaults."""
+"""Check and compile JSON Schemas, which must be valid, self-contained and bounded, and fill in their defaults."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MAX_NESTING = 64
 MAX_EXPANDED_DEPTH = 128
 MAX_SUBSCHEMAS = 2_000
 SHOWN = 200
-# How many subschemas a comparison with a value takes as long as.
+# Cost of a comparison with a value of each type, in subschemas.
 COSTS = {int: 10, dict: 20, list: 20, float: 40}
 LOOKED_UP = ({str}, {int})
 CHOICES = (
@@ -56,14 +56,14 @@ class Validator(Protocol):
 
 
 def check_schema(schema: object, place: str) -> None:
-    """Refuse a schema that is wrong, reaches outside itself, or could make a check run without end."""
+    """Refuse a schema that is invalid, refers to something outside itself, or could make validation endless."""
     for at, problem in structural_faults(schema):
         raise _refusal(place, at, problem)
     compile_schema(schema, place)
 
 
 def structural_faults(schema: object) -> Iterator[Fault]:
-    """What is wrong with the shape of a schema, each with its place; of one that is too large nothing else is told."""
+    """Problems with the structure of a schema, each with its place; a schema that is too large gets only that problem."""
     if fault := size_fault(schema):
         yield (), fault
         return
@@ -75,14 +75,14 @@ def structural_faults(schema: object) -> Iterator[Fault]:
 
 
 def check_parameters(schema: object, place: str) -> None:
-    """Refuse what `check_schema` refuses, and a schema that does not describe an object of arguments."""
+    """Check a schema with `check_schema`, and that it describes an object of arguments."""
     check_schema(schema, place)
     if not isinstance(schema, Mapping) or schema.get("type") != "object":
         raise _refusal(place, (), 'the schema of the arguments must say "type": "object"; wrap it in properties')
 
 
 def compile_schema(schema: object, place: str = "schema") -> Validator:
-    """Make a schema ready to check values: formats asserted, patterns linear, nothing fetched."""
+    """Compile a schema: formats are asserted, patterns run in linear time, and nothing is fetched."""
     import jsonschema_rs
 
     if not isinstance(schema, bool):
@@ -102,13 +102,13 @@ def compile_schema(schema: object, place: str = "schema") -> Validator:
 
 
 def refuse_to_fetch(uri: str) -> None:
-    """Nothing is fetched to read a schema."""
+    """Retriever of the engine that refuses every URI."""
     message = f"{uri} is not fetched"
     raise ValueError(message)
 
 
 def describe_error(error: jsonschema_rs.ValidationError) -> str:
-    """What the engine has against a schema, in our words where they say more."""
+    """The engine's error about a schema, or a clearer message of our own."""
     import jsonschema_rs
 
     kinds = jsonschema_rs.ValidationErrorKind
@@ -122,7 +122,8 @@ def describe_error(error: jsonschema_rs.ValidationError) -> str:
 
 
 def size_fault(schema: object) -> str:
-    """Measure without writing the JSON out: objects shared in memory could make the text endless."""
+    """Why a schema is too large or too deep; empty if it is neither."""
+    # Not serialised to measure it: objects that are shared in memory could make the text endless.
     if not is_schema(schema):
         return f"a schema is an object, not {type(schema).__name__}"
     size = 0
@@ -146,7 +147,7 @@ def size_fault(schema: object) -> str:
 
 
 def fill_defaults(schema: object) -> Callable[[Arguments], Arguments] | None:
-    """A function that completes arguments without changing them; None if the schema has no defaults."""
+    """A function that adds defaults to arguments and returns a copy; None if the schema has no defaults."""
     if not isinstance(schema, Mapping):
         return None
     filler = _Filler(schema)
@@ -161,14 +162,14 @@ def fill_defaults(schema: object) -> Callable[[Arguments], Arguments] | None:
 
 
 def with_default(schema: Schema, default: object) -> Arguments:
-    """The schema with a default that it accepts; one of None makes it accept null, and another misfit is left out."""
+    """The schema with a default; None makes it accept null, and any other default that it refuses is omitted."""
     if default is None and not accepts(schema, None):
         schema = any_of([schema, {"type": "null"}])
     return {**schema, "default": default} if accepts(schema, default) else dict(schema)
 
 
 def accepts(schema: Schema, value: object, definitions: Schema | None = None) -> bool:
-    """Whether a value fits a schema that refers to nothing but the definitions."""
+    """Whether a schema that refers only to these definitions accepts a value."""
     # The commonest schemas need no engine, and the engine takes long to import.
     if schema.keys() <= {"type", "description"} and type(schema.get("type")) is str and type(value) in TYPE_NAMES:
         return schema["type"] == TYPE_NAMES[type(value)] or (schema["type"] == "number" and type(value) is int)
@@ -176,11 +177,11 @@ def accepts(schema: Schema, value: object, definitions: Schema | None = None) ->
 
 
 class UniqueValidator:
-    """A compiled schema that asks for items that differ; it raises rather than compare too many.
+    """A compiled schema with `uniqueItems`, which raises ToolError instead of comparing too many numbers.
 
-    The engine sorts numbers by the nearest float, and compares those with the same one by one. Beyond 2^53 as many as two
-    thousand integers share a float, and lists of them share it in any number: a few kilobytes of them would take minutes.
-    All else it tells apart in a time that grows with the list alone.
+    The engine sorts numbers by the nearest float, and compares those with an equal float pairwise. Beyond 2^53 up to two
+    thousand integers share a float, and any number of lists of them do: a few kilobytes would take minutes. For all other
+    values its time grows only with the length of the list.
     """
 
     def __init__(self, validator: Validator) -> None:
@@ -188,8 +189,8 @@ class UniqueValidator:
 
     def is_valid(self, instance: object) -> bool:
         """Whether the schema accepts the value."""
-        vast = list(_vast_numbers(instance))
-        if len(vast) > MAX_COMPARED and _share_a_float(vast):
+        large = list(_large_numbers(instance))
+        if len(large) > MAX_COMPARED and _share_a_float(large):
             message = (
                 f"more than {MAX_COMPARED} numbers beyond 2^53, some next to each other, where the items of a list must differ; "
                 "send fewer, or write them as text"
@@ -199,14 +200,14 @@ class UniqueValidator:
 
 
 def _asks_for_unique_items(schema: object) -> bool:
-    """Whether some part says so, or may; a schema that the engine took holds no circle."""
+    """Whether any part of the schema may have `uniqueItems`; a schema that the engine compiled has no cycles in memory."""
     if isinstance(schema, Mapping):
         return schema.get("uniqueItems") is True or any(map(_asks_for_unique_items, schema.values()))
     return isinstance(schema, list) and any(map(_asks_for_unique_items, schema))
 
 
 def _node_faults(graph: Graph) -> Iterator[Fault]:
-    # An id moves the base of every #/… below it, so that the graph and the engine could read a $ref differently.
+    # An id changes the base of every #/… below it, so that the graph and the engine could resolve a $ref differently.
     draft = graph.root.get("$schema", "") if isinstance(graph.root, Mapping) else ""
     renamer = "id" if "draft-04" in str(draft) else "$id"
     for at, node in graph.nodes.items():
@@ -219,7 +220,7 @@ def _node_faults(graph: Graph) -> Iterator[Fault]:
 
 
 def _expansion_faults(graph: Graph) -> Iterator[Fault]:
-    """Refuse a schema that unfolds to too many subschemas; one that contains itself counts once per turn."""
+    """Problems of a schema that expands to too many subschemas; a recursive one is counted once per cycle."""
     known: dict[Place, tuple[int, int]] = {}
     opened: set[Place] = set()
 
@@ -250,9 +251,9 @@ def _expansion_faults(graph: Graph) -> Iterator[Fault]:
 
 
 def _cost(schema: Mapping[str, object]) -> int:
-    """How many subschemas a check of this one takes as long as, without those inside.
+    """Cost of validating this subschema in units of one subschema, without its own subschemas.
 
-    The engine looks up strings among strings and integers among integers; it compares all else one by one.
+    The engine looks up an enum of only strings or only integers in a hash table; it compares all others one by one.
     """
     cost = 1
     if "const" in schema:
@@ -265,7 +266,7 @@ def _cost(schema: Mapping[str, object]) -> int:
 
 
 class _TooDeepError(Exception):
-    """A schema that unfolds without a bound in sight."""
+    """A schema expands deeper than the limit."""
 
     def __init__(self, place: Place) -> None:
         super().__init__()
@@ -278,7 +279,7 @@ def _check_expanded_depth(depth: int, at: Place) -> None:
 
 
 def _cycle_faults(graph: Graph) -> Iterator[Fault]:
-    """Refuse a circle of references that never looks at a smaller part of the value."""
+    """Problems of reference cycles that never descend into a part of the value."""
     if not graph.has_references():
         return
     from graphlib import CycleError, TopologicalSorter
@@ -298,7 +299,7 @@ def _refusal(place: str, at: Place, problem: str) -> ToolError:
 
 
 class _Filler:
-    """Reads the schema beside the value; only schemas with defaults below the top need it."""
+    """Adds defaults at every depth; only schemas with nested defaults need it."""
 
     def __init__(self, root: Schema) -> None:
         self.root = root
@@ -350,7 +351,7 @@ class _Filler:
             yield from ((name, inner) for name, inner in properties.items() if isinstance(inner, Mapping))
 
     def _items(self, schema: Schema) -> Iterator[Schema]:
-        # With prefixItems the items speak only for the rest; such lists are left as they are.
+        # With prefixItems, `items` applies only to the rest; such lists are left unchanged.
         items = schema.get("items")
         if isinstance(items, Mapping) and "prefixItems" not in schema:
             yield items
@@ -368,7 +369,7 @@ class _Filler:
 
 
 def _spend(budget: list[int], default: object) -> None:
-    """A small argument must not become a huge one: many items times a large default."""
+    """Count the values of a default, so that many items times a large default do not become a huge argument."""
     budget[0] -= _count(default)
     if budget[0] < 0:
         message = f"the defaults of the schema would add more than {MAX_FILLED:,} values; send fewer items"
@@ -393,7 +394,7 @@ def _nearest(number: float) -> float:
         return float("inf")
 
 
-def _vast_numbers(value: object) -> Iterator[int | float]:
+def _large_numbers(value: object) -> Iterator[int | float]:
     waiting: list[object] = [value]
     seen: set[int] = set()
     while waiting:

@@ -1,9 +1,9 @@
-"""Explain in sentences that name place, value and rule why a value was refused, and what is wrong with a schema.
+"""Explain why a schema refuses a value, and what is wrong with a schema: messages with place, value and rule.
 
-The engine can list errors itself, but it takes time that grows exponentially with the depth of a value under a recursive
-schema. So the schema is read here, beside the value, and the engine only answers what it answers quickly: does this part fit.
-Each subschema is held against its draft alone, without those inside: where the draft offers alternatives, as for `items`, the
-engine would only say that a whole does not fit, and not which part of it.
+The engine can list errors itself, but its time grows exponentially with the depth of a value under a recursive schema. So
+schema and value are walked here, and the engine only decides whether a part is valid, which is fast.
+Each subschema is validated against its draft separately, without its own subschemas: where the draft has alternatives, as
+for `items`, the engine would only report that the whole is invalid, and not which part of it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MAX_PROBLEMS = 10
 MAX_NAMES = 20
 SHOWN = 80
 MAX_BITS = 256
-# Rules that hold no subschema, each with the words that follow the value.
+# Keywords without subschemas, each with the text that follows the value in a message.
 RULES = {
     "const": "is not {}",
     "enum": "is not one of {}",
@@ -54,7 +54,7 @@ PLACE = "schema"
 
 
 def explain_problems(validator: Validator, value: object, schema: object) -> list[str]:
-    """What is wrong with the value, at most ten sentences; none if the schema accepts it."""
+    """What is wrong with the value, at most MAX_PROBLEMS sentences; none if the schema accepts it."""
     try:
         if validator.is_valid(value):
             return []
@@ -67,7 +67,7 @@ def explain_problems(validator: Validator, value: object, schema: object) -> lis
 
 
 def explain_parts(schema: object, values: Mapping[Place, object]) -> Iterator[tuple[Place, list[str]]]:
-    """The places of subschemas that refuse their values, each with the sentences why."""
+    """The places of subschemas that refuse their value, each with the reasons."""
     explainer = _Explainer(schema)
     for place, value in values.items():
         if not explainer.fits(place, value):
@@ -75,7 +75,7 @@ def explain_parts(schema: object, values: Mapping[Place, object]) -> Iterator[tu
 
 
 def schema_problems(schema: object) -> list[Fault]:
-    """The place and the words of every problem; none for a schema that `check_schema` lets in."""
+    """The place and the message of every problem; none for a schema that `check_schema` accepts."""
     found = [*structural_faults(schema)]
     if not isinstance(schema, Mapping) or size_fault(schema):
         return found
@@ -87,12 +87,12 @@ def schema_problems(schema: object) -> list[Fault]:
             last = [_fault_of(error)]
         else:
             return []
-    # The draft may name the same thing by several ways.
+    # The draft may report the same problem on several paths.
     return list(dict.fromkeys((*found, *_refused_by_draft(schema)))) or last
 
 
 def misfitting_defaults(schema: Mapping[str, object]) -> Iterator[tuple[Place, object, list[str]]]:
-    """The place of each default that its own schema refuses, the default, and why; of a schema that is let in."""
+    """The place of each default that its own schema refuses, the default, and the reasons; for an accepted schema."""
     nodes = Graph(schema).nodes
     defaults = {place: node.schema["default"] for place, node in nodes.items() if "default" in node.schema}
     if not defaults:
@@ -103,17 +103,17 @@ def misfitting_defaults(schema: Mapping[str, object]) -> Iterator[tuple[Place, o
 
 
 def misfitting_choices(schema: Mapping[str, object]) -> Iterator[tuple[Place, object]]:
-    """The place of each value that an `enum` or a `const` names although the type beside it refuses it."""
+    """The place of each value of an `enum` or a `const` that the `type` beside it refuses."""
     for place, node in Graph(schema).nodes.items():
         named = _named_values(node.schema)
         if not named or "type" not in node.schema:
             continue
-        judge = compile_schema({"type": node.schema["type"]})
-        yield from (((*place, *steps), value) for steps, value in named if not judge.is_valid(value))
+        validator = compile_schema({"type": node.schema["type"]})
+        yield from (((*place, *steps), value) for steps, value in named if not validator.is_valid(value))
 
 
 class _Explainer:
-    """Walks down into the parts that do not fit, so that every step ends in a problem."""
+    """Walks the invalid parts of a value down to the rules that they break."""
 
     def __init__(self, root: object) -> None:
         import jsonschema_rs
@@ -148,15 +148,15 @@ class _Explainer:
             yield from self._list_problems(place, schema, value, path)
         for keyword in REFERENCES:
             if keyword in schema:
-                yield from self._unless_it_fits(self._graph.target(place, schema[keyword]), value, path)
+                yield from self._explain_unless_valid(self._graph.target(place, schema[keyword]), value, path)
         for index in range(_length(schema.get("allOf"))):
-            yield from self._unless_it_fits((*place, "allOf", str(index)), value, path)
+            yield from self._explain_unless_valid((*place, "allOf", str(index)), value, path)
         for keyword in ("anyOf", "oneOf"):
             yield from self._choice_problems((*place, keyword), schema.get(keyword), value, path)
         if "if" in schema:
             branch = "then" if self.fits((*place, "if"), value) else "else"
             if branch in schema:
-                yield from self._unless_it_fits((*place, branch), value, path)
+                yield from self._explain_unless_valid((*place, branch), value, path)
 
     def _broken_rules(self, schema: Mapping[str, object], value: object, path: str) -> Iterator[str]:
         for keyword, words in RULES.items():
@@ -170,7 +170,7 @@ class _Explainer:
         yield from self._required_problems(schema, value, path)
         for name in properties:
             if name in value:
-                yield from self._unless_it_fits((*place, "properties", name), value[name], _inside(path, name))
+                yield from self._explain_unless_valid((*place, "properties", name), value[name], _inside(path, name))
         if isinstance(rules := schema.get("propertyNames"), Mapping) and "$ref" not in rules:
             wrong = [name for name in value if not self._accepts(rules, name)]
             yield from (f"{_inside(path, name)}: the name is not one that is allowed" for name in wrong)
@@ -180,7 +180,7 @@ class _Explainer:
             if self._is_defined(schema, name):
                 continue
             if schema["additionalProperties"] is not False:
-                yield from self._unless_it_fits((*place, "additionalProperties"), inner, _inside(path, name))
+                yield from self._explain_unless_valid((*place, "additionalProperties"), inner, _inside(path, name))
             elif name not in _texts(schema.get("required")):
                 yield _unknown(name, properties, value, path)
 
@@ -188,7 +188,7 @@ class _Explainer:
         properties = _mapping(schema.get("properties"))
         is_closed = schema.get("additionalProperties") is False
         for name in _texts(schema.get("required")):
-            # Given or not: what a closed schema requires and does not define is refused either way.
+            # A property that a closed schema requires and does not define is refused, whether it is given or not.
             if is_closed and not self._is_defined(schema, name):
                 yield f"{_inside(path, name)} is required but not defined: the schema cannot be satisfied"
             elif name not in value:
@@ -202,7 +202,7 @@ class _Explainer:
             steps = ("prefixItems", str(index)) if index < prefix else ("items",)
             if steps == ("items",) and ("items" not in schema or isinstance(schema["items"], list)):
                 return
-            yield from self._unless_it_fits(place + steps, item, f"{path}[{index}]")
+            yield from self._explain_unless_valid(place + steps, item, f"{path}[{index}]")
 
     def _choice_problems(self, place: Place, choices: object, value: object, path: str) -> Iterator[str]:
         if not isinstance(choices, list):
@@ -228,7 +228,7 @@ class _Explainer:
         return isinstance(schema, Mapping) and ("type" not in schema or self._accepts({"type": schema["type"]}, value))
 
     def _has_the_same_constants(self, place: Place, value: object) -> bool:
-        """Whether this is the alternative that the value names, as `kind: const` does."""
+        """Whether the value selects this alternative by a constant, such as `kind`."""
         given = _mapping(value)
         properties = _mapping(_mapping(self._resolved(place)).get("properties"))
         constants = [name for name, inner in properties.items() if name in given and "const" in _mapping(inner)]
@@ -240,7 +240,7 @@ class _Explainer:
             schema = look_up(self.root, self._graph.target(place, schema["$ref"]))
         return schema
 
-    def _unless_it_fits(self, place: Place, value: object, path: str) -> Iterator[str]:
+    def _explain_unless_valid(self, place: Place, value: object, path: str) -> Iterator[str]:
         if not self.fits(place, value):
             yield from self.explain(place, value, path)
 
@@ -249,7 +249,7 @@ class _Explainer:
         return part is None or part.is_valid(value)
 
     def _is_defined(self, schema: Mapping[str, object], name: str) -> bool:
-        """Whether the schema names the property, or one of its patterns does."""
+        """Whether the property, or a pattern that matches it, is in the schema."""
         patterns = _mapping(schema.get("patternProperties"))
         lone = {"patternProperties": dict.fromkeys(patterns, True), "additionalProperties": False}
         return name in _mapping(schema.get("properties")) or (bool(patterns) and self._accepts(lone, {name: None}))
@@ -275,7 +275,7 @@ def _names(names: Iterable[str]) -> str:
 
 
 def _kind(schema: object) -> str:
-    """A schema in a word or two."""
+    """A short description of a schema."""
     if not isinstance(schema, Mapping):
         return "any value"
     if "enum" in schema or "const" in schema:
@@ -293,7 +293,7 @@ def _inside(path: str, name: str) -> str:
 
 
 def _show(value: object) -> str:
-    """The value in at most some 80 characters."""
+    """The value, shortened to about 80 characters."""
     if isinstance(value, dict):
         return f"an object with {len(value)} properties"
     if isinstance(value, list | tuple):
@@ -332,31 +332,31 @@ def _named_values(schema: Mapping[str, object]) -> list[tuple[Place, object]]:
 
 
 def _refused_by_draft(schema: Mapping[str, object]) -> Iterator[Fault]:
-    """What the draft that a schema is written in, and the engine, have against each subschema."""
+    """Problems that its draft and the engine report for each subschema."""
     draft = schema.get("$schema", CURRENT)
     if unknown := _unknown_draft(draft):
         yield ("$schema",), unknown
         schema, draft = {**schema, "$schema": CURRENT}, CURRENT
     try:
-        judge = _judge_of_schemas(str(draft))
+        validator = _meta_validator(str(draft))
     except ValueError:
-        # A name of a draft that leads nowhere, such as `#/$defs/a`: the engine reads the schema as the current draft.
-        judge = _judge_of_schemas(CURRENT)
+        # `$schema` is not a known draft, such as `#/$defs/a`: the engine then uses the current draft.
+        validator = _meta_validator(CURRENT)
     for place, node in Graph(schema).nodes.items():
-        yield from _node_faults(judge, place, node.schema)
+        yield from _node_faults(validator, place, node.schema)
 
 
-def _judge_of_schemas(draft: str) -> jsonschema_rs.Validator:
-    """A compiled schema of schemas."""
+def _meta_validator(draft: str) -> jsonschema_rs.Validator:
+    """The compiled meta-schema of a draft."""
     import jsonschema_rs
 
     return jsonschema_rs.validator_for({"$schema": draft, "$ref": draft}, retriever=refuse_to_fetch)
 
 
-def _node_faults(judge: jsonschema_rs.Validator, place: Place, schema: Mapping[str, object]) -> Iterator[Fault]:
-    for error in judge.iter_errors(_alone(schema)):
+def _node_faults(validator: jsonschema_rs.Validator, place: Place, schema: Mapping[str, object]) -> Iterator[Fault]:
+    for error in validator.iter_errors(_alone(schema)):
         yield (*place, *map(str, error.instance_path)), describe_error(error)
-    # The draft knows what a pattern is, and the engine which of them it can keep to.
+    # The draft only checks that a pattern is valid; whether it is supported only the engine knows.
     for steps, pattern in _patterns(schema):
         try:
             compile_schema({"pattern": pattern}, PLACE)
@@ -373,7 +373,7 @@ def _patterns(schema: Mapping[str, object]) -> Iterator[tuple[Place, str]]:
 
 
 def _alone(schema: Mapping[str, object]) -> dict[str, object]:
-    """The schema with nothing in its subschemas, and without references, which have been followed."""
+    """The schema with empty subschemas, and without references, which the graph has resolved."""
     return {keyword: _emptied(keyword, value) for keyword, value in schema.items() if keyword not in REFERENCES}
 
 

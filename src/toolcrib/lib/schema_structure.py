@@ -1,4 +1,4 @@
-"""Read a schema as a graph of subschemas, resolve `$ref`, name its types, and write small schemas."""
+"""The graph of subschemas of a JSON Schema, with resolved `$ref`, and functions that build and inspect small schemas."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 ANCHORS = ("$anchor", "$dynamicAnchor")
 MAPPINGS = frozenset({"dependentSchemas", "dependencies", "properties", "patternProperties", "$defs", "definitions"})
 SHOWN = 80
-# Each makes an engine try again from the start, which no pattern here may ask for.
-GOES_BACK = re.compile(r"(?<!\\)(?:\\\\)*(?:\(\?<?[=!]|\\[1-9]|\\k[<{']|\(\?P=|\(\?>)")
+# Look-around, back-references and atomic groups, which need a backtracking engine.
+BACKTRACKS = re.compile(r"(?<!\\)(?:\\\\)*(?:\(\?<?[=!]|\\[1-9]|\\k[<{']|\(\?P=|\(\?>)")
 MAX_TEXT = 200
 MAX_BITS = 63
 MAX_DEPTH = 16
-# References and alternatives that are followed to find a type; a schema may refer to itself.
+# The limit of references and alternatives that are followed to find a type, because a schema may refer to itself.
 MAX_STEPS = 8
 BARE_TYPES = frozenset({"number", "integer", "boolean", "null"})
 NAMES = {
@@ -41,11 +41,11 @@ NAMES = {
 
 
 class Way(Enum):
-    """What a step from a schema to a subschema means for the value."""
+    """How a subschema applies to the value of its schema."""
 
-    SAME = "the same value is judged again"
-    INSIDE = "a part of the value is judged"
-    HELD = "nothing is judged: the subschema only waits for a $ref"
+    SAME = "to the same value"
+    INSIDE = "to a part of the value"
+    HELD = "only through a $ref"
 
 
 # Every keyword whose value is a subschema, a list of them, or a mapping of names to them.
@@ -61,7 +61,7 @@ KEYWORDS = {
 
 @record(kw_only=False)
 class Node:
-    """One subschema and the places that it leads to."""
+    """One subschema, and the places of the subschemas that apply to the same value and to parts of it."""
 
     schema: Mapping[str, object]
     depth: int
@@ -70,7 +70,7 @@ class Node:
 
 
 class UnresolvedReferenceError(Exception):
-    """A `$ref` that is not local or leads nowhere."""
+    """A `$ref` that is not local or has no target."""
 
     def __init__(self, place: Place, problem: str) -> None:
         super().__init__(problem)
@@ -79,7 +79,7 @@ class UnresolvedReferenceError(Exception):
 
 
 class Graph:
-    """Every subschema that a check can come to, by its place; `unresolved` are the references that lead nowhere."""
+    """Every reachable subschema by its place; `unresolved` are the references without a target."""
 
     def __init__(self, root: object) -> None:
         self.root = root
@@ -94,7 +94,7 @@ class Graph:
         return any(keyword in node.schema for node in self.nodes.values() for keyword in REFERENCES)
 
     def target(self, place: Place, reference: object) -> Place:
-        """The place that a reference means."""
+        """The place of the target of a reference; raises UnresolvedReferenceError."""
         if not isinstance(reference, str) or not reference.startswith("#"):
             problem = f"{reference!r:.80} is not local; copy what it means under $defs and write #/$defs/NAME"
             raise UnresolvedReferenceError(place, problem)
@@ -123,7 +123,7 @@ class Graph:
         return added
 
     def _follow(self, waiting: list[Place]) -> None:
-        """Add where the references of these places lead, and where those lead in turn."""
+        """Add the targets of the references of these places, transitively."""
         while waiting:
             place = waiting.pop()
             node = self.nodes[place]
@@ -140,7 +140,7 @@ class Graph:
 
 
 def children(schema: Mapping[str, object]) -> Iterator[tuple[Way, Place, object]]:
-    """The subschemas of a schema, each with the steps that lead to it."""
+    """The subschemas of a schema, each with its relative path."""
     for keyword, value in schema.items():
         way = KEYWORDS.get(keyword)
         if way is None:
@@ -155,12 +155,12 @@ def children(schema: Mapping[str, object]) -> Iterator[tuple[Way, Place, object]
 
 
 def is_schema(value: object) -> bool:
-    """Whether a value can be a schema at all."""
+    """Whether a value has the type of a schema: an object or a boolean."""
     return isinstance(value, Mapping | bool)
 
 
 def look_up(root: object, place: Place) -> object:
-    """What stands at a place; None if nothing does."""
+    """The value at a place; None if there is none."""
     found = root
     for step in place:
         if isinstance(found, Mapping):
@@ -173,7 +173,7 @@ def look_up(root: object, place: Place) -> object:
 
 
 def parse_pointer(reference: str) -> Place:
-    """The steps of `#/a/b`."""
+    """Parse a JSON pointer such as `#/a/b`."""
     pointer = reference.removeprefix("#")
     if "%" in pointer:
         from urllib.parse import unquote
@@ -184,24 +184,24 @@ def parse_pointer(reference: str) -> Place:
 
 
 def write_pointer(place: Place) -> str:
-    """The place as people write it: `#/a/b`."""
+    """The place as a JSON pointer: `#/a/b`."""
     return "#" + "".join(f"/{step.replace('~', '~0').replace('/', '~1')}" for step in place)
 
 
 def explain_pattern(pattern: str) -> str:
-    """Why it is refused, with the place in it where that can be told."""
+    """Why a pattern is refused, with the position in it where that is known."""
     shown = f"{pattern!r:.{SHOWN}}"
-    if GOES_BACK.search(pattern):
+    if BACKTRACKS.search(pattern):
         return f"pattern not supported (linear-time engine): {shown}; write it without look-around and back-references"
     if fault := _fault(pattern):
-        return f"{shown} is no regular expression: {fault}; correct it"
+        return f"{shown} is not a regular expression: {fault}; correct it"
     return f"pattern not supported (linear-time engine): {shown}; write a simpler one"
 
 
 def object_schema(
     properties: Mapping[str, object], required: Iterable[str] = (), *, closed: bool = True
 ) -> dict[str, object]:
-    """The schema of an object; a closed one refuses properties that it does not name."""
+    """The schema of an object; a closed one refuses other properties."""
     schema: dict[str, object] = {"type": "object", "properties": dict(properties), "required": list(required)}
     if closed:
         schema["additionalProperties"] = False
@@ -217,7 +217,7 @@ def type_alias(text: str) -> dict[str, object]:
 
 
 def any_of(members: Iterable[Mapping[str, object]]) -> dict[str, object]:
-    """The schema of a value that fits one of these, as short as it can be written."""
+    """The schema of a value that one of these accepts, in its shortest form."""
     schemas: list[dict[str, object]] = []
     for member in members:
         if member not in schemas:
@@ -232,7 +232,7 @@ def any_of(members: Iterable[Mapping[str, object]]) -> dict[str, object]:
 
 
 def is_json(value: object, depth: int = MAX_DEPTH) -> bool:
-    """Whether a schema can hold the value, as a default or in an enum, and every JSON library can write it."""
+    """Whether the value can be a default or in an enum, so that every JSON library can serialise it."""
     if isinstance(value, list | dict) and depth == 0:
         return False
     if isinstance(value, list):
@@ -247,7 +247,7 @@ def is_json(value: object, depth: int = MAX_DEPTH) -> bool:
 
 
 def holds_text(schema: Mapping[str, object]) -> bool:
-    """Whether arguments of this schema could hold anything but numbers, booleans and nulls; when in doubt, yes."""
+    """Whether arguments of this schema could contain anything but numbers, booleans and nulls; when in doubt, yes."""
     properties = schema.get("properties", {})
     if schema.get("additionalProperties") is not False or "patternProperties" in schema:
         return True
@@ -255,7 +255,7 @@ def holds_text(schema: Mapping[str, object]) -> bool:
 
 
 def bound_integers(schema: dict[str, object]) -> dict[str, object]:
-    """The schema of an object, with the integers among its properties kept to what 64 bits can hold."""
+    """The schema of an object, with its integer properties limited to 64 bits."""
     properties = schema.get("properties")
     if not isinstance(properties, dict):
         return schema
@@ -263,7 +263,7 @@ def bound_integers(schema: dict[str, object]) -> dict[str, object]:
 
 
 def properties_of(schema: Mapping[str, object]) -> dict[str, dict[str, object]]:
-    """The declared properties; what is not written as JSON Schema wants it is left out."""
+    """The declared properties; a property whose schema is not an object gets an empty one."""
     found = schema.get("properties")
     if not isinstance(found, dict):
         return {}
@@ -271,12 +271,12 @@ def properties_of(schema: Mapping[str, object]) -> dict[str, dict[str, object]]:
 
 
 def types_of(schema: Mapping[str, object], root: Mapping[str, object]) -> frozenset[str]:
-    """The JSON types that a schema declares, here or behind references and alternatives; none if it declares none."""
+    """The JSON types that a schema declares, directly or in references and alternatives; empty if it declares none."""
     return frozenset(_types(schema, root, MAX_STEPS))
 
 
 def _fault(pattern: str) -> str:
-    """What the library finds wrong with it; it reads nearly the same patterns as the engine, and says more."""
+    """The syntax error that `re` reports; it accepts nearly the same patterns as the engine, and its messages say more."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -300,7 +300,7 @@ def _member(word: str, text: str) -> dict[str, object]:
 
 
 def _alternatives(text: str) -> list[str]:
-    """Split at each `|` that stands outside of brackets."""
+    """Split at each `|` outside of brackets."""
     parts = [""]
     depth = 0
     for letter in text:
@@ -348,7 +348,7 @@ def _parts(value: object) -> list[dict[str, object]]:
 
 
 def _target(reference: object, root: Mapping[str, object]) -> list[dict[str, object]]:
-    """What a reference into the schema's own definitions means."""
+    """The target of a reference into the schema's own definitions."""
     definitions = root.get("$defs")
     if not isinstance(reference, str) or not isinstance(definitions, dict):
         return []

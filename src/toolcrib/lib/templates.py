@@ -1,9 +1,9 @@
-"""Fill documents with slots: read once, filled in one pass, so that no value is ever taken for a template.
+"""Templates of JSON documents: compiled once, rendered in one pass, so that no value is ever parsed as a template.
 
-Two things are kept apart. A syntax says how a slot is written: `read_braces` knows `{name}` for an argument or a name of
-the platform, `${NAME}` and `${NAME:-default}` for a variable of the host, `{{name}}` for the literal text `{name}`; braces
-around anything else are literal. A place says how a value is written into the text around it: `as_text`, `as_url_part`,
-`as_json_part`. A string that is one slot and nothing else becomes the value itself, with its type.
+Syntax and escaping are separate. A syntax parses slots: `read_braces` reads `{name}` for an argument or a name of the
+platform, `${NAME}` and `${NAME:-default}` for an environment variable of the host, `{{name}}` for the literal text `{name}`;
+braces around anything else are literal. A place escapes a value for the text around it: `as_text` or `as_url_part`.
+A string that is a single slot becomes the value itself, with its type.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from toolcrib.model.errors import Cure, Kind, ToolError
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterator, Mapping
 
-    # The value, and the author's own text before its slot, which says what kind of place it is.
+    # Called with the value and the author's text before its slot; returns the escaped text.
     Place = Callable[[object, str], str]
 
 
 class _Absent:
-    """The only one of its kind."""
+    """The type of ABSENT."""
 
     def __repr__(self) -> str:
         return "ABSENT"
 
 
-# What stands for a parameter that was not given: a member of an object is left out with it.
+# The value of a parameter that was not given; a member of an object with this value is omitted.
 ABSENT: Final = _Absent()
 
 _BRACES = re.compile(
@@ -37,7 +37,6 @@ _BRACES = re.compile(
     r"|\$\{(?P<variable>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^{}]*))?\}"
     r"|\{(?P<name>[^\W\d]\w*)\}"
 )
-_QUOTES = re.compile(r'\\.|(")', re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +48,7 @@ class Name:
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A slot for a variable of the host; the default counts where the variable is unset or empty."""
+    """A slot for an environment variable of the host; the default applies if the variable is unset or empty."""
 
     name: str
     default: str | None = None
@@ -66,18 +65,18 @@ class Text:
 
     @property
     def sole(self) -> Slot | None:
-        """The slot that is all there is, or None."""
+        """The slot, if the string is a single slot; otherwise None."""
         first = self.pieces[0]
         return first if len(self.pieces) == 1 and not isinstance(first, str) else None
 
     @property
     def head(self) -> str:
-        """What its author wrote before the first slot."""
+        """The text before the first slot."""
         return self.pieces[0] if isinstance(self.pieces[0], str) else ""
 
     @property
     def variables(self) -> frozenset[str]:
-        """The variables of the host that it names."""
+        """The names of its environment variables."""
         return frozenset(piece.name for piece in self.pieces if isinstance(piece, Variable))
 
 
@@ -101,7 +100,7 @@ def read_braces(string: str) -> str | Text:
 
 
 def as_text(value: object, _before: str = "") -> str:
-    """A string as it is, anything else as JSON."""
+    """A string unchanged, any other value as JSON."""
     return value if isinstance(value, str) else as_json(value)
 
 
@@ -115,14 +114,8 @@ def as_url_part(value: object, _before: str = "") -> str:
     return quote(text.encode("utf-8", "surrogatepass"), safe="")
 
 
-def as_json_part(value: object, before: str) -> str:
-    """Inside quotes the escaped letters of the text, elsewhere the whole value as JSON."""
-    quotes = sum(found[1] is not None for found in _QUOTES.finditer(before))
-    return as_json_letters(value) if quotes % 2 else as_json(value)
-
-
 def as_json_letters(value: object) -> str:
-    """The letters of the text, as they stand between the quotes of JSON."""
+    """The text escaped as in a JSON string, without the quotes."""
     return as_json(as_text(value))[1:-1]
 
 
@@ -133,7 +126,7 @@ def as_json(value: object) -> str:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Template:
-    """A JSON value that holds a Text wherever its author wrote slots; the keys of objects have none."""
+    """A JSON value in which each string with slots is a Text; keys of objects have no slots."""
 
     document: object
     names: frozenset[str]
@@ -142,18 +135,19 @@ class Template:
     def render(
         self, lookup: Callable[[str], object], variable: Callable[[str], str | None], place: Place = as_text
     ) -> object:
-        """The document with every slot filled; `lookup` and `variable` raise ToolError for what they do not give.
+        """The document with every slot filled.
 
-        `lookup` may answer ABSENT, `variable` None for what is not set.
+        `lookup` returns the value of a name, or ABSENT; `variable` returns the value of a variable, or None if it is not set.
+        Both may raise ToolError.
         """
-        value = _fill(self.document, _Filling(lookup, variable, place))
+        value = _fill(self.document, _Rendering(lookup, variable, place))
         if value is ABSENT:
             raise _missing(self.document)
         return value
 
 
 def compile_template(document: object, read: Callable[[str], str | Text] = read_braces) -> Template:
-    """Read the slots of every string in the document; `read` knows how they are written."""
+    """Parse the slots of every string in the document with the syntax `read`."""
     compiled = _compile(document, read)
     slots = list(_slots(compiled))
     return Template(
@@ -166,7 +160,7 @@ def compile_template(document: object, read: Callable[[str], str | Text] = read_
 def look_up_in(
     declared: Container[str], arguments: Mapping[str, object], platform: Mapping[str, object]
 ) -> Callable[[str], object]:
-    """The order in which a name is looked for: a declared parameter, a name of the platform, any other argument."""
+    """A lookup of names: first declared parameters, then names of the platform, then other arguments."""
 
     def lookup(name: str) -> object:
         if name in declared:
@@ -183,8 +177,8 @@ def look_up_in(
 
 
 @dataclass(frozen=True, slots=True)
-class _Filling:
-    """Where values come from, and how they are written into text."""
+class _Rendering:
+    """The lookups and the escaping of one rendering."""
 
     lookup: Callable[[str], object]
     variable: Callable[[str], str | None]
@@ -204,7 +198,7 @@ def _set_value(name: str, value: str | None) -> str:
         cure = Cure(f"set it, or write ${{{name}:-default}}", "ask the operator to set it")
         raise ToolError(Kind.VALIDATION, f"the variable {name} is not set on the host", cure=cure)
     if not value.isascii() and any("\ud800" <= letter <= "\udfff" for letter in value):
-        raise ToolError(Kind.VALIDATION, f"the variable {name} holds bytes that are no UTF-8; set it to a text")
+        raise ToolError(Kind.VALIDATION, f"the variable {name} holds bytes that are not UTF-8; set it to a text")
     return value
 
 
@@ -226,18 +220,18 @@ def _slots(value: object) -> Iterator[Slot]:
             yield from _slots(part)
 
 
-def _fill(value: object, filling: _Filling) -> object:
+def _fill(value: object, rendering: _Rendering) -> object:
     if isinstance(value, Text):
-        return filling.value_of(value.sole) if value.sole is not None else _fill_text(value, filling)
+        return rendering.value_of(value.sole) if value.sole is not None else _fill_text(value, rendering)
     if isinstance(value, dict):
-        filled = {key: _fill(member, filling) for key, member in value.items()}
+        filled = {key: _fill(member, rendering) for key, member in value.items()}
         return {key: member for key, member in filled.items() if member is not ABSENT}
     if isinstance(value, list):
-        return [_present(item, _fill(item, filling)) for item in value]
+        return [_present(item, _fill(item, rendering)) for item in value]
     return value
 
 
-def _fill_text(text: Text, filling: _Filling) -> str:
+def _fill_text(text: Text, rendering: _Rendering) -> str:
     written: list[str] = []
     before = ""
     for piece in text.pieces:
@@ -245,7 +239,7 @@ def _fill_text(text: Text, filling: _Filling) -> str:
             before += piece
             written.append(piece)
         else:
-            written.append(filling.place(_present(piece, filling.value_of(piece)), before))
+            written.append(rendering.place(_present(piece, rendering.value_of(piece)), before))
     return "".join(written)
 
 

@@ -1,7 +1,7 @@
-"""Read YAML within bounds: turn the events of the parser into plain JSON values, with the line of every key.
+"""Parse YAML into JSON values within limits, with the line number of every key.
 
-The words mean what YAML 1.2 says: `no` and `2024-01-01` are text, `1.0` is a number, `1.0.0` is text. The library takes
-long to import, so it is only imported where there is a document to parse.
+Scalars are typed as in YAML 1.2: `no` and `2024-01-01` are text, `1.0` is a number, `1.0.0` is text. The library takes
+long to import, so it is only imported when there is a document to parse.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ CONSTANTS: dict[str, object] = {
 NUMBER_STARTS = frozenset("+-.0123456789")
 BASES = {"0x": 16, "0o": 8}
 INTEGER = re.compile(r"[-+]?[0-9]++|0x[0-9a-fA-F]++|0o[0-7]++")
-# Groups are not possessive, here and elsewhere: Python before 3.11.5 goes on behind what such a group matched in part.
+# Groups are not possessive, here and elsewhere: Python before 3.11.5 continues after a partial match of such a group.
 FLOAT = re.compile(r"[-+]?(?:\.[0-9]++|[0-9]++(?:\.[0-9]*+)?)(?:[eE][-+]?[0-9]++)?")
 NOT_FINITE = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
 UNWRITABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
@@ -43,7 +43,7 @@ UNWRITABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\uf
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Document:
-    """A value, and where each part of it stands."""
+    """A parsed value, and the line of each part of it."""
 
     value: object
     lines: Mapping[Path, int]
@@ -56,7 +56,7 @@ class Document:
 
 
 def read_yaml(document: str | bytes, place: str = "document") -> Document:
-    """The one document of a YAML text, which may hold only what JSON can say as well."""
+    """Parse a YAML text with one document, whose values must be JSON values; raises ToolError."""
     text = decode(document, place)
     if found := UNWRITABLE.search(text):
         line = text.count("\n", 0, found.start()) + 1
@@ -76,20 +76,20 @@ def read_yaml(document: str | bytes, place: str = "document") -> Document:
 
 
 def events(text: str) -> Iterator[Any]:
-    """What the parser says about a text, bit by bit: what a loader would build from it has no bounds."""
+    """The events of the parser; its loader is not used, because it would build values without limits."""
     import yaml
 
     yield from yaml.parse(text, Loader=yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader)
 
 
 def _is(event: Any, kind: str) -> bool:
-    # By its name: the library is only imported where a text is parsed.
+    # By its name: the library is only imported when a text is parsed.
     return type(event).__name__ == kind
 
 
 @dataclass(frozen=True, slots=True)
 class _Anchored:
-    """What an anchor names, and how much it adds wherever an alias repeats it."""
+    """The value of an anchor, and the size and depth that each alias of it adds."""
 
     value: object
     size: int
@@ -97,7 +97,7 @@ class _Anchored:
 
 
 class _Builder:
-    """Turns events into values, one after the other, and stops at the first one past a bound."""
+    """Builds values from parser events, and stops at the first event that exceeds a limit."""
 
     def __init__(self, events: Iterator[Any], place: str) -> None:
         self._events = events
@@ -120,7 +120,7 @@ class _Builder:
         return Document(value=value, lines=self._lines)
 
     def _node(self, event: Any, path: Path, depth: int) -> tuple[object, int]:
-        """The value that begins with the event, and how many levels it has."""
+        """The value that begins with the event, and its depth."""
         if _is(event, "AliasEvent"):
             return self._alias(event, depth)
         if event.tag is not None:
@@ -167,7 +167,7 @@ class _Builder:
         if event.implicit[0] and event.value.startswith(NO_BREAK_SPACE):
             raise self._refuse(event, "a no-break space cannot indent YAML; write spaces")
         if event.implicit[0] and event.value == "<<":
-            raise self._refuse(event, "'<<' merges nothing here; write the keys out")
+            raise self._refuse(event, "merge keys ('<<') are not supported; write the keys out")
         key, _ = self._node(event, (), 1)
         if not isinstance(key, str):
             raise self._refuse(event, f"the key {event.value[:SHOWN]!r} is not text; write it in quotes")
@@ -215,12 +215,12 @@ class _Builder:
         return _refuse_at(event.start_mark, message, self._place)
 
 
-# What the parser says of slips that people make, and their cures; the words of both parsers of the library.
-_SLIPS = {
+# Messages of the library's two parsers for common mistakes, and their cures.
+_CURES = {
     "mapping values are not allowed": (
-        "a colon begins no value here; write text that holds one in quotes, a space behind the colon of a key, and keys below each other"
+        "a colon is not allowed here; write text with a colon in quotes, a space after the colon of a key, and each key on its own line"
     ),
-    "could not find expected ':'": "is no key with a value; write key: value, or indent it below what it belongs to",
+    "could not find expected ':'": "is not a key with a value; write key: value, or indent it below what it belongs to",
     "did not find expected key": "does not belong here; indent it like its neighbours, and write text with quotes in others",
     "expected <block end>": "does not belong here; indent it like its neighbours, and write text with quotes in others",
 }
@@ -238,19 +238,19 @@ def _syntax_error(error: Any, text: str, place: str) -> ToolError:
 
 
 def _explain(error: Any, text: str, mark: Any, begun: Any) -> tuple[Any, str]:
-    """Where the slip is, and its cure; the parser noticed it at the mark, in something that had begun before."""
+    """Where the mistake is, and its cure; the parser noticed it at `mark`, in a construct that began at `begun`."""
     problem, context = str(error.problem), str(error.context)
     if _letter(text, mark) == "\t":
         return mark, "a tab cannot indent YAML; write spaces"
     if text.startswith(FENCE, mark.index):
         return mark, f"{FENCE} is a fence around YAML and none of it; remove the lines with it"
     if f"\n{FENCE}" in text:
-        return mark, f"the text is Markdown, with YAML between lines of {FENCE}; write what stands between them alone"
+        return mark, f"the text is Markdown, with YAML between lines of {FENCE}; write only the text between them"
     if "quoted scalar" in context and "end of stream" in problem:
         return begun, "the quote that opens here is never closed; close it"
     if "cannot start any token" in problem or "alphabetic or numeric" in problem:
         return begun, f"text cannot begin with {_letter(text, begun)!r}; write it in quotes"
-    cure = next((cure for words, cure in _SLIPS.items() if words in problem), f"{problem}; correct the YAML there")
+    cure = next((cure for words, cure in _CURES.items() if words in problem), f"{problem}; correct the YAML there")
     return begun if "simple key" in context else mark, cure
 
 

@@ -1,7 +1,8 @@
-"""Write and read ZIP archives on bytes: the same files always give the same bytes, and nothing is believed when one is read.
+"""Write reproducible ZIP archives, and read untrusted ones, in memory.
 
-The directory is parsed here, not by `zipfile`, which accepts overlapping entries, cuts names at a NUL and drops `..`. An archive is
-read only if its entries fill it from the first byte to the directory without a gap, so that every program sees the same files in it.
+The central directory is parsed here, not by `zipfile`, which accepts overlapping entries, cuts names at a NUL and drops `..`.
+An archive is read only if its entries fill it from the first byte to the directory without a gap, so that every program sees
+the same files in it.
 """
 
 from __future__ import annotations
@@ -27,20 +28,20 @@ _CENTRAL = struct.Struct("<4s6H3L5H2L")
 _LOCAL = struct.Struct("<4s5H3L2H")
 _EXTRA = struct.Struct("<2H")
 END_MARK, CENTRAL_MARK, LOCAL_MARK = b"PK\5\6", b"PK\1\2", b"PK\3\4"
-# Numbers that refer to a ZIP64 record.
+# Values that refer to a ZIP64 record.
 SHORT_ESCAPE, LONG_ESCAPE = 0xFFFF, 0xFFFFFFFF
 # How far from the end other programs look for the end record.
 END_SEARCH = _END.size + SHORT_ESCAPE
 
 STORED, DEFLATED = 0, 8
 UTF8 = 0x800
-# UTF-8 names, and how hard the writer compressed; anything else means encryption, patches or sizes that follow the data.
+# UTF-8 names and the compression level; any other flag means encryption, patches or sizes that follow the data.
 HARMLESS_FLAGS = UTF8 | 0x6
 VERSION = 20
 UNIX = 3
 DOS_VOLUME, DOS_FOLDER = 0x08, 0x10
-# Fields that say something else than the entry itself: ZIP64 sizes, another name, encryption.
-DECEPTIVE = frozenset({0x0001, 0x7075, 0x6375, 0x9901, 0x0017})
+# Extra fields that override the entry itself: ZIP64 sizes, another name, encryption.
+OVERRIDING_FIELDS = frozenset({0x0001, 0x7075, 0x6375, 0x9901, 0x0017})
 # 1 January 1980, the first day that the format can express.
 FIRST_DAY = 0x21
 PLAIN_FILE = (stat.S_IFREG | 0o644) << 16
@@ -48,7 +49,7 @@ PLAIN_FILE = (stat.S_IFREG | 0o644) << 16
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ArchiveLimits:
-    """How much an archive may hold: entries, bytes of each and of all together, and how far they may be compressed."""
+    """Limits of an archive: number of entries, bytes of each entry and of all, and their compression ratio."""
 
     entries: int = 2_000
     file_bytes: int = 10_000_000
@@ -75,7 +76,7 @@ class _Entry(NamedTuple):
 def write_archive(files: Mapping[str, bytes], limits: ArchiveLimits = LIMITS) -> bytes:
     """The archive of these files, sorted by name.
 
-    They are stored uncompressed: what deflate makes of a file differs between versions of its library.
+    They are stored uncompressed: the output of deflate differs between versions of its library.
     """
     if len(files) > limits.entries:
         raise _too_much(f"{len(files)} files", limits.entries, "files")
@@ -99,7 +100,7 @@ def write_archive(files: Mapping[str, bytes], limits: ArchiveLimits = LIMITS) ->
 
 
 def read_archive(data: bytes, limits: ArchiveLimits = LIMITS) -> dict[str, bytes]:
-    """The files of an archive by name; raises ToolError before anything of an unacceptable one is unpacked."""
+    """The files of an archive by name; raises ToolError for a refused one, before anything is unpacked."""
     entries = list(_read_directory(data, limits))
     _refuse_clashes([entry.name for entry in entries])
     begins = _locate(data, entries)
@@ -110,10 +111,10 @@ def _read_directory(data: bytes, limits: ArchiveLimits) -> Iterator[_Entry]:
     """The entries of the directory, each within the limits."""
     end = len(data) - _END.size
     if end < 0 or not data.startswith(END_MARK, end):
-        raise _refusal("it does not end as a ZIP archive does; send it as it was exported, with nothing behind it")
+        raise _refusal("it does not end as a ZIP archive does; send it as it was exported, with nothing after it")
     _, disk, first_disk, here, count, size, start, comment = _END.unpack_from(data, end)
     if disk or first_disk or here != count or comment:
-        raise _refusal("its end record speaks of several parts or a comment; write it as one file")
+        raise _refusal("its end record has a comment or names several parts; write it as one file")
     _refuse_second_end(data)
     if SHORT_ESCAPE in (here, count) or LONG_ESCAPE in (size, start):
         raise _refusal("it is a ZIP64 archive; write a plain one")
@@ -223,7 +224,7 @@ def _check_extra(name: str, extra: bytes) -> None:
             raise _refusal(f"{name} has an extra field that is cut off")
         kind, length = _EXTRA.unpack_from(extra, place)
         place += _EXTRA.size + length
-        if kind in DECEPTIVE or place > len(extra):
+        if kind in OVERRIDING_FIELDS or place > len(extra):
             raise _refusal(f"{name} has an extra field (0x{kind:04x}) that says something else than the entry")
 
 
@@ -249,7 +250,7 @@ def _locate(data: bytes, entries: list[_Entry]) -> list[int]:
 
 
 def _check_local(data: bytes, entry: _Entry, end: int) -> int:
-    """Where the data begins, behind a header that says the same as the directory."""
+    """Where the data of an entry begins; refuses a local header that differs from the directory."""
     place = entry.offset
     if place + _LOCAL.size > end or not data.startswith(LOCAL_MARK, place):
         raise _refusal(f"{entry.name} is not where the directory says")

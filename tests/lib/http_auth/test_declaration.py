@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from toolcrib import ToolError
 from toolcrib.lib.http_auth import Reference
 from toolcrib.lib.http_auth.declaration import READERS, check_auth, headers_written, read_auth
-from toolcrib.model.errors import ToolError
 
 OAUTH: dict[str, Any] = {
     "type": "oauth2",
@@ -95,7 +95,7 @@ def test_the_values_that_a_declaration_needs_are_known_by_name():
             [
                 "auth.algorithm: write one of sha256",
                 "auth.encoding: write one of hex",
-                "auth.string: '${time}' is no slot",
+                "auth.string: '${time}' is not a slot",
             ],
         ),
         (
@@ -117,7 +117,7 @@ def test_the_values_that_a_declaration_needs_are_known_by_name():
         (
             {**GOOD["http_signature"], "components": ["@status", "@method", "@method"], "algorithm": "rot13"},
             [
-                "auth.components: '@status' is no part",
+                "auth.components: '@status' is not part",
                 "auth.components: one of them is there twice",
                 "auth.algorithm: write",
             ],

@@ -6,10 +6,10 @@ import hmac
 
 import pytest
 
+from toolcrib import ToolError
 from toolcrib.lib.http_auth import Message
 from toolcrib.lib.http_auth.hmac_string import Attempt, decode_key, read_pieces, sign_string, write_time
 from toolcrib.lib.http_syntax import parse_url
-from toolcrib.model.errors import ToolError
 
 NOW = 1_531_420_618.25
 
@@ -92,7 +92,7 @@ def test_the_body_is_signed_byte_for_byte():
 
 @pytest.mark.parametrize("text", ["${signature}", "${nothing}", "${header:}", "${body", "${}", "${arg:x}"])
 def test_an_unknown_slot_is_refused_with_the_known_ones(text):
-    with pytest.raises(ToolError, match=r"is no slot of a signature; write one of body, body_md5"):
+    with pytest.raises(ToolError, match=r"is not a slot of a signature; write one of body, body_md5"):
         read_pieces(text, with_signature=False)
 
 

@@ -1,4 +1,4 @@
-"""Write objects and lists of a restricted form, and make the root of a schema one plain object."""
+"""Write objects and arrays in a restricted subset, and convert the root of a schema to a plain object."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from toolcrib.lib.export_schemas.subschemas import Node, Part
     from toolcrib.lib.schema_structure import Place
 
-# Values under which a keyword demands nothing; under `contains` there are none.
+# Values with which a keyword has no effect; `contains` has none.
 DEMANDS_NOTHING: dict[str, tuple[object, ...]] = {"uniqueItems": (False,), "contains": ()}
 OBJECT_SAID = ("patternProperties", "propertyNames", "dependentRequired", "dependentSchemas", "dependencies")
 ARRAY_SAID = ("contains", "uniqueItems", "unevaluatedItems")
@@ -27,24 +27,24 @@ MERGED = frozenset((*REFUSED, *SILENT, "type", "properties", "required", "additi
 
 
 class SubschemaWriter(Protocol):
-    """Writes the forms of subschemas for one target, and collects what is lost."""
+    """Writes subschemas for one target, and collects the losses."""
 
     target: Target
     losses: Losses
     reading: Reading
 
     def write(self, at: Place, nodes: Iterable[Node]) -> Json | None:
-        """The form of what all these nodes accept; None if no value fits."""
+        """The form of the values that all these nodes accept; None if there are none."""
 
     def lose(self, part: Part, keyword: str, notes: list[str]) -> None:
-        """Move what a part says under a keyword into the description."""
+        """Move a keyword of a part into the description."""
 
     def unenforced(self, note: str) -> str:
-        """The text of a loss that the description makes up for."""
+        """The text of a loss that the description mentions instead."""
 
 
 def write_object(writer: SubschemaWriter, parts: list[Part], form: Json, notes: list[str]) -> None:
-    """Write the properties; every restricted form is closed, so what may be added is lost."""
+    """Write the properties; every restricted subset is closed, so additional properties are lost."""
     required = {name: True for part in parts for name in names_of(part, "required")}
     names = dict.fromkeys([*(name for part in parts for name in names_of(part, "properties")), *required])
     lose_doubtful(writer.losses, parts, names)
@@ -68,7 +68,7 @@ def write_object(writer: SubschemaWriter, parts: list[Part], form: Json, notes: 
 
 
 def property_nodes(part: Part, name: str) -> list[Node]:
-    """What one of the schemas says about a property."""
+    """The subschemas of a part that apply to a property."""
     declared = part.schema.get("properties")
     if isinstance(declared, dict) and name in declared:
         return [((*part.place, "properties", name), declared[name])]
@@ -78,7 +78,7 @@ def property_nodes(part: Part, name: str) -> list[Node]:
 
 
 def lose_doubtful(losses: Losses, parts: list[Part], names: Iterable[str]) -> None:
-    """Note where patterns leave open whether a name is an additional one."""
+    """Record losses where patternProperties leave open whether a name is an additional property."""
     for part in parts:
         if "patternProperties" not in part.schema or part.schema.get("additionalProperties", True) is True:
             continue
@@ -89,13 +89,13 @@ def lose_doubtful(losses: Losses, parts: list[Part], names: Iterable[str]) -> No
 
 
 def names_of(part: Part, keyword: str) -> list[str]:
-    """The names that a schema lists or declares under a keyword."""
+    """The names in the list or object of a keyword."""
     names = part.schema.get(keyword)
     return [str(name) for name in names] if isinstance(names, dict | list) else []
 
 
 def write_array(writer: SubschemaWriter, parts: list[Part], form: Json, notes: list[str]) -> None:
-    """Write what the items are; places in a row become alternatives for every item."""
+    """Write the items; the entries of a tuple become alternatives for every item."""
     rest: list[Node] = []
     rows: list[list[Node]] = []
     for part in parts:
@@ -117,21 +117,21 @@ def write_array(writer: SubschemaWriter, parts: list[Part], form: Json, notes: l
 
 
 class Opened(NamedTuple):
-    """A schema whose root is a plain object, and what was lost to make it one."""
+    """A schema whose root is a plain object, and the losses of the conversion."""
 
     schema: Mapping[str, object]
     losses: Losses
 
 
 def open_root(source: Mapping[str, object], label: str) -> Opened:
-    """The schema itself if its root is a plain object, else the nearest one that is."""
+    """The schema itself if its root is a plain object, otherwise the closest schema with one."""
     if source.get("type") == "object" and not source.keys() & REFUSED:
         return Opened(source, Losses())
     return _Opening(source, label).open()
 
 
 def check_references(schema: object) -> None:
-    """Refuse a reference into what was taken out of the root."""
+    """Refuse a reference into keywords that were removed from the root."""
     waiting = [schema]
     while waiting:
         value = waiting.pop()
@@ -170,21 +170,21 @@ def _say_open(writer: SubschemaWriter, parts: list[Part], notes: list[str]) -> N
 
 
 def _is_around(writer: SubschemaWriter, part: Part, parts: list[Part]) -> bool:
-    """Whether all the parts belong to this one, so that it sees every property that they name."""
+    """Whether all parts are inside this one, so that its keywords apply to all of their properties."""
     gathered = writer.reading.gather([part])
     own = [] if gathered is None else [inner.place for inner in gathered.parts]
     return all(any(other.place[: len(place)] == place for place in own) for other in parts)
 
 
 def _rest(part: Part, after: str, row: list[Node], form: Json, writer: SubschemaWriter) -> list[Node]:
-    """What stands behind a row of places; a row that nothing may follow bounds the number of items."""
-    behind = part.schema.get(after, True)
-    if behind is not False:
+    """The schema of the items after a tuple; a tuple without further items limits the number of items."""
+    further = part.schema.get(after, True)
+    if further is not False:
         if after in part.schema:
             writer.losses.add(
                 part.place, after, f"{writer.target.label} is offered it for every item, not for the last ones"
             )
-        return [((*part.place, after), behind)]
+        return [((*part.place, after), further)]
     if "maxItems" in writer.target.keywords:
         form["maxItems"] = min(len(row), cast("float", form.get("maxItems", len(row))))
     else:
@@ -280,7 +280,7 @@ class _Opening:
         self.moved.setdefault((keyword,), []).append((*part.place, keyword))
 
     def _unite(self, part: Part, keyword: str) -> None:
-        """Offer the properties of all branches, and require what each of them requires."""
+        """Merge the properties of all branches; only those that every branch requires are required."""
         self._lose(part, keyword)
         if "unevaluatedProperties" in self.schema:
             text = (
@@ -317,7 +317,7 @@ class _Opening:
             properties[name] = {"allOf": inner}
 
     def _place(self, place: Place, keyword: str, nodes: list[Node]) -> object:
-        """One schema for several, remembering where each of them stood."""
+        """Combine several schemas into one, and record where each came from."""
         if keyword == "allOf" and any(schema is False for _, schema in nodes):
             return False
         stood: dict[object, list[Place]] = {}
