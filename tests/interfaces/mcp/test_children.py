@@ -267,7 +267,7 @@ async def test_a_flood_is_thinned_out_and_its_last_figure_is_heard(client_of, pr
     reply = await client.ask("tools/call", params)
     figures = [message["params"] for message in reply.messages[:-1]]
     assert value_of(reply) == {"value": 3_000}
-    assert len(figures) <= child_channel.HEARD_AT_ONCE + 20 * child_channel.HEARD_PER_SECOND
+    assert len(figures) <= child_channel.SENT_AT_ONCE + 20 * child_channel.SENT_PER_SECOND
     assert [one["progress"] for one in figures[:3]] == [0, 1, 2]
     assert (figures[-1]["progress"], len(figures[-1]["message"])) == (2_999, child_channel.MAX_MESSAGE_LETTERS)
 

@@ -5,13 +5,12 @@ from typing import ClassVar
 import pytest
 from tests.interfaces.mcp.conftest import McpClient
 
-from toolcrib import tool
+from toolcrib import ALLOW, tool
 from toolcrib.interfaces.http.app import make_app
 from toolcrib.interfaces.mcp import seals
 from toolcrib.interfaces.mcp.client_link import Peer
 from toolcrib.interfaces.mcp.conversations import IDLE_SECONDS, Conversations
 from toolcrib.interfaces.mcp.versions import STATELESS
-from toolcrib.model.result import ALLOW
 
 
 @tool

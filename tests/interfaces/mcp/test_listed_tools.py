@@ -11,8 +11,7 @@ import pytest
 from tests.interfaces.mcp import formats
 from tests.interfaces.mcp.conftest import OLD
 
-from toolcrib import Crib, Intent, ToolError, tool
-from toolcrib.features.functions.definition import tool_of
+from toolcrib import Crib, Intent, ToolError, tool, tool_of
 from toolcrib.interfaces.mcp import tool_list
 from toolcrib.model.result import Outcome
 

@@ -12,8 +12,7 @@ from tests.core.test_plugins import install
 from tests.interfaces.mcp.conftest import NEW, OLD, McpClient
 from tests.interfaces.mcp.formats import FOLDER, write_project
 
-from toolcrib import Kind, PromptArgument, ToolError, prompt, resource, tool
-from toolcrib.features.functions.definition import tool_of
+from toolcrib import Kind, PromptArgument, ToolError, prompt, resource, tool, tool_of
 
 PACKAGE = '''
 from toolcrib import prompt, resource

@@ -94,14 +94,14 @@ def register(plugins: Plugins) -> None:
 
 
 def main(words: Sequence[str] | None = None, opening: object = None) -> int:
-    """Run the command line on these words, by default those of the process; the exit code.
+    """Run the command line with these words, by default those of the process; returns the exit code.
 
     `opening` is the connection of `crib mcp`, whose first request was answered before this was loaded.
     """
     words = sys.argv[1:] if words is None else words
     with output_as_asked(words):
         try:
-            code = _tell_errors(words, opening)
+            code = _run(words, opening)
             if sys.stdout is not None:
                 sys.stdout.flush()
         except BrokenPipeError:
@@ -114,8 +114,8 @@ def main(words: Sequence[str] | None = None, opening: object = None) -> int:
     return code
 
 
-def _tell_errors(words: Sequence[str], opening: object) -> int:
-    """Run the words; an error is told to the person, and in JSON where that is asked for."""
+def _run(words: Sequence[str], opening: object) -> int:
+    """Run the command line; print an error, as JSON if that is asked for."""
     try:
         return _dispatch(words, opening)
     except KeyboardInterrupt:
@@ -200,7 +200,7 @@ class CribOpener:
         return self._open_remote(url, grants) if url is not None else self.open_local(grants=grants)
 
     def open_durable(self, url: str | None) -> AnyCrib:
-        """The same; refuses a crib that stores nothing on disk."""
+        """The same as `open_any`; refuses a crib that stores nothing on disk."""
         if url is not None:
             return self._open_remote(url)
         crib = self.open_local()
@@ -234,7 +234,7 @@ class CribOpener:
 
 
 def _dispatch(words: Sequence[str], opening: object) -> int:
-    """Run `crib call` and `crib mcp` by themselves, and every other command through Click."""
+    """Run `crib call` and `crib mcp` directly, and every other command through Click."""
     if words[:1] == ["call"] and not wants_help(words):
         return call_command(words[1:], CribOpener())
     if opening is not None:
@@ -251,7 +251,7 @@ def _give_up_stdout() -> None:
 
 
 def name_caller() -> str:
-    """The user of the operating system, by uid: variables of the environment could be set by anyone."""
+    """The user of the operating system, by uid, because environment variables can be set to anything."""
     try:
         return pwd.getpwuid(os.getuid()).pw_name
     except KeyError:
@@ -323,7 +323,7 @@ def _attempt(crib: CallingCrib, line: Line, call: Call) -> Result:
     if result.error is not None and code_of_error(result.error) is ExitCode.UNKNOWN_TOOL:
         mention_problems(crib)
     verdict = _refusal(crib, call, result, Kind.CONFIRMATION_REQUIRED)
-    # A server gives a token to people alone; a call of another has to be approved there.
+    # A server gives a token only to callers that may confirm; calls of others need approval there.
     if result.error is None or verdict is None or "confirmation" not in result.error.details:
         return result
     question = f"{verdict.reason}.\n{call.name} {_show(call.arguments)}\nCall it?"
@@ -334,7 +334,7 @@ def _attempt(crib: CallingCrib, line: Line, call: Call) -> Result:
 
 
 def _call(crib: CallingCrib, line: Line, call: Call) -> Result:
-    """Make the call; what the tool tells while it runs is shown on a terminal, and with `--stream` everywhere."""
+    """Make the call; its progress and messages are shown on a terminal, and with `--stream` everywhere."""
     with terminal_link() as link:
         if line.has(STREAM.name):
             stream = load("toolcrib.interfaces.cli.call_events:stream_call")
@@ -344,14 +344,14 @@ def _call(crib: CallingCrib, line: Line, call: Call) -> Result:
 
 def _missing_capabilities(crib: CallingCrib, call: Call, result: Result) -> list[str]:
     if crib.url:
-        return []  # grants of a server are its own
+        return []  # a server has its own grants
     verdict = _refusal(crib, call, result, Kind.CAPABILITY_MISSING)
     missing = None if verdict is None else verdict.details.get("missing")
     return [str(name) for name in missing] if isinstance(missing, list) else []
 
 
 def _refusal(crib: CallingCrib, call: Call, result: Result, kind: Kind) -> Verdict | None:
-    """The verdict that refused the call for this reason, as the gates say: a tool can put anything into its error."""
+    """The verdict that refused the call for this reason, from the gates themselves: a tool can put anything into its error."""
     if result.error is None or result.error.kind is not kind:
         return None
     finding = crib.explain(call).refusal
@@ -408,18 +408,18 @@ def _deadline(line: Line) -> float | None:
     return None if line.seconds is None else time.monotonic() + line.seconds
 
 
-# What a running tool tells the client of its call, for a person at a terminal.
+# Progress and messages of a running tool, for a person at a terminal.
 
 MAX_SHOWN_LETTERS = 500
 BAR_LETTERS = 20
-# The least urgent messages of the log that are shown.
+# The lowest level of log messages that is shown.
 SHOWN = "info"
 # Go to the start of the line, and clear it.
 FROM_THE_START = "\r\x1b[K"
 
 
 class TerminalLink:
-    """Shows progress in one line that is written over, and messages of the log in lines of their own; it asks no questions."""
+    """Shows progress in one line, which is overwritten, and log messages in lines of their own; it does not support questions."""
 
     can_ask = False
     takes_chunks = False
@@ -428,13 +428,13 @@ class TerminalLink:
         self._shows_progress = False
 
     def progress(self, progress: float, total: float | None, message: str) -> None:
-        """Show how far the call is."""
+        """Show the progress of the call."""
         figure = f"{progress:g}" if total is None else f"{_bar(progress, total)} {progress:g}/{total:g}"
         self._write(on_one_line(f"{figure} {message}")[:MAX_SHOWN_LETTERS])
         self._shows_progress = True
 
     def log(self, level: str, data: object, logger: str) -> None:
-        """Show a message of the log."""
+        """Show a log message."""
         if LOG_LEVELS.index(level) < LOG_LEVELS.index(SHOWN):
             return
         text = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False, default=str)
@@ -446,10 +446,10 @@ class TerminalLink:
         raise cannot_ask(question.method)
 
     async def chunk(self, value: object) -> None:
-        """Nothing: chunks are events of `--stream`."""
+        """No-op: chunks are events of `--stream`."""
 
     def clear(self) -> None:
-        """Remove the line of progress, so that the result stands alone."""
+        """Clear the line of progress before the result is printed."""
         if self._shows_progress:
             self._write("")
             self._shows_progress = False
@@ -460,7 +460,7 @@ class TerminalLink:
 
 
 def _bar(progress: float, total: float) -> str:
-    """How much of the whole is done, as a bar; nothing that a tool says makes it longer or shorter."""
+    """The progress as a bar of fixed length, for any numbers that a tool reports."""
     share = progress / total if total > 0 else 0.0
     done = round(min(max(share, 0.0), 1.0) * BAR_LETTERS)
     return f"[{'#' * done}{'-' * (BAR_LETTERS - done)}]"
@@ -468,7 +468,7 @@ def _bar(progress: float, total: float) -> str:
 
 @contextmanager
 def terminal_link() -> Iterator[TerminalLink | None]:
-    """A link for one call; None where standard error is not shown to a person."""
+    """A link for one call; None if standard error is not a terminal."""
     if not is_terminal(sys.stderr):
         yield None
         return

@@ -33,11 +33,10 @@ from toolcrib.toolkit.cli import (
     read_line,
     refuse_url,
     say,
-    say_facts,
     say_json,
-    say_table,
     say_text,
 )
+from toolcrib.toolkit.cli.console_tables import say_facts, say_table
 from toolcrib.toolkit.cli.group import (
     CALL_WORDS,
     READS_ITS_OWN_WORDS,
@@ -76,8 +75,8 @@ key=value    a text, or what the tool's schema asks for: 5, true, [1, 2]
 key:=json    any JSON value
 key=@file    the text of a file; @- is standard input
 """
-# The grounds of a verdict, in the order they are shown, and how wide they may be.
-GROUNDS = ("reason", "rule", "where", "cure", "granted", "note")
+# The details of a verdict, in the order in which they are shown, and their maximum width.
+DETAILS = ("reason", "rule", "where", "cure", "granted", "note")
 PAGE_WIDTH = 80
 MAX_TAGS = 50
 BUILTIN = Owner.BUILTIN.value
@@ -204,8 +203,8 @@ def version(*, as_json: bool) -> int:
 
 
 def list_tools(crib: AnyCrib, *, as_json: bool, tags: Sequence[str] = (), executors: bool = False) -> ExitCode:
-    """`crib list [--tag TAG…]`: all tools, or those with every one of the tags; or what executes them."""
-    # One's own tools come first; the sort is stable.
+    """`crib list [--tag TAG…]`: print the tools that have all of the tags; or the executors instead."""
+    # The user's own tools come first; the sort is stable.
     tools = sorted(crib.list_tools(tags=tags, executors=executors), key=lambda facts: facts["bundle"] == BUILTIN)
     if as_json:
         say_json(tools)
@@ -252,7 +251,7 @@ def explain_command(words: Sequence[str], opener: Opener[Crib]) -> ExitCode:
         say_json({"standing": standing, **explanation.to_json()})
         return code_of_explanation(explanation)
     for name, text in standing.items():
-        say(_on_a_page(f"{name}: {text}"))
+        say(_wrap(f"{name}: {text}"))
     say("")
     for finding in explanation.findings:
         if line.has("--all") or _objects(finding) or finding.note or finding.granted:
@@ -267,18 +266,18 @@ def _objects(finding: Finding) -> bool:
 
 
 def _say_finding(finding: Finding) -> None:
-    """One gate with its verdict, and below it the grounds."""
+    """Print one gate with its verdict, and below it the details."""
     facts = finding.to_json()
     say(f"{finding.gate:<13} {facts['decision']}")
-    for name in GROUNDS:
+    for name in DETAILS:
         if text := facts.get(name):
-            say(_on_a_page(f"{name}: {from_here(str(text))}", indent="  "))
+            say(_wrap(f"{name}: {from_here(str(text))}", indent="  "))
     if _objects(finding):
         say("")
 
 
-def _on_a_page(text: str, indent: str = "") -> str:
-    """The text on lines that a narrow terminal shows whole; a path or command is not broken."""
+def _wrap(text: str, indent: str = "") -> str:
+    """Wrap the text for a narrow terminal; a path or command is not broken."""
     return fill(
         on_one_line(text),
         PAGE_WIDTH,
@@ -290,7 +289,7 @@ def _on_a_page(text: str, indent: str = "") -> str:
 
 
 def _standing(crib: AnyCrib, name: str) -> Iterator[tuple[str, str]]:
-    """Facts to look at when a model does not call the tool: registered, enabled, offered."""
+    """Facts that explain why a model does not call the tool: registered, enabled, offered."""
     facts = crib.show_tool(name)
     if facts is None:
         hint = crib.suggest(name) or "list the tools with: crib list"

@@ -15,19 +15,8 @@ from toolcrib.features.scripts.observation import observe_tool
 from toolcrib.infra.settings import BY_DEFAULT, DATA_FOLDER, FILE_NAME
 from toolcrib.interfaces.cli import perform
 from toolcrib.lib.names import read_address
-from toolcrib.toolkit.cli import (
-    Answer,
-    ExitCode,
-    count,
-    excerpts_of,
-    indented,
-    on_one_line,
-    paint,
-    say,
-    say_facts,
-    say_json,
-    say_table,
-)
+from toolcrib.toolkit.cli import Answer, ExitCode, count, excerpts_of, indented, on_one_line, paint, say, say_json
+from toolcrib.toolkit.cli.console_tables import say_facts, say_table
 from toolcrib.toolkit.cli.group import (
     answers,
     complete_tool,
@@ -129,7 +118,7 @@ def init(folder: str) -> Answer:
 
 
 def start_project(folder: str) -> Answer:
-    """`crib init [DIR]`: write what is not there yet, and say what to do next."""
+    """`crib init [DIR]`: write the files that do not exist yet, and print the next steps."""
     root = Path(folder)
     files = write_files(root, FILES)
     with explain_failure():
@@ -181,10 +170,10 @@ def check(
 ) -> int:
     """Report what is wrong with the tools.
 
-    Every tool is loaded and made ready, none is run. What is wrong is named with file, line and cure, also what keeps a tool from
+    Every tool is loaded and prepared, none is run. Each problem is printed with file, line and cure, also what keeps a tool from
     running on this machine: a missing program, package, variable or secret. The exit code is 1 if there is a problem.
 
-    With --observe one tool runs, with its examples or the arguments given, and what it did is held against what it
+    With --observe one tool runs, with its examples or the arguments given, and what it did is compared with what it
     declares: an effect that it does not declare fails, a declaration without an effect is suggested for removal.
     """
     if observe:

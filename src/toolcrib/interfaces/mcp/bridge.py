@@ -1,7 +1,7 @@
-"""Pass the messages of a client on standard input and output to the endpoint `/mcp` of a server elsewhere.
+"""Bridge a client on standard input and output to the `/mcp` endpoint of a remote server.
 
-Each message is one POST, and what the server answers is passed on as it comes: progress, questions, the result. On the older wire changes come in
-a stream of their own, and an answer that is cut off is resumed.
+Each message is one POST, and what the server answers is passed on as it arrives: progress, questions, the result. On the older
+wire changes come in a stream of their own, and an answer that is cut off is resumed.
 """
 
 from __future__ import annotations
@@ -20,13 +20,11 @@ from toolcrib.interfaces.mcp.messages import (
     Notification,
     ProtocolError,
     Request,
-    UnreadableError,
     failed,
-    read_message,
     write_error,
 )
-from toolcrib.interfaces.mcp.stdio_opening import MAX_LINE, Opening, take_stdio
-from toolcrib.interfaces.mcp.stdio_transport import DRAIN_SECONDS, MAX_RUNNING, Lines, Reader, Writer
+from toolcrib.interfaces.mcp.stdio_opening import Opening, take_stdio
+from toolcrib.interfaces.mcp.stdio_transport import DRAIN_SECONDS, MAX_RUNNING, Lines, Reader, Writer, read_line
 from toolcrib.interfaces.mcp.versions import VERSION_KEY
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.toolkit.cli import ExitCode, WrongUseError, log_on_stderr
@@ -39,7 +37,7 @@ if TYPE_CHECKING:
     from toolcrib.interfaces.mcp.messages import Message, Params
 
 PATH = "/mcp"
-# How long the server may take for an answer that is no stream, and how long a stream may be silent.
+# How long the server may take for an answer that is not a stream, and how long a stream may be silent.
 SECONDS = 600.0
 QUIET_SECONDS = 60.0
 RESUME_TRIES = 10
@@ -69,7 +67,7 @@ def bridge_server(url: str, token: str | None) -> ExitCode:
 async def _bridge(connection: Connection, opening: Opening) -> None:
     bridge = Bridge(connection, opening)
     for one in (signal.SIGTERM, signal.SIGHUP):
-        # In another thread than the first there are no signals to hear.
+        # Only the main thread can handle signals.
         with suppress(RuntimeError, ValueError):
             asyncio.get_running_loop().add_signal_handler(one, bridge.stop)
     try:
@@ -87,7 +85,7 @@ class Bridge:
         self._writer = Writer(opening.target, self.stop)
         self._running: dict[object, asyncio.Task[None]] = {}
         self._over = asyncio.Event()
-        # Every message behind an `initialize` waits until that was answered.
+        # Every message after an `initialize` waits until that was answered.
         self._order = asyncio.Lock()
         self._session: dict[str, str] = {}
         self._listening: asyncio.Task[None] | None = None
@@ -99,7 +97,7 @@ class Bridge:
         loop, feed = asyncio.get_running_loop(), Lines(self._receive).feed
         Reader(self._opening.source, loop, feed, self._over.set, self._writer.wait_for_room).start()
         await self._over.wait()
-        # What has no end is not waited for.
+        # Streams without an end are cancelled.
         for endless in (self._listening, *map(self._running.get, self._subscriptions)):
             if endless is not None:
                 endless.cancel()
@@ -117,18 +115,13 @@ class Bridge:
 
     def _receive(self, line: bytes | None) -> None:
         """Take one line; None for one that was too long."""
-        try:
-            if line is None:
-                raise UnreadableError(Code.PARSE, f"a message has more than {MAX_LINE} bytes; send less")
-            message = read_message(line, MAX_LINE)
-        except UnreadableError as problem:
-            if not problem.is_response:
-                self._writer.answer(write_error(problem.id, problem))
+        message = read_line(line, self._writer)
+        if line is None or message is None:
             return
         if isinstance(message, Notification) and message.method == "notifications/cancelled":
             request_id = message.params.get("requestId")
             if isinstance(request_id, str | int) and (cancelled := self._running.get(request_id)):
-                # The server hears of it as the end of the request.
+                # The server sees it as the end of the request.
                 cancelled.cancel()
         key = message.id if isinstance(message, Request) else object()
         if len(self._running) >= MAX_RUNNING or key in self._running:
@@ -217,7 +210,7 @@ class Bridge:
         return is_answered
 
     async def _read_whole(self, response: Response, pieces: AsyncIterator[bytes]) -> bytes:
-        """An answer of one message; empty where there is none. Raises for one that is none of the protocol."""
+        """An answer of one message; empty where there is none. Raises for one that is not part of the protocol."""
         body = bytearray()
         async for piece in _in_time(pieces, SECONDS):
             body += piece
@@ -230,13 +223,13 @@ class Bridge:
         return _one_line(bytes(body))
 
     def _listen(self) -> None:
-        """Hear of changes, from now on; on the older wire the server tells of them in a stream of its own."""
+        """Open the stream of changes, which the older wire has apart from the answers."""
         if self._listening is not None:
             self._listening.cancel()
         if "MCP-Session-Id" in self._session:
-            self._listening = asyncio.create_task(self._hear_changes(dict(self._session)))
+            self._listening = asyncio.create_task(self._stream_changes(dict(self._session)))
 
-    async def _hear_changes(self, headers: dict[str, str]) -> None:
+    async def _stream_changes(self, headers: dict[str, str]) -> None:
         cut = Cut()
         while True:
             resumed = {"Last-Event-ID": cut.event_id} if cut.event_id else {}
@@ -283,7 +276,7 @@ class Bridge:
         return headers | {"Mcp-Name": encode(named)} | argument_headers(rules, message.params.get("arguments"))
 
     def _check(self, raw: bytes, response: Response) -> Params:
-        """A message of the protocol; raises for what is none, with what the server says instead."""
+        """A message of the protocol; raises for any other answer, with what the server says."""
         with suppress(ValueError):
             found = orjson.loads(raw)
             if isinstance(found, dict) and found.get("jsonrpc") == "2.0":
@@ -304,7 +297,7 @@ class Bridge:
 
 
 class Cut:
-    """Where a stream was cut off: the last event that came, and when to come back."""
+    """Where a stream was cut off: the last event received, and when to reconnect."""
 
     def __init__(self) -> None:
         self.event_id = ""
@@ -312,7 +305,7 @@ class Cut:
 
 
 async def read_events(pieces: AsyncIterator[bytes], cut: Cut) -> AsyncIterator[bytes]:
-    """The messages of a stream as they come; an empty event says only its id."""
+    """The messages of a stream as they arrive; an empty event has only an id."""
     rest = bytearray()
     event_id = data = b""
     async for piece in pieces:
@@ -342,7 +335,7 @@ async def read_events(pieces: AsyncIterator[bytes], cut: Cut) -> AsyncIterator[b
 
 
 async def _in_time(pieces: AsyncIterator[bytes], seconds: float) -> AsyncIterator[bytes]:
-    """The pieces; a server that falls silent is not waited for without end."""
+    """The pieces; raises TIMEOUT if none arrives for so many seconds."""
     while True:
         try:
             async with asyncio.timeout(seconds):

@@ -78,10 +78,10 @@ STATUSES = {
 
 
 class CallMetrics(Protocol):
-    """Counts what calls came to."""
+    """Counts calls by their outcome."""
 
     def note_call(self, tool: str, outcome: str) -> None:
-        """One call of a tool came to `ok` or to a kind of error."""
+        """Count one call of a tool; the outcome is `ok` or a kind of error."""
 
 
 class Service(Protocol):
@@ -111,7 +111,7 @@ class HttpHost(Protocol):
 
 
 class Events:
-    """Messages on their way to a client, as events of a stream; what the client does not read in time is dropped."""
+    """Messages queued for a client, as events of a stream; those that the client does not read in time are dropped."""
 
     def __init__(self) -> None:
         self._waiting: list[bytes] = []
@@ -173,20 +173,20 @@ class McpEndpoints:
             return _refuse(request_id, problem, is_stateless=is_stateless)
 
     async def listen(self, http: HttpRequest) -> Answer:
-        """GET /mcp: the stream on which a session of the older wire hears of changes."""
+        """GET /mcp: the stream of changes of a session of the older wire."""
         self._limit(http)
         try:
             session = self._session(http)
             if b"text/event-stream" not in http.fields.get(b"accept", b""):
                 raise ProtocolError(Code.INVALID_REQUEST, "accept text/event-stream", status=406)
             peer, event_id = self._peer(session, http), _header(http, EVENT_HEADER)
-            stream = await self._resume(event_id, peer) if event_id else await self._hear_changes(peer)
+            stream = await self._resume(event_id, peer) if event_id else await self._stream_changes(peer)
         except ProtocolError as problem:
             return _refuse(None, problem, is_stateless=False)
         return await _stream(self._follow(http, stream))
 
     async def _resume(self, event_id: str, peer: Peer) -> ResumableStream:
-        """The rest of a stream; where it is gone, the client is told so in a way that it does not wait for ever."""
+        """The rest of a stream; if it is gone, a stream whose error ends the client's wait."""
         stream = self._streams.resume(event_id, peer)
         if stream is not None:
             return stream
@@ -196,13 +196,13 @@ class McpEndpoints:
             lost = ProtocolError(Code.INTERNAL, "the stream of this request is gone; make the request again")
             stream.finish(write_error(request_id, lost))
             return stream
-        stream = await self._hear_changes(peer)
-        # Of what has changed meanwhile nothing is known.
+        stream = await self._stream_changes(peer)
+        # It is unknown what has changed meanwhile, so every list counts as changed.
         for method in LISTS.values():
             stream.put(write_notification(method))
         return stream
 
-    async def _hear_changes(self, peer: Peer) -> ResumableStream:
+    async def _stream_changes(self, peer: Peer) -> ResumableStream:
         stream = ResumableStream(peer)
         try:
             listener = await self._server.listen_to_all(peer, stream.put)

@@ -21,8 +21,8 @@ VERSION = "2.0"
 MAX_ID_LETTERS = 256
 MAX_METHOD_LETTERS = 256
 MAX_ID = 2**63
-# When a client that found no place may ask again.
-COME_AGAIN_SECONDS = 1
+# When a client that was refused for overload may try again.
+RETRY_AFTER_SECONDS = 1
 
 
 class Code(IntEnum):
@@ -40,7 +40,7 @@ class Code(IntEnum):
 
 
 class ProtocolError(Exception):
-    """What a request is answered that cannot be carried out; a tool that fails is no such error.
+    """The error response to a request that cannot be carried out; a tool that fails gives a result instead.
 
     `status` is what HTTP answers where that is not told by the code, and `retry_after` in how many seconds to try again.
     """
@@ -65,13 +65,13 @@ def failed(error: ToolError, *, status: int = 0) -> ProtocolError:
 
 
 def overloaded(message: str, *, status: int = 0) -> ProtocolError:
-    """The error of a request that finds no place now."""
-    error = ToolError(Kind.OVERLOADED, message, retryable=True, details={RETRY_AFTER: COME_AGAIN_SECONDS})
+    """The error of a request that is refused for overload."""
+    error = ToolError(Kind.OVERLOADED, message, retryable=True, details={RETRY_AFTER: RETRY_AFTER_SECONDS})
     return failed(error, status=status)
 
 
 class UnreadableError(ProtocolError):
-    """The error of a message that is none; `id` is its id, as far as it could be read.
+    """The error for an invalid message; `id` is its id, if that could be read.
 
     `is_response` tells that it was meant as an answer: where messages go both ways, an answer is never answered.
     """
@@ -125,7 +125,7 @@ Message = Request | Notification | Response
 
 
 def read_message(raw: bytes, max_bytes: int) -> Message:
-    """The message; raises UnreadableError for what is none, and for what two readers could read differently."""
+    """The message; raises UnreadableError if it is invalid, or if two parsers could read it differently."""
     found = read_plain(raw) if len(raw) <= max_bytes else None
     if found is None:
         found = _read_strictly(raw, max_bytes)
@@ -202,7 +202,7 @@ def write_result(request_id: Id, result: object) -> bytes:
 
 
 def write_error(request_id: Id | None, error: ProtocolError) -> bytes:
-    """The answer to a request that could not be carried out, or to what was no request."""
+    """The answer to a request that could not be carried out, or to an invalid message."""
     shown: Params = {"code": int(error.code), "message": error.message}
     if error.data is not None:
         shown["data"] = error.data

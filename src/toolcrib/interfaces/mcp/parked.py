@@ -1,4 +1,4 @@
-"""Requests of the stateless wire that wait for the answers of their clients; each goes on when its client repeats it."""
+"""Hold requests of the stateless wire that wait for an answer of their client, until the client repeats the request."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ NOT_BOUND = ("_meta", "inputResponses", "requestState")
 
 
 class Parked:
-    """One request that goes on as a task of its own while its client looks for answers."""
+    """One request whose work waits, as a task, for the answers of its client."""
 
     __slots__ = ("asked", "caller", "expiry", "fingerprint", "link", "nonce", "task")
 
@@ -51,9 +51,9 @@ class Parked:
 
 
 class ParkedRequests:
-    """Holds the requests that wait, so many and so long, and lets each go on once for each state that it handed out.
+    """Holds the requests that wait, with limits on their number and time, and continues each once per state token.
 
-    The state is attacker's input: it is signed, and bound to the caller and to everything that the request says. At most `most` of
+    The state is untrusted input: it is signed, and bound to the caller and to everything that the request says. At most `most` of
     one caller wait.
     """
 
@@ -72,10 +72,10 @@ class ParkedRequests:
         else:
             parked = self._take(state, request, peer)
             parked.link.attach(peer, request, outlet)
-            # An answer that does not fit answers nothing: the question is asked again, under a new state.
+            # An invalid answer is ignored: the question is asked again, under a new state.
             with suppress(ToolError):
                 parked.link.give(answers)
-        return await self._go_on(parked)
+        return await self._continue(parked)
 
     def close(self) -> None:
         """Give up every request that waits."""
@@ -89,7 +89,7 @@ class ParkedRequests:
         parked.task.add_done_callback(_forget_outcome)
         return parked
 
-    async def _go_on(self, parked: Parked) -> Params:
+    async def _continue(self, parked: Parked) -> Params:
         """Wait for the end of the work, or for its next questions."""
         parked.asked.clear()
         asked = asyncio.ensure_future(parked.asked.wait())
@@ -113,7 +113,7 @@ class ParkedRequests:
         }
 
     def _park(self, parked: Parked) -> str:
-        """Hold the request until its client repeats it; the state that it does so with."""
+        """Hold the request until its client repeats it; returns the state token for that."""
         if len(self._waiting) >= MAX_PARKED or self._by_caller[parked.caller] >= self._most:
             parked.task.cancel()
             message = f"at most {self._most} questions to one client may wait for an answer; try again later"
@@ -136,7 +136,7 @@ class ParkedRequests:
             raise _refused("it has expired")
         parked = self._waiting.get(str(nonce))
         if parked is None:
-            raise _refused("it was used before, or the server has started anew since")
+            raise _refused("it was used before, or the server was restarted since")
         self._release(parked)
         return parked
 

@@ -54,7 +54,7 @@ DEFAULT_LEVEL = "info"
 STATES_KEPT = 10_000
 MAX_SUBSCRIPTIONS = 100
 # Requests that may send something before they are answered.
-TALKATIVE = frozenset({"prompts/get", "resources/read", "subscriptions/listen"})
+MAY_SEND_FIRST = frozenset({"prompts/get", "resources/read", "subscriptions/listen"})
 
 
 @dataclass(slots=True)
@@ -119,7 +119,7 @@ class RequestCancelledError(ProtocolError):
 class McpServer:
     """Serves one crib. A transport hands it requests with their peers, and an outlet for what is sent before the answer.
 
-    `admission` bounds the calls that run at once, and `note_call` hears what each came to. Streams of changes end when `ending`
+    `admission` limits the calls that run at once, and `note_call` is called with the result of each. Streams of changes end when `ending`
     is set, and after `stream_seconds`.
     """
 
@@ -172,7 +172,7 @@ class McpServer:
     def may_send(self, request: Request) -> bool:
         """Whether something may be sent to the client before the request is answered."""
         if request.method != "tools/call":
-            return request.method in TALKATIVE
+            return request.method in MAY_SEND_FIRST
         served = self.tools.called_by(request)
         return request.params.get("name") == CALL or (served is not None and (served.may_ask or self._elicits))
 
@@ -258,7 +258,7 @@ class McpServer:
             return to_wire(result if result.error is None else result.told_to(await self._reader()), served, peer.wire)
 
         async def work(link: ClientLink) -> Params:
-            # A tool that reaches no client takes the quick way, also where its client may be asked for approval.
+            # A tool that does not use its client takes the fast path, even if the client may be asked for approval.
             client = link if served.may_ask else None
             result = await self._perform(self._make(name, arguments, peer, served, client), served, link)
             _refuse_undeclared(result, link, peer)
@@ -301,7 +301,7 @@ class McpServer:
         return await self._call(self.tools.find(inner), inner, given, request, peer, outlet)
 
     async def _reader(self) -> Reader:
-        """Who reads an error here: a model, which has the tools of a large catalogue to search with, or a list."""
+        """The reader of an error, which decides its cure: a model that searches a large catalogue, or one that has the list."""
         return Reader.SEARCHER if await self.tools.is_large() else Reader.MODEL
 
     async def _perform(self, call: Call, served: ServedTool | None, link: ClientLink | None = None) -> Result:
@@ -314,7 +314,7 @@ class McpServer:
         return result
 
     async def _admitted(self, call: Call) -> Result:
-        """Make the call when its turn has come."""
+        """Make the call once it is admitted."""
         try:
             async with self._admission():
                 return await self._crib.perform(call)
@@ -322,7 +322,7 @@ class McpServer:
             return Result(error=problem, refused=True)
 
     async def _wait_for_approval(self, result: Result, call: Call) -> Result:
-        """Wait for a person, as long as the caller has not too many calls that do: each looks for the decision."""
+        """Wait for a person, unless too many calls of the caller wait already: each polls for its decision."""
         is_patient = self._waiting[call.caller] < self._questions
         seconds = self._crib.settings["approvals"].wait_seconds if is_patient else 0
         self._waiting[call.caller] += 1
@@ -334,7 +334,7 @@ class McpServer:
                 del self._waiting[call.caller]
 
     async def _converse(self, request: Request, peer: Peer, outlet: Outlet, work: Work) -> Params:
-        """Carry out work that may ask the client something, by the way that its wire has for that."""
+        """Carry out work that may ask the client something, as its version of the protocol does."""
         if peer.wire.is_stateless:
             return await self._parked.carry_out(request, peer, outlet, work)
         return await work(SessionLink(peer, request, outlet, self.questions))
@@ -373,7 +373,7 @@ class McpServer:
         return await self._ask_for(request, peer, outlet, work)
 
     async def _ask_for(self, request: Request, peer: Peer, outlet: Outlet, work: Work) -> Params:
-        """Carry out work of a prompt or a resource; a question that the client cannot answer is told as the wire has it."""
+        """Carry out work of a prompt or a resource; a question that the client cannot answer becomes the error that its version defines."""
         try:
             return await self._converse(request, peer, outlet, work)
         except ToolError as problem:
@@ -405,7 +405,7 @@ class McpServer:
         return {}
 
     async def _listen(self, request: Request, peer: Peer, outlet: Outlet) -> Params:
-        """Tell of changes until the client goes, the server ends, or a stream has lasted as long as one may."""
+        """Send changes until the client disconnects, the server ends, or the stream reaches its time limit."""
         lists, uris = read_filter(request.params)
         listener = Listener(peer, outlet, lists, uris, request.id)
         try:
@@ -418,7 +418,7 @@ class McpServer:
         return {"_meta": {SUBSCRIPTION_KEY: request.id}}
 
     async def listen_to_all(self, peer: Peer, outlet: Outlet) -> Listener:
-        """Tell a session of the older wire of every change, and of the resources that it watches, until it is removed."""
+        """Notify a session of the older wire of every change, and of the resources that it watches, until it is removed."""
         listener = Listener(peer, outlet, frozenset(LISTS), self.state(peer.session).uris)
         await self.changes.add(listener)
         return listener

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from toolcrib.crib import Crib
+    from toolcrib.interfaces.mcp.messages import Message
     from toolcrib.interfaces.mcp.stdio_opening import Opening
     from toolcrib.interfaces.mcp.subscriptions import Listener
 
@@ -62,7 +63,7 @@ async def serve(crib: Crib, opening: Opening) -> None:
     connection = Connection(crib, opening)
     loop = asyncio.get_running_loop()
     for one in (signal.SIGTERM, signal.SIGHUP):
-        # In another thread than the first there are no signals to hear.
+        # Only the main thread can handle signals.
         with suppress(RuntimeError, ValueError):
             loop.add_signal_handler(one, connection.stop)
     await connection.run()
@@ -112,18 +113,13 @@ class Connection:
         self._over.set()
 
     def _lose(self) -> None:
-        """The client reads no more."""
+        """Stop: the client no longer reads."""
         self.stop()
 
     def _receive(self, line: bytes | None) -> None:
         """Take one line; None for one that was too long."""
-        try:
-            if line is None:
-                raise UnreadableError(Code.PARSE, f"a message has more than {MAX_LINE} bytes; send less")
-            message = read_message(line, MAX_LINE)
-        except UnreadableError as problem:
-            if not problem.is_response:
-                self._writer.answer(write_error(problem.id, problem))
+        message = read_line(line, self._writer)
+        if message is None:
             return
         # Set for each message: it comes from the thread that reads, which sees everything.
         with seen_through(self._view):
@@ -149,7 +145,7 @@ class Connection:
                 self._writer.answer(write_result(request.id, result))
                 return
             if self._listening is not None and request.method in LISTING:
-                # A client hears of every change of what it was told.
+                # Changes after this answer must reach the client.
                 await asyncio.wait({self._listening})
             answer = await self._server.answer(request, self._peer(request), self._writer.notify)
         except RequestCancelledError:
@@ -221,13 +217,13 @@ class Lines:
         line = b"".join(self._pieces) if self._size <= MAX_LINE else None
         self._pieces.clear()
         self._size = 0
-        # An empty line is no message; ignore it.
+        # An empty line is not a message; ignore it.
         if line is None or line.strip():
             self._take(line)
 
 
 class Reader(threading.Thread):
-    """Reads in a thread of its own, because not every descriptor can be waited for; what is read waits for its turn."""
+    """Reads in a thread of its own, because an event loop cannot wait for every kind of descriptor."""
 
     def __init__(
         self,
@@ -292,7 +288,7 @@ class Writer:
                 self._changed.notify_all()
 
     def notify(self, message: bytes) -> None:
-        """Send a message that may be lost where the client does not read."""
+        """Send a message that is dropped if the client does not read."""
         if self._unread < MAX_UNREAD:
             self.answer(message)
 
@@ -330,3 +326,15 @@ class Writer:
             messages = list(self._waiting)
             self._waiting.clear()
             return messages
+
+
+def read_line(line: bytes | None, writer: Writer) -> Message | None:
+    """Read the message in one line; None if it is invalid, after answering with the error. `line` is None if it was too long."""
+    try:
+        if line is None:
+            raise UnreadableError(Code.PARSE, f"a message has more than {MAX_LINE} bytes; send less")
+        return read_message(line, MAX_LINE)
+    except UnreadableError as problem:
+        if not problem.is_response:
+            writer.answer(write_error(problem.id, problem))
+        return None

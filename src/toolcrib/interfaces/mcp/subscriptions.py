@@ -1,4 +1,4 @@
-"""Tell clients that listen of changed lists and changed resources; while no client listens, changes are not looked for."""
+"""Notify listening clients of changed lists and resources; while no client listens, nothing is polled."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MAX_LISTENERS = 1_000
 MAX_LISTENERS_IN_SESSION = 4
 MAX_RESOURCES = 100
 MAX_URI_LETTERS = 2_000
-# What a client may ask to hear, and the notification that it hears.
+# What a client may subscribe to, and the notification that it gets.
 TOOLS, PROMPTS, RESOURCES = "toolsListChanged", "promptsListChanged", "resourcesListChanged"
 LISTS = {
     TOOLS: "notifications/tools/list_changed",
@@ -41,7 +41,7 @@ ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 
 
 class Listener:
-    """A client that hears of some changes; `subscription` is the id of the request that it began with."""
+    """A client that is notified of some changes; `subscription` is the id of its request."""
 
     def __init__(
         self, peer: Peer, outlet: Outlet, lists: frozenset[str], uris: set[str], subscription: Id | None = None
@@ -51,7 +51,7 @@ class Listener:
         self.session = "" if peer.wire.is_stateless else peer.session
         self.lists = lists
         self.uris = uris
-        # What the client sees; a change of other tools is none to it.
+        # The view of the client; it is not notified of changes outside it.
         self.view = current_view()
         self.visible: Visible | None = None
         self._outlet = outlet
@@ -62,18 +62,18 @@ class Listener:
         """What it is counted under."""
         return (self.caller,), (self.caller, self.session)
 
-    def tell_list(self, name: str) -> None:
-        """Tell of a changed list, if the client wants to hear of it."""
+    def notify_list(self, name: str) -> None:
+        """Notify of a changed list, if the client subscribed to it."""
         if name in self.lists:
             self._outlet(write_notification(LISTS[name], self._meta or None))
 
-    def tell_resource(self, uri: str) -> None:
-        """Tell of a changed resource, if the client watches it."""
+    def notify_resource(self, uri: str) -> None:
+        """Notify of a changed resource, if the client subscribed to it."""
         if uri in self.uris:
             self._outlet(write_notification(UPDATED, {"uri": uri, **self._meta}))
 
     def acknowledge(self) -> None:
-        """Tell what the client will hear of; before anything else."""
+        """Confirm the subscriptions of the client, before any notification."""
         wanted: Params = dict.fromkeys(sorted(self.lists), True)
         if self.uris:
             wanted["resourceSubscriptions"] = sorted(self.uris)
@@ -81,7 +81,7 @@ class Listener:
 
 
 class Changes:
-    """Watches a crib for changes, on behalf of those who listen; one caller may do so on `most` streams."""
+    """Watches a crib for changes on behalf of listeners; one caller may have `most` of them."""
 
     def __init__(self, crib: Crib, most: int) -> None:
         self._crib = crib
@@ -94,7 +94,7 @@ class Changes:
         self._end_hearing: Callable[[], None] = lambda: None
 
     async def add(self, listener: Listener) -> None:
-        """Tell this client of every change from now on; refused where too many listen."""
+        """Notify this client of every change from now on; refused if too many listen."""
         of_caller, in_session = listener.places
         if listener.session and self._counts[in_session] >= MAX_LISTENERS_IN_SESSION:
             raise _too_many(f"at most {MAX_LISTENERS_IN_SESSION} streams of one session")
@@ -105,13 +105,13 @@ class Changes:
         if self._watching is None:
             loop = asyncio.get_running_loop()
             self._end_hearing = self._crib.publications.listen(
-                lambda uri: loop.call_soon_threadsafe(self._tell_resource, uri)  # type: ignore[arg-type]  # it returns a handle
+                lambda uri: loop.call_soon_threadsafe(self._notify_resource, uri)  # type: ignore[arg-type]  # it returns a handle
             )
             self._seen = loop.create_future()
             # It looks for every client, not limited to what the first one may see.
             self._watching = asyncio.create_task(self._watch(self._seen), context=Context())
         if self._seen is not None:
-            # What changes from here on is a change; what was there before is not.
+            # Only changes from here on are reported.
             try:
                 await asyncio.shield(self._seen)
             except asyncio.CancelledError:
@@ -121,7 +121,7 @@ class Changes:
             listener.visible = await asyncio.to_thread(self._visible, listener.view)
 
     def remove(self, listener: Listener) -> None:
-        """Tell this client of nothing more."""
+        """Stop notifying this client."""
         if listener not in self._listeners:
             return
         self._listeners.discard(listener)
@@ -133,7 +133,7 @@ class Changes:
             self.close()
 
     def close(self) -> None:
-        """Look for changes no longer."""
+        """Stop watching for changes."""
         if self._watching is not None:
             self._watching.cancel()
             self._watching = None
@@ -157,7 +157,7 @@ class Changes:
                 changed |= {RESOURCES, PROMPTS}
             if changed:
                 news = await asyncio.to_thread(self._look_for_limited)
-                self._tell_lists(changed, news)
+                self._notify_lists(changed, news)
             tools, published = now, published_now
 
     def _look(self) -> tuple[object, int]:
@@ -182,19 +182,19 @@ class Changes:
             published = self._crib.publications
             return {TOOLS: tools, RESOURCES: (tools, published.resources()), PROMPTS: published.prompts()}
 
-    def _tell_lists(self, changed: set[str], news: dict[Listener, set[str]]) -> None:
+    def _notify_lists(self, changed: set[str], news: dict[Listener, set[str]]) -> None:
         for listener in tuple(self._listeners):
             for name in LISTS:
                 # One that began to listen meanwhile has seen the change.
                 if name in (changed if listener.view is None else news.get(listener, ())):
-                    listener.tell_list(name)
+                    listener.notify_list(name)
 
-    def _tell_resource(self, uri: str) -> None:
+    def _notify_resource(self, uri: str) -> None:
         for listener in tuple(self._listeners):
             with seen_through(listener.view):
                 is_seen = listener.view is None or self._crib.publications.find_resource(uri) is not None
             if is_seen:
-                listener.tell_resource(uri)
+                listener.notify_resource(uri)
 
 
 def _too_many(most: str) -> ProtocolError:
@@ -202,7 +202,7 @@ def _too_many(most: str) -> ProtocolError:
 
 
 def read_filter(params: Params) -> tuple[frozenset[str], set[str]]:
-    """What a client wants to hear of: lists, and resources by their URIs."""
+    """What a client subscribes to: lists, and resources by their URIs."""
     wanted = params.get("notifications")
     if not isinstance(wanted, dict):
         raise ProtocolError(Code.INVALID_PARAMS, "notifications: must be an object")

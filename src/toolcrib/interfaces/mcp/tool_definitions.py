@@ -1,4 +1,4 @@
-"""Write the definition of a tool as each version of the protocol takes it."""
+"""Write the definition of a tool for each version of the protocol."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ SMALL_LETTERS = 1_000
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ServedTool:
-    """What the protocol needs to know of a tool, found out once.
+    """What the protocol needs to know of a tool, computed once.
 
     `may_ask` says whether it gets a context, by which it reaches the client. `headers` are the arguments that are repeated in
     headers of the request. `wraps` says whether the older wire gets its value as `{"result": value}`.
@@ -71,18 +71,18 @@ class ServedTool:
 
     def definition(self, wire: Wire) -> Params:
         """The tool as it is listed."""
-        promised = self._promised(wire)
+        promised = self._declared_schema(wire)
         if promised is None:
             return dict(self.base)
         return {**self.base, "outputSchema": copy(with_handle(promised) or promised)}
 
     def may_be_kept(self, wire: Wire) -> bool:
         """Whether the place of a value that is too large may stand in place of the value, by what its definition says."""
-        promised = self._promised(wire)
+        promised = self._declared_schema(wire)
         return promised is None or with_handle(promised) is not None
 
-    def _promised(self, wire: Wire) -> Params | None:
-        """The schema of the structured content, without regard to values that are too large; None where none is promised."""
+    def _declared_schema(self, wire: Wire) -> Params | None:
+        """The schema of the structured content, without regard to values that are too large; None if none is declared."""
         schema = self.output_schema
         if schema is None or not wire.has_structure:
             return None
@@ -90,7 +90,7 @@ class ServedTool:
 
 
 def serve_tool(tool: Tool) -> ServedTool:
-    """Find out what the protocol needs to know of a tool; raises ToolError for one that cannot be offered."""
+    """Compute what the protocol needs to know of a tool; raises ToolError for one that cannot be offered."""
     export = export_tool(tool, Provider.MCP)
     base = {key: value for key, value in export.definition.items() if key != "outputSchema"}
     if icons := read_icons(tool.metadata.get(ICONS))[0]:
@@ -155,7 +155,7 @@ def _split(schema: Params) -> tuple[Params, Params]:
 
 
 def _references(schema: object) -> Iterator[str]:
-    """What the schema refers to, wherever in it."""
+    """The references at any depth of the schema."""
     if isinstance(schema, dict):
         for key, part in schema.items():
             if key in {"$ref", "$dynamicRef"} and isinstance(part, str):

@@ -1,4 +1,4 @@
-"""Write the result of a call as the protocol has it: content for the model, structure for programs, and typed errors."""
+"""Write the result of a call for MCP: content for the model, structured content for programs, and typed errors."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ META_KEY = "toolcrib/meta"
 INTENTS_KEY = "toolcrib/intents"
 ERROR_KEY = "toolcrib/error"
 RESULT_URI = "crib://results/"
-JSON_TYPE = "application/json"
 TEXT_TYPE = "text/plain"
 MAX_BLOCKS = 100
 # The fields of each block of content: those it must have, and those it may have beside `annotations` and `_meta`.
@@ -75,7 +74,7 @@ def _text(value: object) -> list[Params]:
 
 
 def _add_structure(shown: Params, value: object, served: ServedTool | None, wire: Wire) -> None:
-    """Add the value itself: where a schema promises it, and where it is an object."""
+    """Add the value itself if a schema declares it, or if it is an object."""
     promised = served is not None and served.output_schema is not None
     value = show_hidden_in(value)
     if wire.has_any_structure:
@@ -122,7 +121,7 @@ def _kept(head: object, kept: Mapping[str, object], served: ServedTool | None, w
 
 
 def read_blocks(value: object, wire: Wire) -> list[Params]:
-    """The blocks of content that a tool or a prompt returned; raises ToolError for what is none."""
+    """The blocks of content that a tool or a prompt returned; raises ToolError for anything else."""
     given = value if isinstance(value, list) else [value]
     if len(given) > MAX_BLOCKS:
         raise _broken(f"it has more than {MAX_BLOCKS} blocks")
@@ -167,7 +166,7 @@ def _read_embedded(resource: object) -> Params:
 def check_base64(data: object) -> None:
     """Refuse what is not base64."""
     try:
-        base64.b64decode(data, validate=True)  # type: ignore[arg-type]  # what is no text is refused below
+        base64.b64decode(data, validate=True)  # type: ignore[arg-type]  # what is not text is refused below
     except (binascii.Error, ValueError, TypeError):
         raise _broken("data of a block is not base64") from None
 
