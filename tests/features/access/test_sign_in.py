@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from toolcrib import Crib
+from toolcrib import Crib, Kind, ToolError
 from toolcrib.features.access.sign_in import LINK_SECONDS, SignIn, session_in, sign_in_of
-from toolcrib.model.errors import Kind, ToolError
 
 
 @pytest.fixture

@@ -11,14 +11,13 @@ from pathlib import Path
 import pytest
 from sql_shop import BUNDLE, document, make_shop
 
-from toolcrib import Call, Crib, Kind, Tool, ToolError, confirm, tool
+from toolcrib import ALLOW, Call, Crib, Kind, Tool, ToolError, confirm, tool
 from toolcrib.features.approvals.commands import show_part
 from toolcrib.features.approvals.run_parts import MAX_FACTS, MAX_PART_BYTES, preview_call, show_parts
 from toolcrib.infra.programs.code_parts import MAX_FILE_BYTES, MAX_FILES, MAX_LOOKED_AT
 from toolcrib.interfaces.cli import main
 from toolcrib.lib.run_part import PartKind, RunPart
 from toolcrib.model.call import Consent
-from toolcrib.model.result import ALLOW
 from toolcrib.model.tool import Http, HttpCall
 
 REPOSITORY = Path(__file__).parents[3]

@@ -8,7 +8,7 @@ import zipfile
 
 import pytest
 
-from toolcrib import Kind, ToolError
+from toolcrib import Bundle, Kind, ToolError
 from toolcrib.features.bundles.archive import MANIFEST, files_of, pack, unpack
 from toolcrib.features.bundles.definition import bundle_to_wire, tool_to_wire
 from toolcrib.features.bundles.facade import Bundles
@@ -16,7 +16,6 @@ from toolcrib.infra.search.index import Index
 from toolcrib.infra.storage.file_store import FileStore
 from toolcrib.lib.names import new_id
 from toolcrib.lib.zip_archive import read_archive, write_archive
-from toolcrib.model.bundle import Bundle
 from warm_python import WarmPython
 
 # What a store says by itself.
@@ -132,7 +131,7 @@ def changed(archive, **files):
     ("files", "words"),
     [
         ({"bundle.json": None}, "bundle.json is missing"),
-        ({"bundle.json": b"[]"}, "no JSON object"),
+        ({"bundle.json": b"[]"}, "is not a JSON object"),
         ({"bundle.json": b"{"}, "bundle.json:1:2"),
         ({"bundle.json": {"slug": "a_b", "displayName": "x"}}, "slug"),
         ({"readme.txt": b"hello"}, "readme.txt:1:1"),

@@ -18,7 +18,7 @@ PRELUDE = """
 import json, os, random, sys, threading, time
 from pathlib import Path
 from toolcrib.features.bundles.facade import Bundles
-from toolcrib.model.errors import ToolError
+from toolcrib import ToolError
 from toolcrib.infra.search.index import Index
 from toolcrib.infra.storage.file_store import FileStore
 
@@ -278,7 +278,7 @@ def kill_writers(start, bundle_id, root, *, rounds):
 
 
 def ask(bundles, bundle_id, slug):
-    from toolcrib.model.errors import ToolError
+    from toolcrib import ToolError
 
     try:
         return [bundles.tool(bundle_id, slug, "v1")]

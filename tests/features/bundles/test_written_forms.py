@@ -4,9 +4,9 @@ import json
 
 import pytest
 
+from toolcrib import ToolError
 from toolcrib.__main__ import main
 from toolcrib.features.bundles.written_forms import to_stored_form
-from toolcrib.model.errors import ToolError
 
 FLAT = {"method": "GET", "urlTemplate": "https://a.invalid/"}
 TOOL = {

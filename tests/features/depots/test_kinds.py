@@ -5,13 +5,12 @@ import json
 
 import pytest
 
-from toolcrib import Kind, ToolError
+from toolcrib import Bundle, Kind, ToolError
 from toolcrib.features.bundles.archive import files_of, pack
 from toolcrib.features.depots.depot import FolderDepot, list_tools, open_depot
 from toolcrib.features.depots.package import Manifest, Package, new_key, public_half
 from toolcrib.features.depots.packed_tool import packed_file
 from toolcrib.lib.names import new_id
-from toolcrib.model.bundle import Bundle
 
 ECHO = {
     "schemaVersion": "toolcrib-1",

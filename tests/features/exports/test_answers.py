@@ -133,7 +133,8 @@ async def test_of_a_value_that_was_kept_aside_the_head_is_told_and_how_to_read_t
 
 
 async def test_tools_ask_things_of_the_host_through_its_session(shape, crib_of):
-    from toolcrib.model.result import Intent, Outcome
+    from toolcrib import Intent
+    from toolcrib.model.result import Outcome
 
     heard = []
 

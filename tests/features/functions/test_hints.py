@@ -31,11 +31,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from soaks import examples
+from toolcrib import Kind, ToolError
 from toolcrib.features.functions.hints import HintError, HintReader
 from toolcrib.features.functions.values import NotJSON, as_default, write_answer
 from toolcrib.lib.python_declarations import CLASSES
 from toolcrib.lib.schema import check_schema, compile_schema
-from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.result import Outcome
 from toolcrib.values import to_json
 

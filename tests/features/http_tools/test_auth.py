@@ -17,12 +17,12 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from http_message_signatures import HTTPMessageVerifier, MappingKeyResolver, algorithms
 
 from authorization_site import CLIENT_ID, CLIENT_SECRET, AuthorizationSite
+from toolcrib import Kind, ToolError
 from toolcrib.infra.egress.client import Egress
 from toolcrib.infra.oauth import Tokens
 from toolcrib.lib.http_auth import Message
 from toolcrib.lib.http_auth.aws import AwsKey, sign_aws
 from toolcrib.lib.http_syntax import parse_url
-from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import HttpCall
 
 TEXT = {
@@ -355,10 +355,10 @@ async def test_a_token_endpoint_on_a_host_that_is_not_allowed_is_refused_before_
     [
         ({"type": "bearer", "token": "${secret:GONE}"}, "there is no secret of that name; .*crib secret set GONE"),
         ({"type": "bearer", "token": "${secret:LINES}"}, "holds spaces around it, or letters that cannot be sent"),
-        ({**HMAC, "key_encoding": "hex"}, "auth: .*KEY.: the key is not hex; store it anew"),
+        ({**HMAC, "key_encoding": "hex"}, "auth: .*KEY.: the key is not hex; store it again"),
         (
             {"type": "http_signature", "key": "${secret:KEY}", "key_id": "k", "algorithm": "ed25519"},
-            "the key is no private key in PEM without a passphrase; store it anew",
+            "the key is not a private key in PEM without a passphrase; store it again",
         ),
     ],
 )

@@ -5,9 +5,9 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from toolcrib import Kind, ToolError
+from toolcrib import Kind, RetryPolicy, ToolError
 from toolcrib.features.http_tools.request_check import check_http
-from toolcrib.model.tool import Encoding, ErrorMode, Http, HttpCall, RetryPolicy
+from toolcrib.model.tool import Encoding, ErrorMode, Http, HttpCall
 
 NAMES = ["a", "b", "c", "d", "e"]
 
@@ -185,8 +185,8 @@ class TestAstray:
         [
             ({"items": [1], "next": {"a": 1}}, "what names the next page is dict and no text"),
             ({"items": [1], "next": [1]}, "what names the next page is list and no text"),
-            ({"items": [1], "next": "ftp://x/"}, "what names the next page is no URL"),
-            ({"items": {"a": 1}}, "what is at '$.items' is no list; say in items where the list of items is"),
+            ({"items": [1], "next": "ftp://x/"}, "what names the next page is not a URL"),
+            ({"items": {"a": 1}}, "what is at '$.items' is not a list; say in items where the list of items is"),
             ({"data": [1]}, "the answer has nothing at '$.items'"),
             (b"<html>", "the answer cannot be used"),
         ],
@@ -221,8 +221,8 @@ class TestAstray:
         ({"parameter": "x"}, "type is missing"),
         ({"type": "cursor", "next": "$.n"}, 'parameter is missing; write "parameter": "cursor"'),
         ({"type": "cursor", "parameter": "c"}, 'next is missing; write "next": "$.next"'),
-        ({"type": "url", "next": "n"}, 'next: is no JSONPath; write it like "$.items"'),
-        ({"type": "link", "items": "$.["}, "items: is no JSONPath"),
+        ({"type": "url", "next": "n"}, 'next: is not a JSONPath; write it like "$.items"'),
+        ({"type": "link", "items": "$.["}, "items: is not a JSONPath"),
         ({"type": "link", "pages": 0}, "pages: must be an integer from 1 to 1000"),
         ({"type": "link", "itmes": "$.x"}, "itmes: is unknown; did you mean items?"),
         ({"type": "link", "truncate": "yes"}, "truncate: must be true or false"),
@@ -248,7 +248,7 @@ async def test_a_body_that_is_no_object_cannot_carry_a_cursor(bench, serve, answ
         bench, site, calls=calls, type="cursor", parameter="c", next="$.next", items="$.items", **{"in": "body"}
     )
     assert isinstance(outcome.error, ToolError)
-    assert outcome.error.message == "pagination: the body is no JSON object that could take 'c'"
+    assert outcome.error.message == "pagination: the body is not a JSON object that could take 'c'"
     assert outcome.value == ["a"]
 
 

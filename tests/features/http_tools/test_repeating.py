@@ -199,7 +199,7 @@ async def test_a_pause_that_would_not_end_in_time_is_not_begun(bench, serve, ans
 
 @pytest.mark.spec("S1-78")
 def test_pauses_grow_and_are_spread_out():
-    from toolcrib.model.errors import ToolError
+    from toolcrib import ToolError
 
     error = ToolError(Kind.TRANSIENT, "x", retryable=True)
     repeating = Repeating("GET", None, 4)

@@ -193,7 +193,7 @@ async def test_a_secret_that_was_changed_counts_at_once_and_both_stay_hidden(ben
     site = await serve(answer({"old": "abcd-efgh", "new": "ijkl-mnop"}))
     bench.secrets = secrets_of(KEY="abcd-efgh")
     bound = bench.runner().bind(bench.tool(site.url("/?key=${KEY}")))
-    from toolcrib.model.call import Call
+    from toolcrib import Call
 
     bound.check({}, Call(name="sample"))
     bench.secrets.values["KEY"] = "ijkl-mnop"

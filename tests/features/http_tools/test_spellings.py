@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from toolcrib import Call, Kind, ToolError
+from toolcrib import Call, Kind, Tool, ToolError
 from toolcrib.features.bundles.format import read_tool
 from toolcrib.features.http_tools.request_check import check_http
 from toolcrib.features.scripts.format import ScriptFile
 from toolcrib.features.scripts.http_config import read_config
 from toolcrib.lib.document_fields import Report
-from toolcrib.model.tool import Http, HttpCall, Spelling, Tool
+from toolcrib.model.tool import Http, HttpCall, Spelling
 
 EXAMPLES = Path(__file__).parents[3] / "examples/http"
 BUNDLE_ID = "018faf50-b7b6-7a01-9a05-a22a6e0af101"
@@ -110,7 +110,7 @@ async def test_a_default_counts_where_a_variable_is_not_set(bound, serve, answer
         of_bundle({"urlTemplate": site.url("/?in=${env:REGION:-eu}")}).tool,
         of_script({"url": site.url("/?in=${env:REGION:-eu}")}),
     ):
-        # The secret of that name is granted, too, and is no variable.
+        # The secret of that name is granted, too, and is not a variable.
         await bound(granted=("REGION",)).run(tool)
     assert site.targets == ["GET /?in=eu"] * 2
 
@@ -198,11 +198,15 @@ class TestSlips:
                 9,
                 "config.url: {cty} is neither a parameter nor a name of the platform; ",
             ),
-            ({"url": "https://x.example/${arg:cty}"}, 9, "config.url: ${arg:cty} is no parameter; did you mean city?"),
+            (
+                {"url": "https://x.example/${arg:cty}"},
+                9,
+                "config.url: ${arg:cty} is not a parameter; did you mean city?",
+            ),
             (
                 {"url": "https://x.example/", "headers": {"X": "${platform:verison}"}},
                 10,
-                "config.headers.X: ${platform:verison} is no name of the platform; did you mean version?",
+                "config.headers.X: ${platform:verison} is not a name of the platform; did you mean version?",
             ),
             ({"url": "https://x.example/", "body": {"a": ["{cit}"]}}, 10, "config.body: {cit} is neither"),
             ({"url": "https://x.example/${arg:}"}, 9, "config.url: '${arg:}' opens no slot; "),
@@ -211,7 +215,7 @@ class TestSlips:
                 10,
                 "config.exract: is unknown to http_client; did you mean extract?",
             ),
-            ({"url": "https://x.example/", "extract": "$.["}, 10, "config.extract: is no JSONPath"),
+            ({"url": "https://x.example/", "extract": "$.["}, 10, "config.extract: is not a JSONPath"),
         ],
     )
     def test_a_script_is_refused_with_file_and_line(self, tmp_path, config, place, words):
@@ -232,13 +236,13 @@ class TestSlips:
             of_bundle({"urlTemplate": "https://x.example/${arg:cty}?v=${platform:x}"})
         names = "bundle_id, client_id, now, request_id, slug, tool_id, tool_version, version"
         assert caught.value.details["problems"] == [
-            "impl.urlTemplate: ${arg:cty} is no parameter; did you mean city?",
-            f"impl.urlTemplate: ${{platform:x}} is no name of the platform; write one of {names}",
+            "impl.urlTemplate: ${arg:cty} is not a parameter; did you mean city?",
+            f"impl.urlTemplate: ${{platform:x}} is not a name of the platform; write one of {names}",
         ]
 
     def test_a_bare_name_that_looks_like_a_parameter_is_warned_of(self):
         impl = {"urlTemplate": "https://x.example/${cty}/${WEATHER_API_KEY}/${verison}"}
-        warned = "impl.urlTemplate: ${{{0}}} is no parameter, so it means a secret; did you mean {1}? Write ${{secret:{0}}} if it is a secret"
+        warned = "impl.urlTemplate: ${{{0}}} is not a parameter, so it means a secret; did you mean {1}? Write ${{secret:{0}}} if it is a secret"
         assert of_bundle(impl).warnings == (warned.format("cty", "city"), warned.format("verison", "version"))
         assert of_bundle(impl, secrets=["cty"]).warnings == (warned.format("verison", "version"),)
         assert of_bundle({"urlTemplate": "https://x.example/${secret:cty}"}).warnings == ()

@@ -6,12 +6,11 @@ from contextlib import aclosing
 
 import pytest
 
-from toolcrib import Call, Context, Crib, Kind, ToolError, tool
+from toolcrib import Call, Context, Cost, Crib, Kind, ToolError, tool
 from toolcrib.core.call_state import limited_to
 from toolcrib.infra.usage_ledger import UsageLedger
 from toolcrib.lib.names import new_id
 from toolcrib.model.limits import Quota, read_quota
-from toolcrib.model.tool import Cost
 
 
 class Clock:
@@ -126,7 +125,7 @@ async def test_what_cannot_be_counted_is_not_called(open_crib, project):
     crib = open_crib(rare, plain)
     error = (await crib.call("rare")).error
     assert error.kind is Kind.PERMANENT
-    assert "move it away, and counting starts anew" in error.message
+    assert "move it away, and counting starts again" in error.message
     assert (await crib.call("plain", text="x")).ok
 
 

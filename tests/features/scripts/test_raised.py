@@ -21,7 +21,7 @@ def fail(bench):
 
 @pytest.fixture
 def retry():
-    from toolcrib.model.tool import Limits
+    from toolcrib import Limits
 
     return Limits(retry=RetryPolicy(max_attempts=3, initial_delay=0))
 

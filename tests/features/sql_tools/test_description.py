@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 from sql_shop import BUNDLE, document, make_shop
 
-from toolcrib import Crib
+from toolcrib import Crib, ToolError
 from toolcrib.features.bundles.format import read_tool
 from toolcrib.lib.database_url import parse_server
-from toolcrib.model.errors import ToolError
 from toolcrib.model.tool import SideEffects
 
 CITY = {"city": {"type": "string"}}
@@ -19,8 +18,11 @@ CITY = {"city": {"type": "string"}}
 @pytest.mark.parametrize(
     ("impl", "problem"),
     [
-        ({"statement": "SELECT :town"}, "impl.statement: :town is no argument; declare town, or write the name of one"),
-        ({"statement": "SELECT :citty"}, "impl.statement: :citty is no argument; did you mean :city?"),
+        (
+            {"statement": "SELECT :town"},
+            "impl.statement: :town is not an argument; declare town, or write the name of one",
+        ),
+        ({"statement": "SELECT :citty"}, "impl.statement: :citty is not an argument; did you mean :city?"),
         ({"statement": "SELECT 1"}, "impl.statement: does not use the argument city; write :city, or remove it"),
         ({"statement": "SELECT :city; SELECT 2"}, "impl.statement: holds several statements"),
         ({"statement": 3}, "impl.statement: must be text"),
@@ -44,7 +46,10 @@ CITY = {"city": {"type": "string"}}
         ({"max_rows": 5}, "impl.max_rows: is not read; did you mean maxRows?"),
         ({"urlTemplate": "https://a"}, 'impl.urlTemplate: is for tools of type "http"; remove it'),
         ({"goFunc": "a"}, 'impl.goFunc: is for tools of type "go"; remove it'),
-        ({"choices": {"sort": {"a": "b"}}}, "impl.choices: sort is no argument with exactly these values; declare it"),
+        (
+            {"choices": {"sort": {"a": "b"}}},
+            "impl.choices: sort is not an argument with exactly these values; declare it",
+        ),
         ({"choices": {"city": {}}}, "impl.choices: city offers nothing"),
     ],
 )
@@ -98,7 +103,7 @@ def test_a_tool_says_what_it_requires_and_what_it_changes() -> None:
 @pytest.mark.parametrize(
     ("url", "problem"),
     [
-        ("http://a@db/shop", "is no URL of PostgreSQL"),
+        ("http://a@db/shop", "is not a URL of PostgreSQL"),
         ("postgresql://a@/shop", "names no host"),
         ("postgresql://a@%2Ftmp/shop", "names no host"),
         ("postgresql://a@db:0/shop", "has a host that is refused"),
@@ -106,7 +111,7 @@ def test_a_tool_says_what_it_requires_and_what_it_changes() -> None:
         ("postgresql://a@db/shop?options=-cdefault_transaction_read_only%3Doff", "has the option 'options'"),
         ("postgresql://a@db/shop?sslrootcert=/etc/shadow", "has the option 'sslrootcert'"),
         ("postgresql://a@db/shop?service=x", "has the option 'service'"),
-        ("postgresql://a@db/sh op", "is no URL of PostgreSQL"),
+        ("postgresql://a@db/sh op", "is not a URL of PostgreSQL"),
     ],
 )
 def test_a_url_that_leads_elsewhere_is_refused_without_repeating_its_password(url: str, problem: str) -> None:
@@ -187,7 +192,7 @@ async def test_a_file_describes_the_same_tool_in_every_notation(tmp_path: Path, 
 @pytest.mark.parametrize(
     ("old", "new", "problem"),
     [
-        (":city ", ":town ", "find_customers.yaml:9: config.statement: :town is no argument"),
+        (":city ", ":town ", "find_customers.yaml:9: config.statement: :town is not an argument"),
         ("max_rows: 10", "maxRows: 10", "config.maxRows: is unknown to sql_client; did you mean max_rows?"),
         ("database: shop.sqlite", "database: ''", "config.database: names no database"),
     ],

@@ -13,9 +13,8 @@ from typing import Any
 import pytest
 from sql_shop import Shop
 
-from toolcrib import Crib, Kind
+from toolcrib import Crib, Kind, ToolError
 from toolcrib.infra.files.jail import Found, Jail, locked
-from toolcrib.model.errors import ToolError
 
 ENDLESS = "WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers) SELECT count(*) FROM numbers"
 PATIENCE = 20

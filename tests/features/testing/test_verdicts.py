@@ -11,7 +11,7 @@ from toolcrib import tool, tool_of
 from toolcrib.features.testing import examples as module
 from toolcrib.features.testing.case_files import find_cases
 from toolcrib.features.testing.cases import Case, CaseResult, FakeContext
-from toolcrib.features.testing.examples import failing_examples, read_failing, remember
+from toolcrib.features.testing.examples import read_failing, remember
 
 
 @tool
@@ -21,6 +21,10 @@ def greet(name: str) -> str:
 
 
 ADA, BO = {"name": "Ada"}, {"name": "Bo"}
+
+
+def failing(path, tool):
+    return read_failing(path).get(tool.content_hash, [])
 
 
 @pytest.fixture
@@ -42,34 +46,34 @@ def tried(*results, documented=True, **facts):
 
 def test_what_failed_is_remembered_until_it_passes(path, made):
     remember(path, made, tried((ADA, "passed"), (BO, "failed")))
-    assert failing_examples(path, made) == [BO]
+    assert failing(path, made) == [BO]
     remember(path, made, tried((ADA, "failed"), (BO, "passed")))
-    assert failing_examples(path, made) == [ADA]
+    assert failing(path, made) == [ADA]
     remember(path, made, tried((ADA, "passed"), (BO, "passed")))
-    assert failing_examples(path, made) == []
+    assert failing(path, made) == []
     assert read_failing(path) == {}
 
 
 def test_what_was_not_tried_stays_as_it_was(path, made):
     remember(path, made, tried((ADA, "failed"), (BO, "failed")))
     remember(path, made, tried((ADA, "skipped"), (BO, "passed")))
-    assert failing_examples(path, made) == [ADA]
+    assert failing(path, made) == [ADA]
     remember(path, made, tried((ADA, "passed"), documented=False))
     remember(path, made, tried((ADA, "passed"), expect={"error": {"type": "AUTH"}}, context=FakeContext()))
     remember(path, made, ())
-    assert failing_examples(path, made) == [ADA]
+    assert failing(path, made) == [ADA]
 
 
 def test_a_tool_that_reads_otherwise_is_another_one(path, made):
     remember(path, made, tried((ADA, "failed")))
-    assert failing_examples(path, replace(made, description="Greet again.")) == []
-    assert failing_examples(path, replace(made, bundle="other")) == [ADA]
+    assert failing(path, replace(made, description="Greet again.")) == []
+    assert failing(path, replace(made, bundle="other")) == [ADA]
 
 
 def test_nothing_is_written_where_nothing_failed(path, made):
     remember(path, made, tried((ADA, "passed")))
     assert not path.exists()
-    assert failing_examples(path, made) == []
+    assert failing(path, made) == []
 
 
 def test_the_examples_of_a_tool_are_cases_that_count(made):
@@ -91,7 +95,7 @@ def test_a_file_stays_within_its_bounds_with_any_content(path, made, monkeypatch
     for number in range(20):
         remember(path, replace(made, version=f"1.0.{number}"), tried(({"name": "x" * 60}, "failed")))
     assert path.stat().st_size <= 500
-    assert failing_examples(path, replace(made, version="1.0.19")) == [{"name": "x" * 60}]
+    assert failing(path, replace(made, version="1.0.19")) == [{"name": "x" * 60}]
     remember(path, made, tried(({"name": "x" * 600}, "failed")))
     assert read_failing(path) == {}
 
@@ -104,21 +108,21 @@ def test_a_file_stays_within_its_bounds_with_any_content(path, made, monkeypatch
 def test_hostile_content_is_ignored_and_written_over(content, path, made):
     path.parent.mkdir()
     path.write_bytes(content.replace(b"HASH", made.content_hash.encode()))
-    assert failing_examples(path, made) == []
+    assert failing(path, made) == []
     remember(path, made, tried((ADA, "failed")))
-    assert failing_examples(path, made) == [ADA]
+    assert failing(path, made) == [ADA]
 
 
 def test_a_link_or_a_pipe_in_its_place_is_not_followed_nor_waited_for(path, made, tmp_path):
     path.parent.mkdir()
     (tmp_path / "precious").write_text(json.dumps({made.content_hash: [ADA]}))
     path.symlink_to(tmp_path / "precious")
-    assert failing_examples(path, made) == []
+    assert failing(path, made) == []
     remember(path, made, tried((BO, "failed")))
     assert json.loads((tmp_path / "precious").read_text()) == {made.content_hash: [ADA]}
     path.unlink()
     os.mkfifo(path)
-    assert failing_examples(path, made) == []
+    assert failing(path, made) == []
 
 
 def test_of_many_writers_at_once_no_record_is_lost(path, made):

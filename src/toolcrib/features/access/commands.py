@@ -1,4 +1,4 @@
-"""The commands about secrets, none of which prints one, and about access tokens of the server."""
+"""`crib secret` and `crib token`: manage secrets, which are never printed, and access tokens of the server."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from toolcrib.toolkit.cli import (
     require_project,
     say,
     say_json,
-    say_table,
 )
+from toolcrib.toolkit.cli.console_tables import say_table
 from toolcrib.toolkit.cli.group import answers, example, json_option, pass_opener, project_option
 from toolcrib.toolkit.client_protocol import ProjectCrib
 
@@ -65,14 +65,14 @@ class AccessCrib(ProjectCrib, Protocol):
 
     @property
     def journal(self) -> Journal:
-        """What happened."""
+        """The journal of the project."""
 
     @property
     def tokens(self) -> Tokens:
-        """The tokens that are good for the server of the project."""
+        """The access tokens of the project's server."""
 
     def usages(self) -> Sequence[Usage]:
-        """What is used of the rates of tools and of the quotas of tokens."""
+        """The current usage of the rate limits of tools and the quotas of tokens."""
 
 
 @click.group("secret", epilog=example("crib secret set WEATHER_KEY"))
@@ -89,9 +89,9 @@ def secret() -> None:
 def secret_set(opener: Opener[AccessCrib], name: str, more: tuple[str, ...]) -> Answer:
     """Store a secret in the project, encrypted.
 
-    It is typed when asked for, or comes from standard input, whose last line break does not count.
+    The value is typed at a prompt, or read from standard input, without its last line break.
     """
-    # Neither is quoted: it may be the secret.
+    # The message quotes neither, because it may be the secret.
     if more or "=" in name:
         message = "a secret on the command line can be seen by others; change it, and give only its name"
         raise WrongUseError(f"{message}: it is asked for, or comes from standard input")
@@ -148,7 +148,7 @@ def secret_login(opener: Opener[AccessCrib], name: str, *, seconds: int) -> Answ
 def secret_list(opener: Opener[AccessCrib], *, as_json: bool) -> int:
     """List the names of the secrets, and where each comes from.
 
-    A keyring cannot be asked which names it knows; those are not listed.
+    Secrets in a keyring are not listed, because a keyring cannot list its names.
     """
     with opener.open_local() as crib:
         places = sorted(crib.secrets.places().items())
@@ -209,10 +209,12 @@ def token() -> None:
     "quotas",
     multiple=True,
     metavar="UNIT=N",
-    help=f"What it may use: {', '.join(UNITS)}; repeatable, such as calls=1000.",
+    help=f"How much it may use of {', '.join(UNITS)}; repeatable, such as calls=1000.",
 )
-@click.option("--per", type=click.Choice(tuple(PERIODS)), default="day", show_default=True, help="Of which time.")
-@click.option("--currency", default="USD", show_default=True, help="Of a quota of money.")
+@click.option(
+    "--per", type=click.Choice(tuple(PERIODS)), default="day", show_default=True, help="The period of the quota."
+)
+@click.option("--currency", default="USD", show_default=True, help="The currency of a quota of money.")
 @project_option
 @json_option
 @pass_opener
@@ -233,8 +235,8 @@ def token_create(
 ) -> int:
     """Create a token and print it, once.
 
-    NAME says who has it: of two tokens with one name, neither decides about calls of the other. Only a hash of the token is
-    stored: it cannot be printed again. Each limit narrows what the token sees, in every interface. A quota bounds what its
+    NAME names its holder: a token cannot approve calls of another token with the same name. Only a hash of the token is
+    stored, so it cannot be printed again. Each limit restricts what the token sees, in every interface. A quota limits what its
     calls use within any minute, hour, day or month (30 days), by all processes together; see crib stats.
     """
     view = make_view(
@@ -286,18 +288,18 @@ def token_revoke(opener: Opener[AccessCrib], token_id: str) -> Answer:
         if revoked:
             _note(crib, TOKEN_REVOKED, token_id, {"name": holder})
     if not revoked:
-        # Not quoted: it may be the token itself, written by mistake.
+        # The message does not quote it, because it may be the token itself, typed by mistake.
         raise CommandError(Kind.NOT_FOUND, "there is no token by this id; see: crib token list")
     say(f"revoked {token_id}")
     return Answer({"id": token_id, "name": holder})
 
 
 def _forget_tokens(crib: AccessCrib, name: str) -> None:
-    """Remove the access tokens that were got with a secret that is about to change."""
+    """Remove the access tokens that were obtained with a secret that is about to change."""
     try:
         before = crib.secrets.get(name)
     except ToolError:
-        return  # what cannot be read was not used
+        return  # an unreadable secret has obtained no token
     if before is not None:
         crib.access_tokens.forget(before.reveal())
 
@@ -307,7 +309,7 @@ def _read_secret(name: str) -> str:
         return str(click.prompt(f"Value of {name}", hide_input=True, err=True))
     if sys.stdin is None:
         raise WrongUseError(f"there is nothing to read {name} from; write it to standard input")
-    # One more than there may be, and the line break at the end.
+    # One byte over the limit, so that a longer secret is noticed, and the line break at the end.
     data = sys.stdin.buffer.read(MAX_BYTES + len("\r\n") + 1)
     try:
         return data.decode().removesuffix("\n").removesuffix("\r")
@@ -328,7 +330,7 @@ def _limits(one: Token) -> str:
 
 
 def _note(crib: AccessCrib, event: str, token_id: str, facts: dict[str, object]) -> None:
-    """Write into the journal whose token an id is; calls name their caller by it."""
+    """Record the name of a token in the journal, whose entries name the callers by token id."""
     crib.journal.record((event, time.monotonic(), token_id, "", crib.caller, 0.0, None, {"token": facts}, ""))
 
 
@@ -349,7 +351,7 @@ def _quota(words: tuple[str, ...], per: str, currency: str) -> Quota | None:
 def _words(option: str, text: str | None) -> list[str] | None:
     words = None if text is None else [word.strip() for word in text.split(",") if word.strip()]
     if words is not None and not words:
-        # A variable of the shell that is not set must not make a token without limits, nor one that is good for nothing.
+        # An unset shell variable must create neither a token without limits nor one that sees no tool.
         raise WrongUseError(f"{option} names nothing; write what the token sees, or leave the option out")
     return words
 

@@ -1,4 +1,4 @@
-"""HTTP endpoints that sign a person in to the web page and out, and manage tokens and the names of secrets."""
+"""HTTP endpoints of the web page: sign in and out, manage tokens, list the names of secrets."""
 
 from __future__ import annotations
 
@@ -17,13 +17,12 @@ from toolcrib.toolkit.http.endpoint import Endpoint, EndpointTable
 if TYPE_CHECKING:
     from toolcrib.features.access.commands import AccessCrib
     from toolcrib.features.access.sign_in import SignIn
-    from toolcrib.features.access.tokens import Token
     from toolcrib.toolkit.http import Header, Request
     from toolcrib.toolkit.http.concurrency import Threads
     from toolcrib.toolkit.http.endpoint import Host
 
 PATH = "/ui/session"
-# The caller of a request without a token, which any program of the machine can send.
+# The caller of a request without a token, which any program on this machine can send.
 LOCAL = "local"
 DAY_SECONDS, MAX_DAYS = 86_400, 3_650
 SHOWN_LIMITS = ("calls_per_minute", "concurrency", "queue", "body_bytes", "total_seconds")
@@ -49,7 +48,7 @@ SIGN_IN_BODY = Body(
 
 
 class SignInEndpoints:
-    """Sign in and out, and say who is signed in."""
+    """Sign in, sign out, and read who is signed in."""
 
     def __init__(self, sign_in: SignIn, threads: Threads) -> None:
         self._sign_in = sign_in
@@ -85,7 +84,7 @@ class SignInEndpoints:
 
 
 def _cookie(request: Request, value: str, seconds: int) -> Header:
-    """The cookie: no script reads it, and no other site sends it; behind TLS it never travels without."""
+    """The session cookie: HttpOnly, SameSite=Strict, and Secure behind TLS."""
     secure = "; Secure" if request.header(b"x-forwarded-proto") == "https" else ""
     return (
         b"set-cookie",
@@ -94,7 +93,7 @@ def _cookie(request: Request, value: str, seconds: int) -> Header:
 
 
 class AccessEndpoints:
-    """Tokens and the names of secrets, for a person who has signed in: the loopback address alone makes no token."""
+    """Manage tokens and list the names of secrets; a caller without a token, on loopback, cannot create or revoke one."""
 
     def __init__(self, crib: AccessCrib, threads: Threads) -> None:
         self._crib = crib
@@ -108,7 +107,7 @@ class AccessEndpoints:
         server = self._crib.settings["server"]
         return answer_json(
             {
-                "tokens": [_token_to_json(token) for token in tokens],
+                "tokens": [token.to_json() for token in tokens],
                 "secrets": [{"name": name, "from": place} for name, place in sorted(places.items())],
                 "limits": {name: getattr(server, name) for name in SHOWN_LIMITS},
                 "usages": [asdict(usage) for usage in usages],
@@ -148,7 +147,7 @@ class AccessEndpoints:
             made_by=request.caller,
             quota=quota,
         )
-        return answer_json({**_token_to_json(token), "token": secret}, status=201)
+        return answer_json({**token.to_json(), "token": secret}, status=201)
 
     async def revoke(self, request: Request) -> Answer:
         """DELETE /ui/access/tokens/{tokenID}."""
@@ -162,18 +161,6 @@ def _require_person(request: Request) -> None:
     if request.caller == LOCAL:
         cure = Cure("make a link with: crib page", "sign in with a link from the operator")
         raise ToolError(Kind.AUTH, "tokens are managed by a person who has signed in", cure=cure)
-
-
-def _token_to_json(token: Token) -> dict[str, object]:
-    return {
-        "id": token.id,
-        "name": token.name,
-        "scopes": sorted(token.scopes),
-        "createdAt": token.created_at,
-        "expiresAt": token.expires_at,
-        "limits": None if token.view is None else token.view.to_json(),
-        "quota": None if token.quota is None else token.quota.to_json(),
-    }
 
 
 def _make_access(host: Host) -> AccessEndpoints:
@@ -242,10 +229,10 @@ endpoints = (
                 method="GET",
                 path="/ui/callers/{tokenID}",
                 handler=AccessEndpoints.name,
-                # A person who approves a call has to know whose it is.
+                # A person who approves a call has to know who made it.
                 scope=Scope.APPROVE,
                 summary="Read who has a token, by the id that callers are known by.",
-                replies={200: Reply(description="The name; empty for what is no token.")},
+                replies={200: Reply(description="The name; empty for what is not a token.")},
             ),
             Endpoint(
                 name="createToken",

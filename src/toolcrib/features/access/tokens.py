@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("toolcrib.tokens")
 
 SPACE = "tokens"
-# The name of all tokens that sessions of the web page are; it says nothing of the person.
+# The name of every session of the web page; it does not name the person.
 PAGE = "web page"
 MAX_NAME = 64
 MAX_SECONDS = 10 * 365 * 86_400
@@ -58,6 +58,18 @@ class Token:
     view: ToolView | None = None
     made_by: str = ""
     quota: Quota | None = None
+
+    def to_json(self) -> dict[str, object]:
+        """The token as the web page shows it, without its secret."""
+        return {
+            "id": self.id,
+            "name": self.name,
+            "scopes": sorted(self.scopes),
+            "createdAt": self.created_at,
+            "expiresAt": self.expires_at,
+            "limits": None if self.view is None else self.view.to_json(),
+            "quota": None if self.quota is None else self.quota.to_json(),
+        }
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -125,7 +137,7 @@ class Tokens:
         return sorted(found, key=lambda token: (token.created_at, token.id))
 
     def holder(self, token_id: str) -> str:
-        """Who has the token of that id, as its name says; empty for what is no token, and for a person at the web page."""
+        """The name of the token's holder; empty for an unknown id, and for a session of the web page."""
         known = self._read(token_id) if _ID.fullmatch(token_id) else None
         return "" if known is None or known.token.name == PAGE else known.token.name
 
@@ -177,17 +189,7 @@ def _digest(secret: str) -> bytes:
 
 
 def _write(token: Token, digest: bytes) -> bytes:
-    document = {
-        "id": token.id,
-        "name": token.name,
-        "scopes": sorted(token.scopes),
-        "createdAt": token.created_at,
-        "expiresAt": token.expires_at,
-        "limits": None if token.view is None else token.view.to_json(),
-        "quota": None if token.quota is None else token.quota.to_json(),
-        "madeBy": token.made_by,
-        "sha256": digest.hex(),
-    }
+    document = {**token.to_json(), "madeBy": token.made_by, "sha256": digest.hex()}
     return orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
 
 

@@ -1,4 +1,4 @@
-"""`crib stats`: how often and how long tools were called, what failed, what it cost, and what is left of limits."""
+"""`crib stats`: numbers, durations, errors and costs of calls, and the usage of limits."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import click
 from toolcrib.features.activity.statistics import sum_costs, sum_latencies
 from toolcrib.model.call import CALL
 from toolcrib.model.limits import spell_amount
-from toolcrib.toolkit.cli import ExitCode, count, say, say_json, say_table
+from toolcrib.toolkit.cli import ExitCode, count, say, say_json
+from toolcrib.toolkit.cli.console_tables import say_table
 from toolcrib.toolkit.cli.group import example, json_option, pass_opener, project_option
 from toolcrib.toolkit.client_protocol import ProjectCrib
 
@@ -31,10 +32,10 @@ class StatisticsCrib(ProjectCrib, Protocol):
 
     @property
     def journal(self) -> Journal:
-        """What happened."""
+        """The journal of the project."""
 
     def usages(self) -> Sequence[Usage]:
-        """What is used of the rates of tools and of the quotas of tokens."""
+        """The current usage of the rate limits of tools and the quotas of tokens."""
 
 
 @click.command("stats", epilog=example("crib stats --json"))
@@ -103,6 +104,6 @@ def _limit_row(usage: Usage) -> tuple[str, ...]:
 
 
 def bar(value: float, most: float) -> str:
-    """A share of a whole, drawn in characters that every terminal has."""
+    """A bar for the share of a whole, of characters that every terminal has."""
     full = round(BAR * min(1.0, value / most)) if most else 0
     return "#" * full + "." * (BAR - full)

@@ -1,4 +1,4 @@
-"""`crib logs`: the journal of the project and logs of its server, one readable line each, in the order in which things happened."""
+"""`crib logs`: show the journal of the project and logs of its server, one readable line per entry, ordered by time."""
 
 from __future__ import annotations
 
@@ -40,18 +40,18 @@ if TYPE_CHECKING:
 STANDARD_INPUT = "-"
 SHOWN_LINES = 50
 LOOK_SECONDS = 0.3
-# A line of a log is never as long; what is, is no log.
+# A longer line cannot be an entry of a log.
 MAX_LINE_BYTES = 1_000_000
 JOURNAL = "journal"
-# What the start of a line says already, and what only programs need.
-SAID = frozenset(
+# Keys that the start of a line shows already, or that only programs need.
+OMITTED = frozenset(
     {"event", "time", "tool", "caller", "ok", "ms", "error", "toolId", "id", "level", "logger", "stderr", "traceback"}
 )
 REQUEST = ("status", "method", "route", "ms")
 
 
 class LogsCrib(ProjectCrib, Protocol):
-    """The crib whose secrets no line shows."""
+    """What this command uses of a crib: its secrets, which are masked in every line."""
 
     @property
     def secrets(self) -> Secrets:
@@ -62,17 +62,17 @@ class LogsCrib(ProjectCrib, Protocol):
     "logs", epilog=example("crib logs --follow", "crib logs --failed --tool weather", "crib logs server.log --follow")
 )
 @click.argument("files", nargs=-1, metavar="[FILE]...")
-@click.option("-f", "--follow", is_flag=True, help="Go on with what happens from now on, until interrupted.")
+@click.option("-f", "--follow", is_flag=True, help="Print new entries as they are logged, until interrupted.")
 @click.option(
     "-n",
     "--lines",
     type=click.IntRange(0),
     default=SHOWN_LINES,
     show_default=True,
-    help="How many to show of what was.",
+    help="How many past entries to show.",
 )
 @click.option("--tool", metavar="NAME", help="Only calls of this tool.")
-@click.option("--failed", is_flag=True, help="Only what failed.")
+@click.option("--failed", is_flag=True, help="Only failures.")
 @project_option
 @json_option
 @pass_opener
@@ -94,7 +94,7 @@ def logs(
     with opener.open_local() as crib:
         require_project(crib.settings)
         folder = None if crib.settings.data is None else crib.settings.data / JOURNAL
-        # A line may be older than the secret in it, and other programs than ours write to such a file.
+        # A line may be older than the secret in it, and other programs may write to such a file.
         hide = crib.secrets.masking.hide_in
     write = _show_json if as_json else _show
 
@@ -110,7 +110,7 @@ def logs(
     readers = [FileReader(path) for path in map(Path, files)]
     missing = [reader.path for reader in readers if not reader.path.is_file()]
     if missing:
-        raise WrongUseError(f"{missing[0]} is no file; name what `crib serve` wrote: crib serve 2> server.log")
+        raise WrongUseError(f"{missing[0]} is not a file; name what `crib serve` wrote: crib serve 2> server.log")
     journal = JournalReader(folder)
     past = sorted(filter(wanted, _read_all(journal, readers)), key=_moment)
     for line in past[max(0, len(past) - lines) :]:
@@ -133,7 +133,7 @@ class Wanted:
     failed: bool = False
 
     def __call__(self, line: Line) -> bool:
-        """Whether this one is."""
+        """Whether to show the line."""
         if self.tool is not None and self.tool not in _names_of(line):
             return False
         return not self.failed or _has_failed(line)
@@ -147,11 +147,11 @@ class FileReader:
     _read: int = 0
 
     def __call__(self) -> Iterator[Line]:
-        """The new lines; one that is not ended yet is left for the next time."""
+        """The new lines; an incomplete one is left for the next time."""
         try:
             with self.path.open("rb") as file:
                 if os.fstat(file.fileno()).st_size < self._read:
-                    self._read = 0  # it was begun anew
+                    self._read = 0  # the file was truncated
                 file.seek(self._read)
                 while (text := file.readline(MAX_LINE_BYTES)).endswith(b"\n"):
                     self._read = file.tell()
@@ -162,7 +162,7 @@ class FileReader:
 
 @dataclass(slots=True)
 class JournalReader:
-    """Reads new lines of the journal, which begins a file each day."""
+    """Reads new lines of the journal, which has a file per day."""
 
     folder: Path | None
     _files: dict[Path, FileReader] = field(default_factory=dict)
@@ -175,7 +175,7 @@ class JournalReader:
 
 
 def read_log_line(text: bytes) -> Line:
-    """A line as it was logged; one that is no JSON is shown as it stands."""
+    """Parse a line of a log; one that is not JSON is shown unchanged."""
     try:
         line = orjson.loads(text)
     except orjson.JSONDecodeError:
@@ -207,9 +207,9 @@ def _show(line: Line) -> None:
 
 
 def to_text(line: Line) -> str:
-    """A line for a person: when, what, how it ended, and the other facts; below it what the tool wrote, and the traceback."""
+    """An entry as text: time, event, outcome and other facts on one line; below it the output of the tool and the traceback."""
     moment = f"{_clock(line)} " if _moment(line) else ""
-    more = [f"{name}={on_one_line(str(value))}" for name, value in line.items() if name not in {*SAID, *REQUEST}]
+    more = [f"{name}={on_one_line(str(value))}" for name, value in line.items() if name not in {*OMITTED, *REQUEST}]
     first = " ".join([*_what(line), *more])
     below = [str(line[name]).rstrip() for name in ("stderr", "traceback") if line.get(name)]
     lines = [f"{moment}{first}", *(f"         {visible(text)}" for part in below for text in part.splitlines())]
@@ -238,7 +238,7 @@ def _what(line: Line) -> Iterator[str]:
 
 
 def _names_of(line: Line) -> set[str]:
-    """The spellings by which the tool of a line may be asked for."""
+    """The names that select the tool of a line: its address or name, with `-` or `_`."""
     address = str(line.get("tool", ""))
     name = address.rpartition("/")[2].partition("@")[0]
     return {address, address.partition("@")[0], name, name.replace("-", "_"), name.replace("_", "-")}

@@ -35,18 +35,18 @@ if TYPE_CHECKING:
     from toolcrib.model.result import Verdict
     from toolcrib.model.tool import Tool
 
-    # Within the class below, `list` is what it does.
+    # The class below has a method `list`, which hides the type.
     Found = list[Approval]
 
 SPACE = "approvals"
 QUESTIONS = f"{SPACE}/questions"
 DECISIONS = f"{SPACE}/decisions"
 USES = f"{SPACE}/uses"
-# What would run, apart from the question: it is large, and lists do not need it.
+# What would run is stored apart from the question, because it is large and lists do not need it.
 RUNS = f"{SPACE}/runs"
 PARTS = "parts"
 
-# Keys of stored documents beside the facts themselves: who has the token of the caller, and the signature.
+# Keys of stored documents beside those of the approval: who has the token of the caller, and the signature.
 HOLDER, SEAL = "holder", "seal"
 FORGED: Mapping[str, Any] = {
     "approved": False,
@@ -64,9 +64,9 @@ MAX_NOTE = 1_000
 MAX_BY = 200
 POLL_SECONDS = 0.2
 SWEEP_SECONDS = 60.0
-# Letters of which keys, tokens and the names in URLs consist; a command needs others.
+# The characters of keys, tokens and user names in URLs; a command needs others.
 _CREDENTIAL = re.compile(r"[\w.~+/=@:%-]+")
-# How long a decision or a use can still be looked at after the approval expired.
+# How long a decision or a use is stored after the approval expired.
 KEPT_SECONDS = 86_400
 
 
@@ -74,9 +74,9 @@ class Approvals:
     """The approvals of a project; many processes may share them.
 
     `hide` masks the values of stored secrets. At most `max_pending` approvals wait at once, of one caller a tenth of them.
-    `find` gives the tool of an address, if the current caller may see it; approvals of other tools are not shown to it.
-    `holder_of` says who has the token of a caller; a holder of two tokens cannot decide with one about the calls of the other. What is stored is
-    signed with the key of the project: a document that was not written here approves nothing.
+    `find` returns the tool of an address, if the current caller may see it; the caller is shown no approvals of other tools.
+    `holder_of` says who has the token of a caller; a holder of two tokens cannot decide with one about the calls of the other.
+    Stored documents are signed with the key of the project: one without a valid signature approves nothing.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class Approvals:
         holder_of: Callable[[str], str] = lambda _: "",
         clock: Callable[[], float] = time.time,
     ) -> None:
-        # Functions, because store and key of a project are made when they are first needed.
+        # Functions, because store and key of a project are created on first use.
         self._store = store
         self._key = key
         self._hide = hide
@@ -105,15 +105,15 @@ class Approvals:
     # --- the call ------------------------------------------------------------------------------------------------------
 
     def file(self, tool: Tool, bound: Bound, arguments: dict[str, object], call: Call, verdict: Verdict) -> Approval:
-        """Store the question; the one that waits already for exactly this call is returned instead of a second one.
+        """Store a pending approval for a call, or return the one that is pending already for exactly this call.
 
         Raises LIMIT_EXCEEDED when too many wait, or when the arguments are too large to be shown to a person.
         """
         self._sweep()
-        shown = self._hidden(tool, arguments)
+        shown = self._masked(tool, arguments)
         parts = preview_call(tool, bound, shown, call)
         digest = self._digest(tool, arguments, call, parts)
-        waiting = next((found for found in self._of_digest(digest) if found.state is State.PENDING), None)
+        waiting = next((found for found in self._with_digest(digest) if found.state is State.PENDING), None)
         if waiting is not None:
             return waiting
         if len(orjson.dumps(shown)) > MAX_ARGUMENT_BYTES:
@@ -137,58 +137,58 @@ class Approvals:
             created_at=now,
             expires_at=expires_at,
         )
-        # First what would run: a question without it cannot be approved.
-        self._store_sealed(_key(RUNS, approval.id), {PARTS: show_parts(parts, self._hide)})
-        self._store_sealed(_key(QUESTIONS, approval.id), {**_facts(approval), HOLDER: self._holder_of(call.caller)})
+        # Before the question, which cannot be approved without it.
+        self._store_signed(_key(RUNS, approval.id), {PARTS: show_parts(parts, self._hide)})
+        self._store_signed(_key(QUESTIONS, approval.id), {**_facts(approval), HOLDER: self._holder_of(call.caller)})
         return approval
 
     def find(self, tool: Tool, bound: Bound, arguments: dict[str, object], call: Call) -> Approval | None:
-        """The newest approval of exactly this call that is pending, approved or refused; nothing is used up.
+        """The newest approval of exactly this call that is approved, refused or pending, or None; does not use it up.
 
-        What would run now is asked for again: an approval of anything else is not found.
+        The runner is asked again what would run: an approval of anything else is not found.
         """
-        parts = preview_call(tool, bound, self._hidden(tool, arguments), call)
-        found = self._of_digest(self._digest(tool, arguments, call, parts))
-        # An approved one counts before one that still waits: it was asked for, and a person has answered.
+        parts = preview_call(tool, bound, self._masked(tool, arguments), call)
+        found = self._with_digest(self._digest(tool, arguments, call, parts))
+        # A decision counts before a pending approval of the same call.
         order = (State.APPROVED, State.REFUSED, State.PENDING)
-        open_ones = [approval for approval in found if approval.state in order and not self._is_over(approval)]
+        open_ones = [approval for approval in found if approval.state in order and not self._is_expired(approval)]
         return min(open_ones, key=lambda one: (order.index(one.state), -one.created_at), default=None)
 
     def use(self, approval_id: str) -> bool:
-        """Use an approval up; False if another call, in any process, was faster."""
+        """Use an approval up; False if another call, in any process, has used it already."""
         return self._store().create(_key(USES, approval_id), b"{}")
 
     # --- the person ----------------------------------------------------------------------------------------------------
 
     def list(self, state: State | None = State.PENDING) -> Found:
-        """The approvals in a state, or all that are stored; the oldest first."""
+        """The approvals in a state, or in any state; the oldest first."""
         chosen = [found for found in self._all() if (state is None or found.state is state) and self._is_shown(found)]
         return sorted(chosen, key=lambda approval: (approval.created_at, approval.id))
 
     def show(self, approval_id: str) -> Approval:
-        """One of them, with what exactly would run; raises NOT_FOUND."""
+        """The approval of that id, with what exactly would run; raises NOT_FOUND."""
         approval = self._read(approval_id) if ID.fullmatch(approval_id) else None
         if approval is None or not self._is_shown(approval):
             cure = Cure("see: crib approvals list --all", "see: GET /approvals")
             raise ToolError(Kind.NOT_FOUND, f"there is no approval {approval_id[:80]!r}", cure=cure)
-        runs = self._open(_key(RUNS, approval_id))
+        runs = self._read_signed(_key(RUNS, approval_id))
         return approval if runs is None else replace(approval, runs=tuple(runs[PARTS]))
 
     def approve(self, approval_id: str, *, by: str = "", note: str = "") -> Approval:
         """Let the call run once; raises CONFLICT if it is not pending, and AUTH if `by` is the caller itself.
 
-        Without `by` it is the user of this machine who decides: no call has this user as its caller.
+        Without `by` the operating-system user decides, who is the caller of no call.
         """
         return self._decide(approval_id, approved=True, by=by or _local_user(), note=note)
 
     def refuse(self, approval_id: str, *, by: str = "", note: str = "") -> Approval:
-        """Refuse the call until the approval expires; as `approve` does."""
+        """Refuse the call until the approval expires; raises the same errors as `approve`."""
         return self._decide(approval_id, approved=False, by=by or _local_user(), note=note)
 
     # --- waiting -------------------------------------------------------------------------------------------------------
 
     async def wait(self, approval_id: str, seconds: float) -> Approval:
-        """Wait until it is decided or has expired, at most so long."""
+        """Wait until the approval is decided or expired, or for that many seconds; returns its current state."""
         loop = asyncio.get_running_loop()
         end = loop.time() + seconds
         while True:
@@ -199,16 +199,16 @@ class Approvals:
             await asyncio.sleep(min(POLL_SECONDS, left))
 
     async def watch(self) -> AsyncGenerator[Approval, None]:
-        """Every approval that is stored or changes its state from now on, after those that are pending now."""
+        """Yield the pending approvals, then each approval that is stored or changes its state."""
         known: dict[str, Approval] | None = None
         generation, next_expiry = "", 0.0
         while True:
             current = self._store().generation(SPACE)
-            # Nothing is written when an approval expires, so that moment is watched for as well.
+            # Nothing is written when an approval expires, so the time is checked as well.
             if known is None or current != generation or self._clock() > next_expiry:
                 found = {approval.id: approval for approval in await asyncio.to_thread(self.list, None)}
                 for approval in found.values():
-                    if approval.state is State.PENDING if known is None else _is_news(approval, known):
+                    if approval.state is State.PENDING if known is None else _is_changed(approval, known):
                         yield approval
                 generation, known = current, found
                 pending = (approval for approval in found.values() if approval.state is State.PENDING)
@@ -232,8 +232,8 @@ class Approvals:
             raise ToolError(Kind.CONFLICT, message)
         document = {"approved": approved, "by": by, "at": self._clock(), "note": note}
         if approval.state is State.PENDING:
-            self._store_sealed(_key(DECISIONS, approval.id), document)
-            # Of two decisions at one moment the first counts; the other learns what it was.
+            self._store_signed(_key(DECISIONS, approval.id), document)
+            # Of two concurrent decisions the first counts; the other one is refused below.
             decided = self.show(approval_id)
             if decided.decided_by == by and (decided.state is not State.REFUSED) is approved:
                 return decided
@@ -247,17 +247,17 @@ class Approvals:
         return current_view() is None or self._find_tool(approval.tool) is not None
 
     def _is_same_holder(self, approval: Approval, by: str) -> bool:
-        question = self._open(_key(QUESTIONS, approval.id))
+        question = self._read_signed(_key(QUESTIONS, approval.id))
         holder, other = ("" if question is None else str(question[HOLDER])), self._holder_of(by)
         return bool(holder) and holder.casefold() == other.casefold()
 
-    def _store_sealed(self, key: str, document: Mapping[str, object]) -> None:
-        """Store a document, unless there is one, with a signature that holds at this place alone."""
-        sealed = {**document, SEAL: self._sign(key, document)}
-        self._store().create(key, orjson.dumps(sealed, option=orjson.OPT_INDENT_2))
+    def _store_signed(self, key: str, document: Mapping[str, object]) -> None:
+        """Create a document with a signature that is valid for this key only; an existing document stays."""
+        signed = {**document, SEAL: self._sign(key, document)}
+        self._store().create(key, orjson.dumps(signed, option=orjson.OPT_INDENT_2))
 
-    def _open(self, key: str) -> dict[str, Any] | None:
-        """The document; None for one that is not there, or was not written here for this place."""
+    def _read_signed(self, key: str) -> dict[str, Any] | None:
+        """Read a document; None if it does not exist or has no valid signature for this key."""
         data = self._store().get(key)
         found = None if data is None else orjson.loads(data)
         if not isinstance(found, dict) or not isinstance(seal := found.pop(SEAL, None), str) or not seal.isascii():
@@ -268,7 +268,7 @@ class Approvals:
         text = orjson.dumps([key, document], option=orjson.OPT_SORT_KEYS)
         return hmac.new(self._key(), b"approval document" + text, hashlib.sha256).hexdigest()
 
-    def _of_digest(self, digest: str) -> Found:
+    def _with_digest(self, digest: str) -> Found:
         part = slice(STAMP_LETTERS, STAMP_LETTERS + DIGEST_LETTERS)
         ids = [found for found in self._ids() if found[part] == digest[:DIGEST_LETTERS]]
         approvals = (self._read(found) for found in ids)
@@ -282,20 +282,20 @@ class Approvals:
 
     def _read(self, approval_id: str) -> Approval | None:
         try:
-            question = self._open(_key(QUESTIONS, approval_id))
+            question = self._read_signed(_key(QUESTIONS, approval_id))
             if question is None:
                 return None
             del question[HOLDER]
             return self._with_state(Approval(**{**question, "id": approval_id, "state": State.PENDING}))
         except (ValueError, TypeError, KeyError):
-            # A document that we did not write approves nothing.
+            # A document of another version or program approves nothing.
             return None
 
     def _with_state(self, approval: Approval) -> Approval:
         place = _key(DECISIONS, approval.id)
         if self._store().stamp(place) is not None:
-            # Where a decision lies that was not made here, none can be made any more, and nothing is approved.
-            decision = self._open(place) or FORGED
+            # A decision without a valid signature counts as a refusal, and cannot be replaced.
+            decision = self._read_signed(place) or FORGED
             state = State.APPROVED if decision["approved"] is True else State.REFUSED
             approval = replace(
                 approval, state=state, decided_by=decision["by"], decided_at=decision["at"], note=decision["note"]
@@ -303,9 +303,9 @@ class Approvals:
         if approval.state is State.APPROVED and self._store().stamp(_key(USES, approval.id)) is not None:
             return replace(approval, state=State.USED)
         is_open = approval.state in {State.PENDING, State.APPROVED}
-        return replace(approval, state=State.EXPIRED) if is_open and self._is_over(approval) else approval
+        return replace(approval, state=State.EXPIRED) if is_open and self._is_expired(approval) else approval
 
-    def _is_over(self, approval: Approval) -> bool:
+    def _is_expired(self, approval: Approval) -> bool:
         return approval.expires_at < self._clock()
 
     def _refuse_too_many(self, caller: str) -> None:
@@ -317,18 +317,18 @@ class Approvals:
             cure = Cure("decide some: crib approvals list", "ask the operator to decide some")
             raise ToolError(Kind.LIMIT_EXCEEDED, message, cure=cure, retryable=True)
 
-    def _hidden(self, tool: Tool, arguments: dict[str, object]) -> dict[str, object]:
-        """The arguments as a person sees them."""
-        shown = self._hide(_for_a_person(arguments, tool))
+    def _masked(self, tool: Tool, arguments: dict[str, object]) -> dict[str, object]:
+        """The arguments as a person sees them, with secrets masked."""
+        shown = self._hide(_mask_secrets(arguments, tool))
         return shown if isinstance(shown, dict) else {}
 
     def _digest(self, tool: Tool, arguments: dict[str, object], call: Call, parts: Iterable[RunPart]) -> str:
-        """Bind to the exact arguments, and to what the runner would run with them: the tool's own hash does not cover its executors."""
+        """Bind the approval to the exact arguments and to what would run; the hash of the tool does not cover its executors."""
         bound = bound_to(tool, arguments, call) + digest_parts(parts)
         return hmac.new(self._key(), b"approval" + bound, hashlib.sha256).hexdigest()
 
     def _sweep(self) -> None:
-        """Remove what expired a day ago; an id begins with the moment at which it expires."""
+        """Remove what expired more than a day ago; an id begins with the time at which it expires."""
         now = self._clock()
         if now - self._swept < SWEEP_SECONDS:
             return
@@ -343,32 +343,32 @@ def _local_user() -> str:
     return f"user:{getpass.getuser()}"
 
 
-def _for_a_person(arguments: dict[str, object], tool: Tool) -> dict[str, object]:
-    """The arguments without secrets, but with everything else: a caller must not be able to hide what would run.
+def _mask_secrets(arguments: dict[str, object], tool: Tool) -> dict[str, object]:
+    """Mask the secrets in arguments, and nothing else: a caller must not be able to hide what would run.
 
-    An argument that the author of the tool named like a secret is one. Further inside names and texts are the caller's own, and
-    what looks like a secret there is hidden only where it can be nothing else.
+    A parameter that the author of the tool named like a secret is masked. Nested names and texts come from the caller;
+    there a value is masked only if all of it may be a credential.
     """
     hidden = hide_secrets(arguments)
     if not isinstance(hidden, dict):
         return arguments
     named = tool.parameters.get("properties")
     secret = {name for name in named if hidden.get(name) == HIDDEN} if isinstance(named, dict) else set()
-    return {name: HIDDEN if name in secret else _uncover(value, hidden[name]) for name, value in arguments.items()}
+    return {name: HIDDEN if name in secret else _unmask(value, hidden[name]) for name, value in arguments.items()}
 
 
-def _uncover(value: object, hidden: object) -> object:
+def _unmask(value: object, hidden: object) -> object:
     if isinstance(value, dict) and isinstance(hidden, dict):
-        return {name: _uncover(member, hidden[name]) for name, member in value.items()}
+        return {name: _unmask(member, hidden[name]) for name, member in value.items()}
     if isinstance(value, list | tuple) and isinstance(hidden, list):
-        return [_uncover(*pair) for pair in zip(value, hidden, strict=True)]
-    if isinstance(value, str) and isinstance(hidden, str) and not _hides_credentials(value, hidden):
+        return [_unmask(*pair) for pair in zip(value, hidden, strict=True)]
+    if isinstance(value, str) and isinstance(hidden, str) and not _masks_only_credentials(value, hidden):
         return value
     return hidden
 
 
-def _hides_credentials(text: str, hidden: str) -> bool:
-    """Whether everything that was taken out of the text may be a credential."""
+def _masks_only_credentials(text: str, hidden: str) -> bool:
+    """Whether all masked parts of the text may be credentials."""
     beginning, *kept = hidden.split(HIDDEN)
     end = len(beginning)
     if not text.startswith(beginning):
@@ -381,7 +381,7 @@ def _hides_credentials(text: str, hidden: str) -> bool:
     return end == len(text)
 
 
-def _is_news(approval: Approval, known: Mapping[str, Approval]) -> bool:
+def _is_changed(approval: Approval, known: Mapping[str, Approval]) -> bool:
     before = known.get(approval.id)
     return before is None or before.state is not approval.state
 

@@ -1,4 +1,4 @@
-"""The commands about calls that wait for a person."""
+"""`crib approvals`: list, show, approve and refuse calls that wait for a person."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from toolcrib.model.approval import State
-from toolcrib.toolkit.cli import ExitCode, indented, say, say_facts, say_json, say_table, visible
+from toolcrib.toolkit.cli import ExitCode, indented, say, say_json, visible
+from toolcrib.toolkit.cli.console_tables import say_facts, say_table
 from toolcrib.toolkit.cli.group import example, json_option, pass_opener, project_option, url_option
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def approvals_list(opener: Opener[ProjectCrib], *, url: str | None, everything: 
     return ExitCode.DONE
 
 
-@approvals.command("show", epilog=example("crib approvals show ap_7Q2M"))
+@approvals.command("show", epilog=example("crib approvals show 3f9c1d7e5a2b48c6901f7d3e8b5c2a64"))
 @id_argument
 @project_option
 @url_option
@@ -61,7 +62,9 @@ def approvals_show(opener: Opener[ProjectCrib], approval_id: str, *, url: str | 
         return _show(crib.approvals.show(approval_id), as_json=as_json)
 
 
-@approvals.command("approve", epilog=example("crib approvals approve ap_7Q2M --note 'checked the address'"))
+@approvals.command(
+    "approve", epilog=example("crib approvals approve 3f9c1d7e5a2b48c6901f7d3e8b5c2a64 --note 'checked the address'")
+)
 @id_argument
 @note_option
 @project_option
@@ -73,10 +76,12 @@ def approvals_approve(
 ) -> int:
     """Let a call run once; it runs when its caller makes it again."""
     with opener.open_durable(url) as crib:
-        return _tell(crib.approvals.approve(approval_id, note=note), as_json=as_json)
+        return _print_decision(crib.approvals.approve(approval_id, note=note), as_json=as_json)
 
 
-@approvals.command("refuse", epilog=example("crib approvals refuse ap_7Q2M --note 'wrong customer'"))
+@approvals.command(
+    "refuse", epilog=example("crib approvals refuse 3f9c1d7e5a2b48c6901f7d3e8b5c2a64 --note 'wrong customer'")
+)
 @id_argument
 @note_option
 @project_option
@@ -88,10 +93,10 @@ def approvals_refuse(
 ) -> int:
     """Refuse a call; the same call is refused until the approval expires."""
     with opener.open_durable(url) as crib:
-        return _tell(crib.approvals.refuse(approval_id, note=note), as_json=as_json)
+        return _print_decision(crib.approvals.refuse(approval_id, note=note), as_json=as_json)
 
 
-def _tell(approval: Approval, *, as_json: bool) -> int:
+def _print_decision(approval: Approval, *, as_json: bool) -> int:
     if as_json:
         say_json(approval.to_json())
     else:
@@ -115,11 +120,11 @@ def _show(approval: Approval, *, as_json: bool) -> int:
 
 
 def show_part(part: Mapping[str, Any]) -> None:
-    """One part of what would run; every character that cannot be seen is written out."""
+    """Print one part of what would run; invisible characters are escaped."""
     exact = "" if part["exact"] else " (a template)"
-    say(f"\n{part['kind']}: {_in_full(part['title'])}{exact}")
+    say(f"\n{part['kind']}: {_escape(part['title'])}{exact}")
     for fact in part["facts"]:
-        say(f"{_in_full(fact['name'])}: {_in_full(fact['value'])}")
+        say(f"{_escape(fact['name'])}: {_escape(fact['value'])}")
     if part["note"]:
         say(visible(part["note"]))
     if part["text"] is not None:
@@ -130,8 +135,8 @@ def show_part(part: Mapping[str, Any]) -> None:
         say(f"{part['bytes']} bytes{rest}, SHA-256 {part['sha256']}")
 
 
-def _in_full(text: str) -> str:
-    """The text on one line, with every blank and line break that it has: they are part of what runs."""
+def _escape(text: str) -> str:
+    """The text on one line, with blanks kept and line breaks escaped: they are part of what runs."""
     return visible(text).replace("\n", "\\n").replace("\t", "\\t")
 
 

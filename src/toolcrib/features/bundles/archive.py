@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from toolcrib.features.bundles.definition import COMPUTED
 from toolcrib.features.bundles.stored_documents import BUNDLE_FILE, slot_of
-from toolcrib.lib.document_format import SCHEMA_VERSION, write_tool
+from toolcrib.lib.document_format import bundle_document, write_tool
 from toolcrib.lib.documents import MAX_DEFINITION_BYTES, read_json
 from toolcrib.lib.zip_archive import ArchiveLimits, read_archive, write_archive
 from toolcrib.model.errors import Kind, ToolError
@@ -34,8 +34,8 @@ TOOLS = "tools/"
 LIMITS = ArchiveLimits()
 # The bundle and the manifest are the other two entries.
 MAX_TOOLS = LIMITS.entries - 2
-# What the store says of a tool and its author does not.
-OF_THE_STORE = COMPUTED | {"toolID", "bundleID"}
+# Keys that the store sets, and not the author of a tool.
+STORE_KEYS = COMPUTED | {"toolID", "bundleID"}
 MAX_MANIFEST_BYTES = 1_000_000
 # The files, and what the format adds to each.
 MAX_ARCHIVE_BYTES = LIMITS.total_bytes + 1_000 * LIMITS.entries
@@ -56,10 +56,10 @@ class Archive:
 
 def files_of(bundle: Bundle, documents: Iterable[Document]) -> dict[str, bytes]:
     """The files of an archive by path, without its manifest."""
-    files = {BUNDLE_FILE: write_tool(_bundle_document(bundle))}
+    files = {BUNDLE_FILE: write_tool(bundle_document(bundle))}
     for document in documents:
         identity = {name: document[name] for name in ("schemaVersion", "slug", "version")}
-        rest = {name: value for name, value in document.items() if name not in OF_THE_STORE}
+        rest = {name: value for name, value in document.items() if name not in STORE_KEYS}
         files[path_of(str(document["slug"]), str(document["version"]))] = write_tool({**identity, **rest})
     if len(files) > MAX_TOOLS + 1:
         message = f"the bundle {bundle.slug} has {len(files) - 1} tools, and an archive holds {MAX_TOOLS}; split it"
@@ -91,17 +91,6 @@ def unpack(data: bytes) -> Archive:
 def path_of(slug: str, version: str) -> str:
     """Where the document of a tool stands in an archive."""
     return f"{TOOLS}{slot_of('', slug, version)[1:]}.json"
-
-
-def _bundle_document(bundle: Bundle) -> Document:
-    return {
-        "schemaVersion": bundle.schema_version or SCHEMA_VERSION,
-        "bundleID": bundle.id,
-        "slug": bundle.slug,
-        "displayName": bundle.display_name,
-        "description": bundle.description,
-        "isEnabled": bundle.enabled,
-    }
 
 
 def _check_manifest(files: Mapping[str, bytes]) -> None:
@@ -138,7 +127,7 @@ def _hashed(path: str, content: bytes) -> dict[str, object]:
 def _document(path: str, content: bytes, max_bytes: int = MAX_DEFINITION_BYTES) -> dict[str, object]:
     document = read_json(content, place=path, max_bytes=max_bytes)
     if not isinstance(document, dict):
-        raise _refusal(f"{path} is no JSON object")
+        raise _refusal(f"{path} is not a JSON object")
     return document
 
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 BUNDLE_FILE = "bundle.json"
 MAX_FILE_BYTES = 256_000
 # Optional keys of a document with their defaults.
-UNSAID: Mapping[str, object] = {"description": "", "tags": []}
+DEFAULTS: Mapping[str, object] = {"description": "", "tags": []}
 MADE, KEPT, REPLACED, RESTORED, DIFFERS = "made", "kept", "replaced", "restored", "differs"
 
 
@@ -81,7 +81,7 @@ def load_bundle(crib: AnyCrib, folder: str, *, strict: bool = False) -> Answer:
     load = _read_folder(crib, root, problems, warnings)
     if load is None or problems or (strict and warnings):
         raise _nothing_written([*problems, *(warnings if strict else [])])
-    _tell(warnings)
+    _print_warnings(warnings)
     bundle, word = _put_bundle(crib, load)
     done = [_put_tool(crib, bundle, tool, tool.path.name) for tool in load.tools]
     return _answer(bundle, done, warnings, {"bundle": word})
@@ -106,7 +106,7 @@ def put_tool(crib: AnyCrib, name: str, file: str, *, strict: bool = False) -> An
     tools = list(_read_tools(crib, bundle, [Path(file)], problems, warnings))
     if problems or (strict and warnings):
         raise _nothing_written([*problems, *(warnings if strict else [])])
-    _tell(warnings)
+    _print_warnings(warnings)
     done = [_put_tool(crib, bundle, tool, f"{bundle.slug}/{tool.label}") for tool in tools]
     return _answer(bundle, done, warnings)
 
@@ -147,7 +147,7 @@ def import_bundle(crib: AnyCrib, file: str, *, slug: str, enable: bool) -> Answe
     return Answer({"id": bundle.id, "slug": bundle.slug, "enabled": bundle.enabled, "tools": len(archive.tools)})
 
 
-def _tell(warnings: Iterable[str]) -> None:
+def _print_warnings(warnings: Iterable[str]) -> None:
     for warning in warnings:
         complain(f"warning: {warning}")
 
@@ -198,7 +198,7 @@ def _read_folder(crib: AnyCrib, root: Path, problems: list[str], warnings: list[
         try:
             described = read_bundle(document, bundle_id=bundle_id)
         except ToolError as problem:
-            problems += _told_by(problem, place)
+            problems += _lines_of(problem, place)
     paths = [path for path in sorted(root.glob("*.json")) if path.name != BUNDLE_FILE]
     tools = list(_read_tools(crib, described, _without_links(paths, problems), problems, warnings))
     problems += _repeated(tools)
@@ -206,12 +206,12 @@ def _read_folder(crib: AnyCrib, root: Path, problems: list[str], warnings: list[
         return None
     load = Load(described=described, stored=stored, document=document, tools=tools)
     if not problems:
-        problems += _closed_to(crib, load, place)
+        problems += _why_closed(crib, load, place)
     return load
 
 
 def _without_links(paths: Iterable[Path], problems: list[str]) -> Iterator[Path]:
-    """The files of a folder that may be a stranger's: a link may lead to a file of the user's own, and a pipe never ends."""
+    """Skip links and pipes: the folder may be untrusted, a link may lead to a private file, and a pipe never ends."""
     for path in paths:
         if path.is_symlink() or path.is_fifo():
             problems.append(f"{path}: is a link or a pipe, which is not followed; put a copy of what it means there")
@@ -252,7 +252,7 @@ def _read_tools(
         try:
             read_tool(document, bundle_id=bundle_id, slug=slug, version=version, secrets=secrets)
         except ToolError as problem:
-            problems += _told_by(problem, path)
+            problems += _lines_of(problem, path)
         else:
             yield ToolFile(path=path, slug=slug, version=version, document=document)
 
@@ -336,7 +336,7 @@ def _repeated(tools: list[ToolFile]) -> Iterator[str]:
             yield f"{tool.path}: {tool.label} is in {other.path.name} already, so it stands twice; give it another version"
 
 
-def _closed_to(crib: AnyCrib, load: Load, place: Path) -> Iterator[str]:
+def _why_closed(crib: AnyCrib, load: Load, place: Path) -> Iterator[str]:
     """Why tools cannot be put into the bundle: a disabled bundle accepts none."""
     is_new = load.stored is None or bool(load.stored.soft_deleted_at)
     if is_new and load.tools and not load.described.enabled:
@@ -357,7 +357,7 @@ def _put_bundle(crib: AnyCrib, load: Load) -> tuple[Bundle, str]:
         word = MADE
     elif stored.soft_deleted_at:
         word = RESTORED
-    elif _said_by(stored) == _said_by(described):
+    elif _described_by(stored) == _described_by(described):
         word = KEPT
     else:
         word, document = REPLACED, {**document, "isEnabled": stored.enabled}
@@ -366,7 +366,7 @@ def _put_bundle(crib: AnyCrib, load: Load) -> tuple[Bundle, str]:
     return bundle, word
 
 
-def _said_by(bundle: Bundle) -> tuple[str, ...]:
+def _described_by(bundle: Bundle) -> tuple[str, ...]:
     return bundle.slug, bundle.display_name, bundle.description
 
 
@@ -392,13 +392,13 @@ def _is_same(document: Document, there: Mapping[str, object]) -> bool:
     tool_id = str(document.get("toolID", document.get("id", there["toolID"]))).lower()
     # As JSON text, because True == 1 in Python.
     said, known = (
-        json.dumps({**UNSAID, **{name: value for name, value in one.items() if name not in left_out}}, sort_keys=True)
+        json.dumps({**DEFAULTS, **{name: value for name, value in one.items() if name not in left_out}}, sort_keys=True)
         for one in (document, there)
     )
     return said == known and tool_id == there["toolID"]
 
 
-def _told_by(problem: ToolError, path: Path) -> list[str]:
+def _lines_of(problem: ToolError, path: Path) -> list[str]:
     """The problems of a file, one per line with its path."""
     return [f"{path}: {line}" for line in problem.message.splitlines()]
 

@@ -16,7 +16,8 @@ from toolcrib.features.bundles.bundle_files import (
     remove_tool,
 )
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.toolkit.cli import Answer, CommandError, ExitCode, complain, on_one_line, say, say_json, say_table
+from toolcrib.toolkit.cli import Answer, CommandError, ExitCode, complain, on_one_line, say, say_json
+from toolcrib.toolkit.cli.console_tables import say_table
 from toolcrib.toolkit.cli.group import (
     answers,
     complete_tool,
@@ -87,7 +88,7 @@ strict_option = click.option("--strict", is_flag=True, help="Refuse other spelli
 def bundle_load(opener: Opener[ProjectCrib], folder: str, *, url: str | None, strict: bool) -> Answer:
     """Make a bundle of a folder, with its tools.
 
-    DIR holds bundle.json and a file for each version of a tool. If anything is wrong with a file, nothing is written. A
+    DIR holds bundle.json and a file for each version of a tool. If anything is wrong with a file, nothing is written. An
     existing bundle stays enabled or disabled, and an existing version stays as it is; one whose file differs
     is named, and the command ends with 1.
     """
@@ -169,10 +170,10 @@ def bundle_remove(opener: Opener[ProjectCrib], name: str, *, agreed: bool, url: 
 @answers("id", "slug")
 @pass_opener
 def bundle_delete(opener: Opener[ProjectCrib], name: str, *, url: str | None) -> Answer:
-    """Delete an empty bundle; for two days it can come back."""
+    """Delete an empty bundle; it can be restored for two days."""
     with opener.open_any(url) as crib:
         deleted = crib.bundles.delete_bundle(known_bundle(crib, name).id)
-        cure = f"for two days it comes back with: crib bundle load, if bundle.json says bundleID {deleted.id}"
+        cure = f"for two days it is restored by: crib bundle load, if bundle.json says bundleID {deleted.id}"
         say(on_one_line(f"{deleted.slug} is deleted; {cure}"))
         return Answer({"id": deleted.id, "slug": deleted.slug})
 
@@ -256,7 +257,7 @@ def switch(crib: AnyCrib, name: str, *, on: bool) -> Answer:
         return Answer({"name": f"{bundle.slug}{WHOLE_BUNDLE}", "enabled": on, "reason": None})
     switched = crib.switch_tool(name, on=on)
     if switched is None:
-        raise _unswitched(crib, name, on=on)
+        raise _not_found(crib, name, on=on)
     address, reason = switched
     say(on_one_line(f"{address} is {word}"))
     if on and reason:
@@ -275,7 +276,7 @@ def _meant_by(crib: AnyCrib, name: str) -> str:
     return "" if entry is None else entry.tool.address
 
 
-def _unswitched(crib: AnyCrib, name: str, *, on: bool) -> CommandError:
+def _not_found(crib: AnyCrib, name: str, *, on: bool) -> CommandError:
     """The error of an unknown tool, which says how to enable or disable a bundle of that name."""
     if all(name not in (bundle.slug, bundle.id) for bundle in crib.bundles.list_all()):
         return unknown_tool(crib, name)

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 from toolcrib.features.bundles.fields import read_implementation
 from toolcrib.features.sql_tools.description import capabilities_of, side_effects_of
 from toolcrib.features.sql_tools.rows import describe_output
-from toolcrib.lib.document_fields import Fields, show
-from toolcrib.lib.document_format import SCHEMA_VERSION, remark_on
+from toolcrib.lib.document_fields import Fields
+from toolcrib.lib.document_format import SCHEMA_VERSION, bundle_document, remark_on
 from toolcrib.lib.icons import ICONS, read_icons
 from toolcrib.lib.names import is_uuid7
+from toolcrib.lib.positions import show
 from toolcrib.lib.schema_problems import schema_problems
 from toolcrib.model.bundle import Owner
 from toolcrib.model.tool import (
@@ -175,7 +176,7 @@ def build_tool(
     tags = _tags(document)
     metadata = _metadata(document)
     rate = _rate(document)
-    document.warn_of_strangers(KNOWN)
+    document.warn_of_unknown_keys(KNOWN)
     document.report.raise_problems()
     if isinstance(run, Sql):
         output_schema = output_schema or describe_output(run)
@@ -306,12 +307,7 @@ def _limits(run: Implementation, rate: int | None) -> Limits:
 def bundle_to_wire(bundle: Bundle) -> dict[str, object]:
     """A bundle as clients read it; a time that never happened is null."""
     return {
-        "schemaVersion": bundle.schema_version or SCHEMA_VERSION,
-        "bundleID": bundle.id,
-        "slug": bundle.slug,
-        "displayName": bundle.display_name,
-        "description": bundle.description,
-        "isEnabled": bundle.enabled,
+        **bundle_document(bundle),
         "isBuiltIn": bundle.built_in,
         "source": str(bundle.owner),
         "createdAt": bundle.created_at or None,

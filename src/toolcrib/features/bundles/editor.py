@@ -6,7 +6,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from toolcrib.features.bundles.archive import OF_THE_STORE, files_of, pack
+from toolcrib.features.bundles.archive import STORE_KEYS, files_of, pack
 from toolcrib.features.bundles.format import read_bundle, read_stored_tool, read_tool
 from toolcrib.features.bundles.other_sources import source_id, tool_word
 from toolcrib.features.bundles.stored_documents import (
@@ -157,7 +157,7 @@ class Editor:
         secrets = self.secrets()
         for path, document in archive.tools.items():
             slug, version = str(document["slug"]), str(document["version"])
-            said = {name: value for name, value in document.items() if name not in OF_THE_STORE}
+            said = {name: value for name, value in document.items() if name not in STORE_KEYS}
             try:
                 reading = read_tool(
                     said,
@@ -295,7 +295,7 @@ class Editor:
         with self._locked(bundle_id):
             check_match(if_match, self.lookup.other(bundle_id))
             self.overlay.switch(bundle_id, "", enabled=enabled)
-            self._tell_of_switch()
+            self._notify_of_switch()
             bundle = self.lookup.other(bundle_id)
         if bundle is None:
             raise ToolError(Kind.NOT_FOUND, f"there is no bundle {bundle_id}")
@@ -309,7 +309,7 @@ class Editor:
                 raise _bundle_off(before.bundle)
             if before.tool is not None:
                 self.overlay.switch(bundle_id, tool_word(before.tool), enabled=enabled)
-            self._tell_of_switch()
+            self._notify_of_switch()
             return self.lookup.tool(bundle_id, slug, version, {})
 
     def disable_ahead(self, bundle: str, words: Iterable[str]) -> None:
@@ -318,9 +318,9 @@ class Editor:
         with self._locked(bundle_id):
             for word in words:
                 self.overlay.switch(bundle_id, word, enabled=False)
-            self._tell_of_switch()
+            self._notify_of_switch()
 
-    def _tell_of_switch(self) -> None:
+    def _notify_of_switch(self) -> None:
         self.sources.look_again()
         self.lookup.forget()
 
@@ -419,7 +419,7 @@ class Editor:
 
 
 def _switched(stored_tool: StoredTool, enabled: bool, now: str) -> dict[str, object]:  # noqa: FBT001 - named where it is called
-    """The document with the switch moved; when the tool itself was made and changed stays what it is."""
+    """The document, enabled or disabled; the times when the tool was created and changed stay the same."""
     stored = {
         **stored_tool.document,
         "isEnabled": enabled,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from toolcrib.features.http_tools.description import DOCUMENT_KEYS, read_requests
 from toolcrib.features.sql_tools.description import DOCUMENT_KEYS as SQL_KEYS
 from toolcrib.features.sql_tools.description import read_statement
-from toolcrib.lib.document_fields import show
+from toolcrib.lib.positions import show
 from toolcrib.model.tool import MAX_CALLS_KEY, Registered, Spelling
 
 if TYPE_CHECKING:
@@ -50,13 +50,13 @@ def read_implementation(
 def _read_function(impl: Fields) -> Registered:
     _refuse_keys(impl, (*DOCUMENT_KEYS.requests, "calls", "hosts"), 'is for tools of type "http"')
     impl.require({"goFunc": '"the key of a registered function"'})
-    impl.warn_of_strangers((*GO_KEYS, *DOCUMENT_KEYS.requests, "calls", "hosts", "model", MAX_CALLS_KEY))
+    impl.warn_of_unknown_keys((*GO_KEYS, *DOCUMENT_KEYS.requests, "calls", "hosts", "model", MAX_CALLS_KEY))
     return Registered(key=impl.text("goFunc", may_be_empty=False), model=impl.text("model", may_be_empty=False))
 
 
 def _read_http(impl: Fields, parameters: Mapping[str, object], secrets: Collection[str]) -> Http:
     _refuse_keys(impl, GO_KEYS, 'is for tools of type "go"')
-    impl.warn_of_strangers((*DOCUMENT_KEYS.requests, *GO_KEYS, "calls", "hosts", "model", MAX_CALLS_KEY))
+    impl.warn_of_unknown_keys((*DOCUMENT_KEYS.requests, *GO_KEYS, "calls", "hosts", "model", MAX_CALLS_KEY))
     return read_requests(impl, parameters, DOCUMENT_KEYS, secrets)
 
 
@@ -64,7 +64,7 @@ def _read_sql(impl: Fields, parameters: Mapping[str, object]) -> Sql:
     _refuse_keys(impl, GO_KEYS, 'is for tools of type "go"')
     requests = tuple(key for key in (*DOCUMENT_KEYS.requests, "calls") if key not in SQL_KEYS)
     _refuse_keys(impl, requests, 'is for tools of type "http"')
-    impl.warn_of_strangers((*SQL_KEYS, *GO_KEYS, *requests, "hosts", MAX_CALLS_KEY))
+    impl.warn_of_unknown_keys((*SQL_KEYS, *GO_KEYS, *requests, "hosts", MAX_CALLS_KEY))
     return read_statement(impl, parameters, Spelling.DOLLARS)
 
 

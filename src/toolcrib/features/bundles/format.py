@@ -22,11 +22,11 @@ from toolcrib.features.bundles.definition import (
     read_tool_id,
     refuse_other,
 )
-from toolcrib.lib.document_fields import Fields, Report, open_document, show
+from toolcrib.lib.document_fields import Fields, Report, open_document
 from toolcrib.lib.document_format import SCHEMA_VERSION, read_time, write_tool
 from toolcrib.lib.documents import MAX_DEFINITION_BYTES, check_plain, read_jsonc, without_comments
 from toolcrib.lib.names import new_id, stable_id
-from toolcrib.lib.positions import json_lines, line_of_fault
+from toolcrib.lib.positions import json_lines, line_of_fault, show
 from toolcrib.model.bundle import Bundle
 from toolcrib.model.errors import Kind, ToolError
 
@@ -58,7 +58,7 @@ class Reading:
 def read_bundle(document: Mapping[str, object], *, bundle_id: str) -> Bundle:
     """Read the document of a bundle; computed keys are accepted and ignored."""
     fields = open_document(document)
-    for name, meant in fields.strangers((*REQUIRED, *OPTIONAL, *BUNDLE_COMPUTED)):
+    for name, meant in fields.unknown_keys((*REQUIRED, *OPTIONAL, *BUNDLE_COMPUTED)):
         fields.refuse(
             name, f"is not a key of a bundle; write {meant}" if meant else "is not a key of a bundle; remove it"
         )

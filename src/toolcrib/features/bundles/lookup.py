@@ -73,14 +73,14 @@ class Lookup:
         """Update the index for a listing or a search; False if that takes longer than `patience` seconds."""
         names = self.sources.look().names
         is_complete = self.syncing.look(patience)
-        self.syncing.take_names(names)
+        self.syncing.reserve_names(names)
         return is_complete
 
     def look_quickly(self) -> bool:
         """Update for the lookup of one tool, without waiting for the index; whether it is complete."""
         names = self.sources.look().names
         is_complete = self.syncing.look_quickly()
-        self.syncing.take_names(names)
+        self.syncing.reserve_names(names)
         return is_complete
 
     def other(self, bundle_id: str) -> Bundle | None:
@@ -154,7 +154,7 @@ class Lookup:
         """The tool for a call, of any owner; at most 100 ms behind."""
         wanted = (bundle_id, slug, version)
         known = self._known.get(wanted)
-        if known is not None and self._counts(known):
+        if known is not None and self._is_valid(known):
             return known.entry
         if slug_problem(slug_of(slug)) or version_problem(version):
             return None
@@ -175,7 +175,7 @@ class Lookup:
         view = current_view()
         wanted = (name, bundle, version) if view is None else (name, bundle, version, view)
         known = self._known.get(wanted)
-        if known is not None and self._counts(known):
+        if known is not None and self._is_valid(known):
             return known.entry
         boards = self.overlay.look()
         for slot in self.syncing.read(lambda: self._slots(name, bundle, version), self._look_for_call):
@@ -272,7 +272,7 @@ class Lookup:
         )
         return entry
 
-    def _counts(self, known: _Known) -> bool:
+    def _is_valid(self, known: _Known) -> bool:
         """Whether a cached lookup is still valid."""
         if monotonic() >= known.until or known.epoch != self.syncing.epoch:
             return False
@@ -311,7 +311,7 @@ class Lookup:
 
 
 def no_such_tool(bundle_id: str, slug: str, version: str) -> ToolError:
-    """The refusal of a version of a tool that is not there."""
+    """The error for a version of a tool that does not exist."""
     return ToolError(Kind.NOT_FOUND, f"there is no tool {slug}@{version} in the bundle {bundle_id}")
 
 

@@ -93,14 +93,14 @@ class Listing:
         if view.bundles is not None and self.lookup.name_of(bundle) not in view.bundles:
             return False
 
-        def rows_behind(last: Row | None) -> list[Row]:
+        def rows_after(last: Row | None) -> list[Row]:
             after = "" if last is None else last.id
             page = partial(
                 self.index.page, after=after, limit=MAX_PAGE_SIZE, bundles=[bundle.id], include_disabled=True
             )
             return self.syncing.read(page)
 
-        rows = _batches(rows_behind, MAX_PAGE_SIZE)
+        rows = _batches(rows_after, MAX_PAGE_SIZE)
         return any(self._usable(row.id, {}, include_disabled=True) is not None for row in rows)
 
     def tools(
@@ -124,7 +124,7 @@ class Listing:
         is_complete = self.lookup.look(patience)
         counts = self.metrics()
 
-        def rows_behind(last: Row | None) -> list[Row]:
+        def rows_after(last: Row | None) -> list[Row]:
             page = partial(
                 self.index.page, limit=size + 1, bundles=wanted, tags=tags, include_disabled=include_disabled
             )
@@ -132,7 +132,7 @@ class Listing:
 
         found = (
             (row.id, kept)
-            for row in _batches(rows_behind, size + 1)
+            for row in _batches(rows_after, size + 1)
             if (kept := self._usable(row.id, counts, include_disabled=include_disabled)) is not None
         )
         return self._page(query, found, size, is_complete=is_complete)
@@ -142,15 +142,15 @@ class Listing:
     ) -> tuple[Iterator[tuple[str, Entry]], bool]:
         """The tools that are stored, read one by one as they are taken, each with its place; and whether that is all of them.
 
-        Those behind the place `after`, with all of the tags, in capitals or not.
+        Those after the place `after`, with all of the tags; case does not matter.
         """
         is_complete = self.lookup.look(patience)
 
-        def rows_behind(last: Row | None) -> list[Row]:
+        def rows_after(last: Row | None) -> list[Row]:
             page = partial(self.index.page, limit=MAX_PAGE_SIZE, tags=tags, any_case=True, include_disabled=True)
             return self._read(lambda: page(after=after if last is None else last.id), is_complete=is_complete)
 
-        rows = _batches(rows_behind, MAX_PAGE_SIZE)
+        rows = _batches(rows_after, MAX_PAGE_SIZE)
         found = ((row.id, self._usable(row.id, {}, include_disabled=True)) for row in rows)
         entries = (
             (place, Entry(tool=kept.tool, enabled=kept.usable, reason=kept.reason))
@@ -182,13 +182,13 @@ class Listing:
         is_complete = self.lookup.look(patience)
         counts = self.metrics()
 
-        def hits_behind(last: Hit | None) -> list[Hit]:
+        def hits_after(last: Hit | None) -> list[Hit]:
             search = partial(self.index.search, limit=size + 1, include_disabled=include_disabled)
             return self._read(lambda: search(text, after=last or after), is_complete=is_complete)
 
         found = (
             ([str(hit.tier), hit.distance, hit.modified_at, hit.id], Found(kept=kept, tier=hit.tier, score=hit.score))
-            for hit in _batches(hits_behind, size + 1)
+            for hit in _batches(hits_after, size + 1)
             if (kept := self._usable(hit.id, counts, include_disabled=include_disabled)) is not None
         )
         return self._page(query, found, size, is_complete=is_complete)
@@ -275,14 +275,14 @@ def is_shown(kept: Kept) -> bool:
     return view is None or (kept.tool is not None and view.shows(kept.tool))
 
 
-def _batches(behind: Callable[[T | None], list[T]], limit: int) -> Iterator[T]:
+def _batches(fetch_after: Callable[[T | None], list[T]], limit: int) -> Iterator[T]:
     """All items, fetched in batches of `limit`."""
-    batch = behind(None)
+    batch = fetch_after(None)
     while True:
         yield from batch
         if len(batch) < limit:
             return
-        batch = behind(batch[-1])
+        batch = fetch_after(batch[-1])
 
 
 def check_page_size(size: int | None) -> int:

@@ -1,4 +1,4 @@
-"""`crib publish`, `crib pull` and `crib depot`: tools that travel between projects."""
+"""`crib publish`, `crib pull` and `crib depot`: share tools between projects."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from toolcrib.features.depots.depot import FolderDepot, list_tools, open_depot
 from toolcrib.features.depots.package import new_key, public_half
 from toolcrib.infra.egress import EgressSettings
 from toolcrib.lib.names import read_address
-from toolcrib.toolkit.cli import Answer, ExitCode, WrongUseError, complain, say, say_facts, say_json, say_table
+from toolcrib.toolkit.cli import Answer, ExitCode, WrongUseError, complain, say, say_json
+from toolcrib.toolkit.cli.console_tables import say_facts, say_table
 from toolcrib.toolkit.cli.group import answers, complete_tool, example, json_option, pass_opener, project_option
 from toolcrib.toolkit.cli.progress import working
 from toolcrib.toolkit.client_protocol import ProjectCrib
@@ -100,7 +101,7 @@ def publish(
 @click.command("pull", epilog=example("crib pull initials@1.0.0 --from ../depot"))
 @click.argument("name", metavar="NAME[@VERSION]")
 @click.option("--from", "place", required=True, metavar="DIR|URL", help="The depot: a folder or a web address.")
-@click.option("--replace", is_flag=True, help="Put the new files where other ones are.")
+@click.option("--replace", is_flag=True, help="Replace existing files.")
 @click.option("--enable", is_flag=True, help="Enable it at once.")
 @project_option
 @answers("name", "version", "bundle", "files", "requires", "hash", "signature", "toDo")
@@ -108,15 +109,15 @@ def publish(
 def pull(opener: Opener[DepotCrib], name: str, place: str, *, replace: bool, enable: bool) -> Answer:
     """Pull a tool, a tool folder or a bundle from a depot.
 
-    Without a version the one published last. All files arrive, each with the hash it was published with, or none. What
-    arrives is disabled until it is enabled, and a tool folder until it is built.
+    Without a version it pulls the one published last. Every file is checked against its published hash; if one differs,
+    nothing is installed. A pulled tool or bundle is disabled until you enable it; a tool folder has to be built.
     """
     with opener.open_local() as crib, working("pulling and checking it"):
         address = read_address(name)
         pulled = asyncio.run(crib.pull(address.name, place, version=address.version, replace=replace, enable=enable))
         manifest = pulled.manifest
         say(f"pulled {manifest.name}@{manifest.version}: {manifest.description}")
-        # What the tool requires is shown because pulling it grants nothing.
+        # The required capabilities are printed, because pulling a tool grants nothing.
         say_facts(
             [
                 ("bundle", pulled.bundle),
@@ -144,7 +145,7 @@ def pull(opener: Opener[DepotCrib], name: str, place: str, *, replace: bool, ena
 
 @click.group("depot", epilog=example("crib depot list ../depot"))
 def depot() -> None:
-    """Look into a depot, and make keys to sign with."""
+    """List the tools of a depot, and make signing keys."""
 
 
 @depot.command("list", epilog=example("crib depot list ../depot"))
@@ -170,7 +171,7 @@ def depot_list(opener: Opener[DepotCrib], place: str, *, as_json: bool) -> int:
 def depot_key(file: str) -> Answer:
     """Make a key to sign with, if there is none; print its public half.
 
-    The public half belongs into depot.keys of every project that should trust it.
+    The public half belongs into depots.keys of every project that should trust it.
     """
     path = Path(file)
     is_new = not path.exists()

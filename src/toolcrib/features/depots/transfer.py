@@ -1,4 +1,4 @@
-"""Publish a tool of the project to a depot, and pull one into the project."""
+"""Publish tools and bundles of the project to a depot, and pull them into the project."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Pulled:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Published:
-    """A published version, and what it seems to need besides."""
+    """A published version, and warnings about what it seems to need besides."""
 
     manifest: Manifest
     left_behind: tuple[str, ...]
@@ -111,9 +111,9 @@ async def pull(
     replace: bool = False,
     enable: bool = False,
 ) -> Pulled:
-    """Pull a tool, a tool folder or a bundle into the project, disabled unless `enable`; on any failure the project is as it was.
+    """Pull a tool, a tool folder or a bundle into the project, disabled unless `enable`; a failure leaves the project unchanged.
 
-    `formats` makes, for each kind of tree, the format that reads the files below a root.
+    `formats` returns the format for a kind of tree and its root.
     """
     settings, trusted = parts.settings, parts.settings.table(DepotsSettings)
     if settings.root is None:
@@ -143,7 +143,7 @@ async def pull(
         root,
         staging=parts.data.folder(),
         check=check,
-        # A folder is not live before it is built.
+        # A tool folder cannot be called before it is built.
         announce=partial(_disable, parts, root, found) if not enable else lambda: None,
         replace=replace,
     )
@@ -153,7 +153,7 @@ async def pull(
 
 
 def publish_bundle(slug: str, version: str, place: str, parts: Resources, *, key: Path | None = None) -> Published:
-    """Publish a stored bundle with all its tools as the archive that it exports, under a version of the publisher's choice."""
+    """Publish a stored bundle with all its tools, as its exported archive; the publisher chooses the version."""
     bundles = parts.get("bundles")
     found = [bundle for bundle in bundles.list_bundles(include_disabled=True).items if bundle.slug == slug]
     if len(found) != 1:
@@ -173,7 +173,7 @@ def publish_bundle(slug: str, version: str, place: str, parts: Resources, *, key
 
 
 def _import_bundle(package: Package, parts: Resources, signed: str, *, enable: bool) -> Pulled:
-    """Import the bundle of a package whose archive is what its manifest claims."""
+    """Import the bundle of a package; raises ToolError if its archive is not what the manifest claims."""
     manifest, bundles = package.manifest, parts.get("bundles")
     data = package.contents[manifest.main]
     archive = bundles.read_archive(data)
@@ -188,12 +188,12 @@ def _import_bundle(package: Package, parts: Resources, signed: str, *, enable: b
 
 
 def _required_by(documents: Iterable[Mapping[str, object]]) -> tuple[str, ...]:
-    """What the tools of a bundle require."""
+    """The capabilities that the tools of a bundle require."""
     return tuple(sorted({name for document in documents for name in required_capabilities(document)}))
 
 
 def _disable(parts: Resources, root: Path, tools: Iterable[Tool]) -> None:
-    """Disable the tools of a package before their file is there."""
+    """Disable the tools of a package before their file is written."""
     trees = {path: bundle for bundle, path in parts.get("script_trees").items()}
     parts.get("bundles").disable_ahead(trees.get(root, root.name), tools)
 
@@ -247,23 +247,25 @@ def _check_tool(formats: Formats, found: list[Tool], folder: Path, manifest: Man
     if claimed not in map(_claim, tools):
         message = f"{manifest.main} does not hold the tool that the manifest names ({claimed}); nothing was installed"
         raise ToolError(Kind.PERMANENT, message, details={"found": list(map(_claim, tools))})
-    strangers = [tool.name for tool in tools if whole_name(tool) != manifest.name]
+    others = [tool.name for tool in tools if whole_name(tool) != manifest.name]
     for file in manifest.files:
         refuse_elsewhere(file.path, manifest)
         if file.path != manifest.main:
-            strangers += [tool.name for tool in _tools_in(formats, folder, file.path, manifest.tree)]
-    if strangers:
-        message = f"the package of {manifest.name} holds other tools besides it ({', '.join(strangers)}); nothing was installed"
-        raise ToolError(Kind.PERMANENT, message, details={"found": strangers})
+            others += [tool.name for tool in _tools_in(formats, folder, file.path, manifest.tree)]
+    if others:
+        message = (
+            f"the package of {manifest.name} holds other tools besides it ({', '.join(others)}); nothing was installed"
+        )
+        raise ToolError(Kind.PERMANENT, message, details={"found": others})
 
 
 def _tools_in(formats: Formats, folder: Path, path: str, tree: str) -> list[Tool]:
-    dialect = formats[tree](folder)
+    tool_format = formats[tree](folder)
     file = folder / path
     # Plain tools are only directly in the folder.
-    if not dialect.reads(file) or (tree == TOOLS and file.parent != folder):
+    if not tool_format.reads(file) or (tree == TOOLS and file.parent != folder):
         return []
-    return list(dialect.read(file, file.read_bytes()))
+    return list(tool_format.read(file, file.read_bytes()))
 
 
 def _claim(tool: Tool) -> str:
@@ -310,7 +312,7 @@ class Depots:
     async def pull(
         self, name: str, place: str, *, version: str | None = None, replace: bool = False, enable: bool = False
     ) -> Pulled:
-        """Pull a tool, a tool folder or a bundle into the project; on any failure the project is as it was."""
+        """Pull a tool, a tool folder or a bundle into the project; a failure leaves the project unchanged."""
         formats = {
             SCRIPTS: lambda root: self._resources.make("script_format", root=root),
             TOOLS: lambda _: self._resources.make("plain_format"),

@@ -1,6 +1,6 @@
-"""Read files that were written for other frameworks: by their syntax tree; nothing of a file runs before it is called.
+"""Read files of other agent frameworks from the syntax tree: no code of a file runs before a call.
 
-A file with a tool that can be used and one that cannot gives the first, and the other is a problem with its reason.
+A tool that cannot be used is reported as a problem, and does not affect the other tools of its file.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class FrameworkFile:
         return stem[:1] not in "_." and not stem.startswith("test_") and stem not in OTHER_FILES
 
     def read(self, path: Path, code: bytes) -> Iterator[Tool]:
-        """The tools of the file; none if it is of no other framework."""
+        """The tools of the file; none if it belongs to no other framework."""
         if path.suffix == ".json":
             return _read_json_file(path, code)
         return _read_python_file(path, code)
@@ -72,7 +72,7 @@ def _read_python_file(path: Path, code: bytes) -> Iterator[Tool]:
     try:
         module = parse_python(code, str(path))
     except ToolError:
-        return  # the reader of plain files says what is wrong
+        return  # the format of plain files reports the error
     names = FileNames(module)
     reader = _Reader(path, code, module, names)
     found = list(find_tools(names))
@@ -110,7 +110,7 @@ def _read_json_file(path: Path, code: bytes) -> Iterator[Tool]:
 
 
 def _add_definitions(reader: _Reader, names: FileNames) -> None:
-    """The functions of the file that a list of definitions in it names."""
+    """Add the functions that a list of definitions in the file names."""
     for statement in names.statements:
         value = statement.value if isinstance(statement, ast.Assign | ast.AnnAssign) else None
         if isinstance(value, ast.List | ast.Dict):
@@ -119,7 +119,7 @@ def _add_definitions(reader: _Reader, names: FileNames) -> None:
 
 
 def _add_server(reader: _Reader, names: FileNames, module: ast.Module) -> None:
-    """The tools that a low-level MCP server lists."""
+    """Add the tools that a low-level MCP server lists."""
     try:
         for listed in list(read_server(names, module))[:MAX_TOOLS]:
             reader.serve(listed)
@@ -128,7 +128,7 @@ def _add_server(reader: _Reader, names: FileNames, module: ast.Module) -> None:
 
 
 def _refuse_hidden_tools(reader: _Reader, names: FileNames) -> None:
-    """Say why a file whose tools cannot be read is none; one without any tools is left to the reader of plain files."""
+    """Report why the tools of a file cannot be read; a file without tools is left to the format of plain files."""
     if (outer := nested_tool(names)) is not None:
         message = f"its tools are made inside of {outer.name}, so only a call would show them; move them out of it"
         reader.refuse(ToolError(Kind.VALIDATION, message), line=outer.lineno)
@@ -136,7 +136,7 @@ def _refuse_hidden_tools(reader: _Reader, names: FileNames) -> None:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Interface:
-    """What a model is told of a tool and may give it."""
+    """The part of a tool that a model sees: name, description and parameters."""
 
     name: str
     description: str
@@ -146,7 +146,7 @@ class _Interface:
 
 
 class _Reader:
-    """Makes the tools of one file, and keeps what is wrong with others."""
+    """Makes the tools of one file, and collects the problems of those that cannot be used."""
 
     def __init__(
         self, path: Path, code: bytes, module: ast.Module, names: FileNames, *, place: Path | None = None
@@ -164,26 +164,26 @@ class _Reader:
         self._packages = () if BLOCK in code else tuple(sorted(_packages(module, names)))
 
     def add(self, found: Found) -> None:
-        """Make the tool of what was found."""
+        """Add the tool of a framework object."""
         self._keep(found.line, self._name(found), lambda: self._framework_tool(found))
 
     def define(self, definition: Definition, cure: str, line: int = 1) -> None:
-        """Make the tool of a definition and the function of its name."""
+        """Add the tool of a definition and the function of its name."""
         self._keep(line, definition.name, lambda: self._defined_tool(definition, cure, line))
 
     def serve(self, listed: Listed) -> None:
-        """Make the tool that a server lists, which the server's one function answers."""
+        """Add a tool that a server lists; one function of the server answers the calls of all."""
         self._keep(listed.line, listed.name, lambda: self._listed_tool(listed))
 
     def refuse(self, problem: ToolError, *, line: object = None, name: object = None) -> None:
-        """Keep why a tool cannot be used."""
+        """Record why a tool cannot be used."""
         at = f":{line}" if isinstance(line, int) else ""
         self.problems.append(f"{self._place}{at}: {problem.message}")
         if isinstance(name, str):
             self._broken.append(name)
 
     def raise_problems(self, details: Mapping[str, object] | None = None) -> None:
-        """Raise one ToolError for all that cannot be used."""
+        """Raise one ToolError with all problems."""
         if self.problems:
             known = {"problems": self.problems, "tool_ids": self._broken, **(details or {})}
             raise ToolError(Kind.VALIDATION, "\n".join(self.problems), details=known)
@@ -204,7 +204,7 @@ class _Reader:
             self.refuse(ToolError(Kind.VALIDATION, "nested too deeply; make it simpler"), line=line, name=name)
 
     def _framework_tool(self, found: Found) -> Tool:
-        self._refuse_switched_off(found)
+        self._refuse_disabled(found)
         given = read_injected(found, self._names)
         hints = SyntaxHints(self._module)
         interface = self._interface(found, hints, given)
@@ -216,7 +216,7 @@ class _Reader:
             binding,
             found.function,
             output_schema=read_answer(found.function, hints) if found.framework.promises else None,
-            requires_confirmation=self._asks(found),
+            requires_confirmation=self._needs_confirmation(found),
             side_effects=SideEffects.READ_ONLY if is_read_only else None,
         )
 
@@ -256,7 +256,7 @@ class _Reader:
         return read_parameters(without_field_defaults(found.function, self._names), hints, docstring, skip=skip)
 
     def _inputs(self, found: Found) -> dict[str, object]:
-        """The schema that the class attribute `inputs` of smolagents is."""
+        """The schema of the class attribute `inputs` of smolagents."""
         node = None if found.owner is None else self._names.attribute(found.owner, "inputs")
         inputs = NotImplemented if node is None else self._names.literal(node)
         if not isinstance(inputs, dict) or not all(isinstance(item, dict) for item in inputs.values()):
@@ -271,14 +271,14 @@ class _Reader:
         return object_schema(properties, [name for name, said in inputs.items() if said.get("nullable") is not True])
 
     def _schema_class(self, found: Found) -> ast.expr | None:
-        """The class that says which arguments there are, where the file names one."""
+        """The class that declares the arguments, if the file names one."""
         node = found.said.get("args_schema")
         if node is None and found.owner is not None:
             node = self._names.attribute(found.owner, "args_schema")
         return node if isinstance(node, ast.Name | ast.Attribute) else None
 
     def _extras(self, found: Found) -> dict[str, object]:
-        """What else the process that runs the file has to know."""
+        """Further facts that the process needs to run the file."""
         extras: dict[str, object] = {}
         if (fields := self._schema_class(found)) is not None:
             extras["fields"] = ast.unparse(fields)
@@ -303,7 +303,7 @@ class _Reader:
         return name.lower() if found.framework.small_letters else name
 
     def _text(self, found: Found, words: tuple[str, ...]) -> str:
-        """What was said where the tool was made, or what its class says."""
+        """A text from the call that makes the tool, or from its class."""
         for word in words:
             node = found.said.get(word)
             if node is None and found.owner is not None and found.framework is not OPEN_WEBUI:
@@ -328,7 +328,7 @@ class _Reader:
         words = node.keywords if isinstance(node, ast.Call) else []
         return any(item.arg == word and literal(item.value) is True for item in words)
 
-    def _refuse_switched_off(self, found: Found) -> None:
+    def _refuse_disabled(self, found: Found) -> None:
         for word in found.framework.switches & found.said.keys():
             value = self._names.literal(found.said[word])
             if value is False:
@@ -337,8 +337,8 @@ class _Reader:
                 message = f"{word} of {found.function.name} decides at run time whether it is a tool; take it out"
                 raise ToolError(Kind.VALIDATION, message)
 
-    def _asks(self, found: Found) -> bool:
-        """Whether a person has to confirm a call: where the file says so, or decides it at run time."""
+    def _needs_confirmation(self, found: Found) -> bool:
+        """Whether calls need confirmation: if the file says so, or decides it at run time."""
         nodes = [found.said[word] for word in found.framework.confirms if word in found.said]
         return any(self._names.literal(node) is not False for node in nodes)
 
@@ -397,7 +397,7 @@ class _Reader:
             ),
             requires=_requires(self._module, self._path),
             source_type="file",
-            # Of a definition in JSON, the definition: it says what the tool is.
+            # The origin of a definition in JSON is the definition.
             origin=Origin(place=str(self._place), line=function.lineno if self._place == self._path else 1),
             warnings=interface.warnings,
             **more,  # type: ignore[arg-type]  # fields of a Tool, by their names
@@ -419,7 +419,7 @@ def _requires(module: ast.Module, path: Path) -> frozenset[str]:
 
 
 def _packages(module: ast.Module, names: FileNames) -> set[str]:
-    """The packages of the frameworks that the file imports, and what a file of Open WebUI lists in its head."""
+    """The packages of the frameworks that the file imports, and those in the header of an Open WebUI file."""
     found = {PACKAGES[name] for name in names.packages & PACKAGES.keys()}
     old = {PACKAGES[home] for name in names.imports for home in PACKAGES if "." in home and name.startswith(f"{home}.")}
     if is_server(names):

@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from toolcrib.features.ecosystems.file_names import FileNames
     from toolcrib.lib.python_source import AnyFunction
 
-# What objects of the frameworks' classes have already: no field of a tool that its maker must give.
+# Fields of the frameworks' own classes, which an object does not need as arguments.
 OWN_FIELDS = frozenset({"args_schema", "description", "name", "return_direct", "response_format", "verbose"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Found:
-    """A tool of a framework: the function that does the work, what was said where it was made one, and its binding."""
+    """A tool of a framework: its function, the arguments of the call that makes it a tool, and its binding."""
 
     framework: Framework
     function: AnyFunction
@@ -41,7 +41,7 @@ class Found:
 
 
 def find_tools(names: FileNames) -> Iterator[Found | ToolError]:
-    """The tools of a file in their order, and why others cannot be used."""
+    """The tools of a file in order, and the errors of those that cannot be used."""
     finder = _Finder(names)
     for statement in names.statements:
         if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -53,7 +53,7 @@ def find_tools(names: FileNames) -> Iterator[Found | ToolError]:
 
 
 def nested_tool(names: FileNames) -> AnyFunction | None:
-    """A function with a tool inside, a function or a class, which only a call of the outer one would show."""
+    """A function that defines a tool inside, which exists only when the outer function is called; None if there is none."""
     for outer in names.functions.values():
         for node in ast.walk(outer):
             if isinstance(node, ast.ClassDef) and any(_is_tool_class(names, base) for base in node.bases):
@@ -74,7 +74,7 @@ def _is_tool_class(names: FileNames, base: ast.expr) -> bool:
 
 
 class _Finder:
-    """Looks at one file."""
+    """Finds the tools of one file."""
 
     def __init__(self, names: FileNames) -> None:
         self._names = names
@@ -100,7 +100,7 @@ class _Finder:
     def registered(self, call: ast.Call) -> Iterator[Found | ToolError]:
         """The tools that a call makes: `server.tool(function)`, `StructuredTool.from_function(…)`, `Agent(tools=[…])`."""
         if isinstance(call.func, ast.Call):
-            # A decorator that is called with a name and then with the function.
+            # A decorator with arguments, applied as a function: `tool("name")(function)`.
             if (made := self._marks(call.func.func)) is not None and call.args:
                 yield self._of_function(call.args[0], made[0], call, _said(call.func, made[0].names[0]), made[1])
             return
@@ -113,13 +113,12 @@ class _Finder:
             yield from self._listed(call, framework)
         elif (made := self._marks(call.func)) is not None and call.args and not _is_text(call.args[0]):
             said = {word.arg: word.value for word in call.keywords if word.arg}
-            if not isinstance(
-                self._names.value(call.args[0]), ast.Call
-            ):  # one that is made in place is found for itself
+            # A tool that is made in place is found by its own call.
+            if not isinstance(self._names.value(call.args[0]), ast.Call):
                 yield self._of_function(call.args[0], made[0], call, said, made[1])
 
     def of_class(self, node: ast.ClassDef) -> Iterator[Found | ToolError]:
-        """The tools that a class is, or has as its methods."""
+        """The tool that a class is, or the tools that are its methods."""
         names = self._names
         for base in names.bases(node):
             framework = framework_of(base)
@@ -130,7 +129,7 @@ class _Finder:
             yield from self._methods(node)
 
     def _marks(self, target: ast.expr) -> tuple[Framework, bool] | None:
-        """The framework in which this makes a tool of a function, and whether that takes a context first."""
+        """The framework whose decorator or method this is, and whether its functions take a context first."""
         names = self._names
         full_name = names.full_name(target)
         if names.is_imported(target):
@@ -157,7 +156,7 @@ class _Finder:
         texts = [node for node in call.args if _is_text(node)]
         said |= dict(zip((framework.names[0], framework.texts[0]), texts, strict=False)) if texts else {}
         if not given:
-            # function_tool(name_override="…") is a decorator that was given a name.
+            # function_tool(name_override="…") is a decorator with arguments.
             return None
         return self._of_function(given[0], framework, call, said, context_first=False)
 
@@ -186,12 +185,12 @@ class _Finder:
         framework: Framework,
         call: ast.Call,
         said: Mapping[str, ast.expr],
-        context_first: bool,  # noqa: FBT001 - what `_marks` tells
+        context_first: bool,  # noqa: FBT001 - the second value of `_marks`
     ) -> Found | ToolError:
         target = self._names.value(node)
         function = self._names.functions.get(target.id) if isinstance(target, ast.Name) else None
         if function is None:
-            message = f"{ast.unparse(node)[:80]} is made a tool of {framework.title}, and is no function of this file; write it as a function: def …(…)"
+            message = f"{ast.unparse(node)[:80]} is made a tool of {framework.title}, and is not a function of this file; write it as a function: def …(…)"
             return _problem(call.lineno, message)
         return Found(
             framework=framework,
@@ -222,19 +221,19 @@ class _Finder:
                 f"{node.name} is made with {', '.join(needed)}, and the file makes none; "
                 f"add a line such as {node.name.lower()} = {node.name}({needed[0]}=…), or give them defaults"
             )
-            # A class that others inherit from may be meant for them alone.
+            # A class with subclasses may be only a base.
             if not any(node in names.lineage(other)[1:] for other in names.classes.values()):
                 yield _problem(node.lineno, message, names.literal(names.attribute(node, "name") or ast.Constant(None)))
             return
         yield replace(found, binding={"kind": "class", "name": node.name, "method": function.name})
 
     def _work(self, node: ast.ClassDef, framework: Framework) -> AnyFunction | None:
-        """The method that does the work: the first that does not only refuse."""
+        """The method that does the work: the first that is implemented."""
         found = [method for name in framework.calls if (method := self._names.method(node, name)) is not None]
-        return next((method for method in found if not _only_refuses(method)), found[0] if found else None)
+        return next((method for method in found if not _is_unimplemented(method)), found[0] if found else None)
 
     def _needed(self, node: ast.ClassDef, framework: Framework) -> list[str]:
-        """The arguments without which no object of the class can be made."""
+        """The required arguments of the class."""
         init = self._names.method(node, "__init__")
         if init is not None:
             arguments = init.args
@@ -267,7 +266,7 @@ def uses_framework(names: FileNames) -> bool:
 
 
 def _said(call: ast.Call, name_word: str) -> dict[str, ast.expr]:
-    """The words of a decorator; text in the first place is the name."""
+    """The keyword arguments of a decorator; a string as first positional argument is the name."""
     said = {word.arg: word.value for word in call.keywords if word.arg}
     return {name_word: call.args[0], **said} if call.args and _is_text(call.args[0]) else said
 
@@ -283,8 +282,8 @@ def _is_text(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
 
-def _only_refuses(function: AnyFunction) -> bool:
-    """Whether all that a method does is to raise that it is not implemented."""
+def _is_unimplemented(function: AnyFunction) -> bool:
+    """Whether a method does nothing but raise that it is not implemented."""
     body = [item for item in function.body if not (isinstance(item, ast.Expr) and isinstance(item.value, ast.Constant))]
     return len(body) == 1 and isinstance(body[0], ast.Raise) and "NotImplemented" in ast.unparse(body[0])
 

@@ -1,7 +1,7 @@
-"""Run one chat with a model: the tools it is offered, the calls it asks for, the results it gets.
+"""Offer tools to a model, make the calls in its replies, and write the results as messages; the base of all adapters.
 
-Replies are read without their vendor's package: an object of the package and the plain JSON of the wire look alike. The
-token that confirms a call stays with the host.
+Replies are read without the vendor's package: its objects and the plain JSON of the wire have the same keys. The token that
+confirms a call is never sent to the model.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ MAX_SHOWN_NAME = 80
 
 
 class Host(Protocol):
-    """What a chat uses of a crib, of this machine or of a server."""
+    """What an adapter uses of a crib, local or remote."""
 
     caller: str
 
     def offered(
         self, mode: str | None = None, session: Session | None = None, names: Iterable[str] | None = None
     ) -> tuple[Tool, ...]:
-        """The tools that are offered to models; with `names` only these, by name or address."""
+        """The tools that are offered to models; with `names`, only these, by name or address."""
 
     async def call_all(self, calls: Iterable[Call]) -> list[Result]:
         """Perform several calls concurrently."""
@@ -64,11 +64,11 @@ class Host(Protocol):
 class Adapter(ABC):
     """Offer tools to a model and answer its calls, in the format of one vendor.
 
-    `tools` names those that may be offered, by name or address; without it all may. Of these the ones are offered that are
-    switched on and may be called in the mode: `mode`, else that of the session, else text. `strict` has the vendor hold the
-    model to the schema. `caller` is for whom the calls are made, without it the caller of the crib. `confirm` is asked
-    when a call needs a person's word, one question after the other; only True is a yes. A model never sees the token of a
-    confirmation and cannot give one. What tools ask of the host beside their value goes to `on_intent` of the session.
+    `tools` names the tools that may be offered, by name or address; by default all. Of these, the enabled ones that may be
+    called in the mode are offered: `mode`, else that of the session, else text. `strict` uses the strict mode of the vendor,
+    which makes the model follow the schema. `caller` is the caller of the calls; by default that of the crib. `confirm` is
+    called for each call that needs confirmation, one after the other; only True confirms. A model never sees the token of a
+    confirmation and cannot confirm a call. Intents of tools go to `on_intent` of the session.
     """
 
     provider: ClassVar[Provider]
@@ -113,7 +113,7 @@ class Adapter(ABC):
 
     @property
     def losses(self) -> dict[str, tuple[Loss, ...]]:
-        """What the vendor cannot express of a tool's parameters, by the tool's name; the crib checks it all the same."""
+        """What the vendor's schema cannot express of a tool's parameters, by the tool's name; the crib validates it anyway."""
         return {export.tool.name: export.losses for export in self._exports.values() if export.losses}
 
     def calls(self, reply: object) -> list[Call]:
@@ -153,7 +153,7 @@ class Adapter(ABC):
         raise ToolError(Kind.VALIDATION, f"{type(self).__name__} reads {self.replies}, not {given}")
 
     def _calls_of(self, asked: Sequence[Asked]) -> list[Call | ToolError]:
-        """For each the call to make, or why it is refused; beyond the limits nothing is parsed."""
+        """For each the call to make, or the error; beyond the limits nothing is parsed."""
         requested: list[Call | ToolError] = []
         left = MAX_LETTERS
         for number, each in enumerate(asked):
@@ -183,7 +183,7 @@ class Adapter(ABC):
         )
 
     def _not_offered(self, name: str) -> ToolError:
-        # Suggest only offered tools: a model must not learn of others.
+        # Suggest only offered tools: the model must not learn the names of others.
         cure = did_you_mean(name, self._exports) or "call one of the tools that you were given"
         return ToolError(Kind.NOT_FOUND, f"there is no tool {name[:MAX_SHOWN_NAME]!r} here; {cure}")
 
@@ -222,7 +222,7 @@ async def make_calls(crib: Host, calls: Sequence[Call], confirm: Confirm | None)
         if not _is_refused(result.error):
             continue
         token = result.error.details.get("confirmation")
-        if isinstance(token, str) and await _agrees(confirm, call, result.error):
+        if isinstance(token, str) and await _is_confirmed(confirm, call, result.error):
             confirmed[number] = replace(call, confirmation=token)
     for number, result in zip(confirmed, await crib.call_all(confirmed.values()), strict=True):
         results[number] = result
@@ -260,7 +260,7 @@ def _check_size(arguments: dict[str, object]) -> None:
         raise ToolError(Kind.LIMIT_EXCEEDED, message)
 
 
-async def _agrees(confirm: Confirm, call: Call, error: ToolError) -> bool:
+async def _is_confirmed(confirm: Confirm, call: Call, error: ToolError) -> bool:
     """Whether a person confirmed; a failure to ask counts as no."""
     try:
         answer = confirm(call, error)

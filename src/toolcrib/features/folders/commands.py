@@ -19,10 +19,10 @@ from toolcrib.toolkit.cli import (
     count,
     on_one_line,
     say,
-    say_facts,
     say_json,
     say_json_line,
 )
+from toolcrib.toolkit.cli.console_tables import say_facts
 from toolcrib.toolkit.cli.group import (
     answers,
     complete_tool,
@@ -140,7 +140,7 @@ def watch_folders(crib: FoldersCrib, *, strict: bool, as_json: bool) -> ExitCode
             say_json_line(_facts(crib, built))
         else:
             _report(crib, built)
-        # A reader of a pipe watches too.
+        # Output to a pipe is buffered otherwise.
         if sys.stdout is not None:
             sys.stdout.flush()
 

@@ -58,7 +58,7 @@ def read_tool(
 ) -> Reading:
     """Read one folder from the bytes of its files; `registry` is the version of the registry that it is loaded from.
 
-    `unread` are paths of the folder that lie there and could not be read: of these nothing is said, and there is no tool.
+    `unread` are paths of the folder that lie there and could not be read: these are not reported again, and there is no tool.
     """
     tool, report = build_tool(root, folder, files, shared, registry, unread)
     return Reading(tool=tool, problems=report.problems, warnings=report.warnings)
@@ -82,21 +82,15 @@ def build_tool(
     if report.problems or unread:
         return None, report
     examples = _examples(report, documentation, declared)
-    handler = Handler(
-        root=root,
-        folder=folder,
-        language=language,
-        files=files,
-        shared=shared,
-        registry=registry,
-        hosts=declared.options.hosts,
-    )
+    hosts = declared.options.hosts
     tool = Tool(
         name=declared.name,
         description=declared.description,
         parameters=declared.parameters,
         output_schema=declared.options.output_schema,
-        run=handler,
+        run=Handler(
+            root=root, folder=folder, language=language, files=files, shared=shared, registry=registry, hosts=hosts
+        ),
         version=declared.version,
         display_name=declared.options.display_name,
         source_type="folder",
@@ -177,7 +171,7 @@ def _documentation(report: Report, own: Mapping[str, bytes]) -> str:
         report.refuse(DOCUMENTATION, 1, f"Missing required section: {name}; {cure}")
     for mode in failure_modes(text):
         if not mode.known:
-            report.warn(DOCUMENTATION, mode.line, f"{mode.name[:SHOWN]!r} is no error type; {KINDS}")
+            report.warn(DOCUMENTATION, mode.line, f"{mode.name[:SHOWN]!r} is not an error type; {KINDS}")
     return text
 
 

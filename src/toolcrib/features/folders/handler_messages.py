@@ -11,7 +11,7 @@ import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from toolcrib.infra.programs import WORDS_OF_THE_PLATFORM, refuse_changed_files
+from toolcrib.infra.programs import PLATFORM_KINDS, refuse_changed_files
 from toolcrib.infra.programs.child_channel import ClientRequests, is_asked, is_told
 from toolcrib.lib.documents import check_plain
 from toolcrib.lib.javascript_error import log_fields, name_class, tell_all
@@ -61,7 +61,7 @@ def refuse_changed(tool: Tool, run: Handler, layers: Iterable[str]) -> None:
     refuse_changed_files(tool, checked_files(run), run.folders, layers, changed)
 
 
-NO_SESSION = "there is no session, so no client hears a message; nothing was sent"
+NO_SESSION = "there is no session, so no client gets the message; nothing was sent"
 
 
 class HandlerService:
@@ -124,7 +124,7 @@ class HandlerService:
         await self._requests.slow_down()
 
     def close(self) -> None:
-        """Tell the client what it has not heard yet."""
+        """Send the client the last progress, if it has not received it yet."""
         self._requests.close()
 
     async def _do(self, message: Mapping[str, object]) -> None:
@@ -156,7 +156,7 @@ class HandlerService:
         if not isinstance(event, str) or not 0 < len(event) <= MAX_EVENT_LETTERS:
             raise _refusal(f"the event of an audit entry is a text of 1 to {MAX_EVENT_LETTERS} letters")
         if not isinstance(data, dict):
-            raise _refusal(f"the data of the audit entry {event!r} is no object; write {{…}}")
+            raise _refusal(f"the data of the audit entry {event!r} is not an object; write {{…}}")
         length = len(json.dumps(data))
         if length > MAX_AUDIT_BYTES:
             raise _refusal(f"the data of the audit entry {event!r} is longer than {MAX_AUDIT_BYTES} bytes")
@@ -172,7 +172,7 @@ class HandlerService:
         if number is None:
             self._complain(f"refused what its handler asked for: {refusal.message}")
             return None
-        # A question is refused as a call is; a message to the session has only ever had a text for that.
+        # A question gets a whole error, as a call does; for a message to the session the protocol has only a text.
         error: object = refusal.to_json() if is_asked(message) else refusal.message
         return {"ask": number, "ok": False, "error": error}
 
@@ -193,7 +193,7 @@ class HandlerService:
         }
 
     def _read_number(self, digits: str) -> int:
-        """A whole number that the handler gets as it is; one that Node would round it does not get."""
+        """Parse an integer; refuse one that Node would round."""
         number, run = int(digits), self._tool.run
         if abs(number) > LARGEST_OF_NODE and isinstance(run, Handler) and run.language == "javascript":
             raise ValueError(f"{digits[:40]} is beyond the whole numbers of JavaScript")
@@ -304,7 +304,7 @@ def _read_error(error: object) -> ToolError:
     partial = error.get("partialSideEffects", error.get("partial_side_effects"))
     details = error.get("details")
     if not isinstance(kind, str) or kind not in set(Kind):
-        raise ValueError(f"error.type is {_show(kind)} and none of {', '.join(_words_of_handlers())}")
+        raise ValueError(f"error.type is {_show(kind)} and none of {', '.join(_handler_kinds())}")
     if not isinstance(message, str):
         raise ValueError(f"error.message is {_name_type(message)} and no text")
     if not isinstance(retryable, bool):
@@ -316,7 +316,7 @@ def _read_error(error: object) -> ToolError:
     _check(error, "error")
     return ToolError(
         # A handler cannot report its failure as a refusal of the platform.
-        Kind.PERMANENT if Kind(kind) in WORDS_OF_THE_PLATFORM else Kind(kind),
+        Kind.PERMANENT if Kind(kind) in PLATFORM_KINDS else Kind(kind),
         message[:MAX_MESSAGE_LETTERS],
         retryable=retryable,
         partial_side_effects=partial is True,
@@ -363,8 +363,8 @@ def _check(part: object, place: str) -> None:
         raise ValueError(problem.message) from None
 
 
-def _words_of_handlers() -> list[str]:
-    return [kind for kind in Kind if kind not in WORDS_OF_THE_PLATFORM]
+def _handler_kinds() -> list[str]:
+    return [kind for kind in Kind if kind not in PLATFORM_KINDS]
 
 
 def _show(value: object) -> str:

@@ -167,7 +167,7 @@ def read_schema(file: SchemaFile, name: str) -> dict[str, object]:
         return {}
     schema = file.fields[name]
     if not isinstance(schema, dict):
-        file.refuse((name,), f'{INVALID}: {name}: {show(schema)} is no schema; write {{"type": "object"}}')
+        file.refuse((name,), f'{INVALID}: {name}: {show(schema)} is not a schema; write {{"type": "object"}}')
         return {}
     problems = schema_problems(schema)
     for place, problem in problems:
@@ -229,9 +229,9 @@ def _warn_of_choices(file: SchemaFile, name: str, schema: dict[str, object]) -> 
 
 def _warn_of_keywords(file: SchemaFile, parts: list[Part], root: Mapping[str, object]) -> None:
     known = KEYWORDS if CURRENT in str(root.get("$schema", CURRENT)) else KEYWORDS | OLDER
-    strangers = [(at, word) for at, part in parts for word in part if word not in known]
-    meant = dict(near_misses([word[:SHOWN] for _, word in strangers[:MAX_GUESSES]], KEYWORDS))
-    for at, word in strangers:
+    unknown = [(at, word) for at, part in parts for word in part if word not in known]
+    meant = dict(near_misses([word[:SHOWN] for _, word in unknown[:MAX_GUESSES]], KEYWORDS))
+    for at, word in unknown:
         cure = f"write {meant[word]}" if word in meant else "remove it, since nothing checks it"
         file.warn((*at, word), f"{spell(at)}: unknown keyword {show(word)}; {cure}")
 
@@ -336,11 +336,11 @@ def _rate(file: SchemaFile) -> int | None:
 def _texts(file: SchemaFile, name: str) -> tuple[str, ...]:
     value = file.fields.get(name, [])
     if not isinstance(value, list):
-        file.refuse((name,), f'{name}: {show(value)} is no list; write "{name}": […]')
+        file.refuse((name,), f'{name}: {show(value)} is not a list; write "{name}": […]')
         return ()
     for index, item in enumerate(value):
         if not isinstance(item, str) or not item.strip():
-            file.refuse((name, index), f"{name}: {show(item)} is no text; write it in quotes")
+            file.refuse((name, index), f"{name}: {show(item)} is not text; write it in quotes")
     return tuple(item for item in value if isinstance(item, str) and item.strip())
 
 
@@ -348,7 +348,7 @@ def _display_name(file: SchemaFile) -> str:
     value = file.fields.get("displayName", "")
     if isinstance(value, str) and (value.strip() or "displayName" not in file.fields):
         return value.strip()
-    file.refuse(("displayName",), f"displayName: {show(value)} is no name; write it in quotes, or remove it")
+    file.refuse(("displayName",), f"displayName: {show(value)} is not a name; write it in quotes, or remove it")
     return ""
 
 
@@ -361,9 +361,9 @@ def _icons(file: SchemaFile) -> tuple[Icon, ...]:
 
 def _warn_of_unknown_fields(file: SchemaFile) -> None:
     known = (*REQUIRED, *OPTIONAL, *UNREAD)
-    strangers = [name for name in file.fields if name not in known]
-    meant = dict(near_misses([word[:SHOWN] for word in strangers[:MAX_GUESSES]], known))
-    for name in strangers:
+    unknown = [name for name in file.fields if name not in known]
+    meant = dict(near_misses([word[:SHOWN] for word in unknown[:MAX_GUESSES]], known))
+    for name in unknown:
         cure = f"write {meant[name]}" if name in meant else "remove it"
         file.warn((name,), f"{show(name)} is not read; {cure}")
 
@@ -414,7 +414,7 @@ def _word(file: SchemaFile, name: str, words: type[Word]) -> Word | None:
 def _switch(file: SchemaFile, name: str) -> bool | None:
     value = file.fields.get(name)
     if name in file.fields and not isinstance(value, bool):
-        file.refuse((name,), f"{name}: {show(value)} is no boolean; write true or false")
+        file.refuse((name,), f"{name}: {show(value)} is not a boolean; write true or false")
     return value if isinstance(value, bool) else None
 
 

@@ -135,7 +135,7 @@ def _fill(value: object, lookup: Lookup) -> object:
 
 
 def _fill_item(item: object, lookup: Lookup) -> object:
-    """An item of a list cannot be left out: the others would move."""
+    """An item of a list cannot be omitted: the indexes of the others would change."""
     value = _fill(item, lookup)
     if value is ABSENT and isinstance(item, _Text):
         raise no_value(slots_in(item.pieces)[0])
@@ -153,7 +153,7 @@ def as_xml(value: object) -> str:
 
 
 def _guess(pieces: Pieces) -> tuple[Fills, str]:
-    """JSON if it can be; what begins like JSON and cannot is a mistake, and no text."""
+    """JSON if it is valid; a text that begins like JSON and is not valid is refused."""
     try:
         return _in_json(pieces), JSON_TYPE
     except ToolError:
@@ -182,11 +182,11 @@ def _in_json_lines(pieces: Pieces) -> Fills:
         first, *rest = piece.split("\n") if isinstance(piece, str) else [piece]
         lines[-1].append(first)
         lines += [[part] for part in rest]
-    written = [_in_json(tuple(line)) if any(_is_told(piece) for piece in line) else () for line in lines]
+    written = [_in_json(tuple(line)) if any(_is_significant(piece) for piece in line) else () for line in lines]
     return tuple(piece for index, line in enumerate(written) for piece in (("\n", *line) if index else line))
 
 
-def _is_told(piece: str | Slot) -> bool:
+def _is_significant(piece: str | Slot) -> bool:
     return not isinstance(piece, str) or bool(piece.strip())
 
 
@@ -206,7 +206,7 @@ def _place(pieces: Pieces) -> Iterator[str | Fill]:
         if isinstance(piece, Slot):
             yield Fill(piece, as_json if is_alone or not is_inside else as_json_letters)
             continue
-        # The quotes around a slot that is alone go: its value brings its own, or needs none.
+        # The quotes around a slot that is the whole string are dropped: the value is written with its own, or needs none.
         literal = piece[1:] if is_alone else piece
         quotes = [found for found in _QUOTES.finditer(piece) if found[1]]
         is_inside = is_inside != (len(quotes) % 2 == 1)
@@ -216,7 +216,7 @@ def _place(pieces: Pieces) -> Iterator[str | Fill]:
 
 
 def _closes_at_once(rest: Pieces) -> bool:
-    """Whether a slot comes next, and right behind it the quote that ends the string."""
+    """Whether a slot comes next, followed by the quote that ends the string."""
     return len(rest) > 1 and isinstance(rest[0], Slot) and isinstance(rest[1], str) and rest[1].startswith('"')
 
 

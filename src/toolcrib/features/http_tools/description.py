@@ -17,8 +17,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from toolcrib.features.http_tools.request_check import check_http, remark_on_slots
-from toolcrib.lib.document_fields import Fields, show
+from toolcrib.lib.document_fields import Fields
 from toolcrib.lib.http_syntax import read_hosts
+from toolcrib.lib.positions import show
 from toolcrib.lib.templates import as_text
 from toolcrib.model.tool import (
     MAX_ATTEMPTS,
@@ -168,7 +169,7 @@ def _read_named_call(description: Fields, index: int, item: object, keys: Keys) 
     for name in ("goFunc", "calls"):
         if name in call:
             call.refuse(name, "does not belong into a call; remove it")
-    call.warn_of_strangers((*keys.requests, "goFunc", "calls", "name"))
+    call.warn_of_unknown_keys((*keys.requests, "goFunc", "calls", "name"))
     return _read_call(call, keys, _call_name(call))
 
 
@@ -256,7 +257,7 @@ def _retry(call: Fields) -> RetryPolicy | None:
     written = call.part("retry")
     if written is None:
         return None
-    written.warn_of_strangers(RETRY_KEYS)
+    written.warn_of_unknown_keys(RETRY_KEYS)
     written.require({"max_attempts": "3"})
     attempts, backoff, initial, longest, multiplier = RETRY_KEYS
     return RetryPolicy(

@@ -1,4 +1,4 @@
-"""Ask for further pages of an answer, one after the other, and refuse a server that leads astray.
+"""Request the further pages of an answer, and refuse a next page that was read before or lies on another host.
 
 | `type` | the next page |
 |---|---|
@@ -85,7 +85,7 @@ class Pagination:
     truncate: bool
 
     def items_of(self, page: object, *, is_first: bool) -> list[object]:
-        """The items of a page; raises ToolError where they are not what was promised."""
+        """The items of a page; raises ToolError if there is no list of items."""
         found = [page] if self.items is None else self.items(page, None)
         if not found and is_first:
             message = f"the answer has nothing at {self.where[:SHOWN]!r}; look at what the server sends"
@@ -95,7 +95,7 @@ class Pagination:
         if found[0] is None:
             return []
         if not isinstance(found[0], list):
-            message = f"what is at {self.where[:SHOWN]!r} is no list; say in items where the list of items is"
+            message = f"what is at {self.where[:SHOWN]!r} is not a list; say in items where the list of items is"
             raise ToolError(Kind.OUTPUT_INVALID, message, details={"items": self.where})
         return found[0]
 
@@ -106,7 +106,7 @@ def compile_pagination(written: Mapping[str, object]) -> Pagination | None:
         return None
     report = Report()
     fields = Fields(report, written)
-    for name, meant in fields.strangers(KEYS):
+    for name, meant in fields.unknown_keys(KEYS):
         fields.refuse(name, f"is unknown; did you mean {meant}?" if meant else f"is unknown; write {', '.join(KEYS)}")
     fields.require({"type": '"cursor", "page", "offset", "link" or "url"'})
     kind = fields.word("type", Paging, Paging.LINK)
@@ -134,7 +134,7 @@ def _path(fields: Fields, name: str) -> Find | None:
     if not expression:
         return None
     if not is_json_path(expression):
-        fields.refuse(name, 'is no JSONPath; write it like "$.items"')
+        fields.refuse(name, 'is not a JSONPath; write it like "$.items"')
         return None
     try:
         return compile_json_path(expression)
@@ -144,7 +144,7 @@ def _path(fields: Fields, name: str) -> Find | None:
 
 
 class Pager:
-    """The pages of one call: says which request gives the next one, and refuses to run in a circle."""
+    """Gives the request for each next page of one call; refuses a page that was read before."""
 
     def __init__(self, pagination: Pagination, request: Request) -> None:
         self._pagination = pagination
@@ -160,7 +160,7 @@ class Pager:
         return self._request
 
     def following(self, response: Response, page: object, count: int) -> Request | None:
-        """The request for the page behind this one, which has so many items; None if it is the last."""
+        """The request for the page after this one, which has so many items; None if it is the last."""
         pagination = self._pagination
         if pagination.type in NUMBERED:
             return self._next_number(response, count)
@@ -172,7 +172,7 @@ class Pager:
         if reference is None or reference is False or reference == "":
             return None
         if isinstance(reference, bool) or not isinstance(reference, str | int):
-            raise self._astray(f"what names the next page is {type(reference).__name__} and no text")
+            raise self._refusal(f"what names the next page is {type(reference).__name__} and no text")
         if pagination.type is Paging.CURSOR:
             self._refuse_seen(str(reference))
             return self._with(reference)
@@ -186,7 +186,7 @@ class Pager:
             return None
         digest = hashlib.blake2b(response.body).digest()
         if digest == self._digest:
-            raise self._astray(f"the same page came twice, so the server may not know {pagination.parameter!r}")
+            raise self._refusal(f"the same page came twice, so the server may not know {pagination.parameter!r}")
         self._digest = digest
         self._number += 1 if pagination.type is Paging.PAGE else count
         return self._with(self._number)
@@ -196,7 +196,7 @@ class Pager:
         try:
             url = follow_reference(response.url, reference)
         except ToolError as problem:
-            raise self._astray(f"what names the next page is no URL: {problem.message}") from None
+            raise self._refusal(f"what names the next page is not a URL: {problem.message}") from None
         origin = self._request.url.origin
         if url.origin != origin:
             message = (
@@ -207,7 +207,7 @@ class Pager:
 
     def _refuse_seen(self, name: str) -> None:
         if name in self._seen:
-            raise self._astray("the server names a page as the next one that was read before")
+            raise self._refusal("the server names a page as the next one that was read before")
         self._seen.add(name)
 
     def _with(self, value: str | int) -> Request:
@@ -217,16 +217,16 @@ class Pager:
             try:
                 return replace(request, url=with_field(request.url, name, str(value)))
             except ToolError as problem:
-                raise self._astray(f"what names the next page cannot be sent: {problem.message}") from None
+                raise self._refusal(f"what names the next page cannot be sent: {problem.message}") from None
         try:
             body = orjson.loads(request.body or b"{}")
         except orjson.JSONDecodeError:
             body = None
         if not isinstance(body, dict):
-            raise ToolError(Kind.VALIDATION, f"pagination: the body is no JSON object that could take {name!r}")
+            raise ToolError(Kind.VALIDATION, f"pagination: the body is not a JSON object that could take {name!r}")
         return replace(request, body=orjson.dumps({**body, name: value}))
 
-    def _astray(self, reason: str) -> ToolError:
+    def _refusal(self, reason: str) -> ToolError:
         origin = self._request.url.origin
         return ToolError(Kind.OUTPUT_INVALID, f"{origin}: {reason}", details={"origin": origin})
 

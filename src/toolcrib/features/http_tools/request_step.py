@@ -51,7 +51,7 @@ REFUSALS = frozenset({Kind.VALIDATION, Kind.HOST_NOT_ALLOWED})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Way:
+class SendOptions:
     """How requests are sent: egress, access tokens, limits on sizes, retries and pages, and the time that signatures carry."""
 
     egress: Callable[[], Egress]
@@ -82,7 +82,7 @@ class Report:
         self.stands_in = False
 
     def keep(self, response: Response, how: str) -> None:
-        """Tell that the answer is one that was kept."""
+        """Note that the answer came from the cache."""
         self.response, self.kept = response, how
 
     def to_json(self, masking: VariableMasking) -> dict[str, object]:
@@ -102,7 +102,7 @@ class Report:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sending:
-    """One request on its way: the values of its slots, the call it belongs to, and until when it may take."""
+    """One request that is being sent: the values of its slots, the call it belongs to, and its deadline."""
 
     values: Values
     context: Context
@@ -123,7 +123,7 @@ class Step:
     def __init__(
         self,
         call: HttpCall,
-        way: Way,
+        options: SendOptions,
         masking: VariableMasking,
         names: Names,
         *,
@@ -134,23 +134,23 @@ class Step:
         self.call = call
         self.is_last = self.joins_text = False
         self.template = compile_call(call, spelling, place).settle(names.settle)
-        self._way = way
+        self._options = options
         self._hosts = hosts
         self._masking = masking
         self._signer = self._make_signer(call.auth) if call.auth else None
         self._pagination = compile_pagination(call.pagination)
         self._extract = compile_extract(call.extract) if call.extract else None
         self._cache = compile_cache(call.cache, call.method)
-        # Of another definition, and of another call of the same tool, no answer is used.
+        # Part of the cache key: no answer of another definition, or of another request of the same tool, is used.
         self._identity = f"{names.content}:{call.name}"
         self._success: Container[int] = call.success or SUCCESS
-        self._repeating = Repeating(call.method, call.retry, way.max_retries)
+        self._repeating = Repeating(call.method, call.retry, options.max_retries)
         self._secret_headers = self.template.headers_with(names.may_be_secret)
 
     def check(self, values: Values) -> Request:
         """The request; refuses what can be checked without sending: names, values, headers, host, address and size."""
         request = self.write(values)
-        self._way.egress().check(request.url, self._hosts)
+        self._options.egress().check(request.url, self._hosts)
         if self._signer is not None:
             self._signer.check(values)
         return request
@@ -165,7 +165,7 @@ class Step:
             body=written.body,
             secret_headers=self._secret_headers,
         )
-        size, limit = request.size + len(written.url.target), self._way.max_sent_bytes
+        size, limit = request.size + len(written.url.target), self._options.max_sent_bytes
         if size > limit:
             message = f"the request has {size} bytes, and the limit is {limit}; send less"
             raise ToolError(Kind.LIMIT_EXCEEDED, message, details={"size": size, "limit": limit})
@@ -178,7 +178,7 @@ class Step:
         sending = Sending(values=values, context=context, deadline=deadline, report=report)
         try:
             if self._pagination is None:
-                response = await self._obtain(request, sending, self._way.max_response_bytes)
+                response = await self._obtain(request, sending, self._options.max_response_bytes)
                 value = await self._read(request, response, deadline, self.call.encoding, self._extract)
             else:
                 value = await self._collect(self._pagination, request, sending)
@@ -189,10 +189,10 @@ class Step:
 
     async def pages(self, pagination: Pagination, request: Request, sending: Sending) -> AsyncIterator[Page]:
         """The items of one page after the other, as they come; raises ToolError where there are too many."""
-        pager, report, left = Pager(pagination, request), sending.report, self._way.max_response_bytes
+        pager, report, left = Pager(pagination, request), sending.report, self._options.max_response_bytes
         following: Request | None = pager.first()
         while following is not None:
-            if report.pages == min(pagination.pages, self._way.max_pages):
+            if report.pages == min(pagination.pages, self._options.max_pages):
                 self._refuse_more(pagination, report)
                 return
             response = await self._obtain(following, sending, left)
@@ -228,14 +228,14 @@ class Step:
         raise ToolError(Kind.LIMIT_EXCEEDED, message, details={"origin": report.origin, "pages": report.pages})
 
     def _obtain(self, request: Request, sending: Sending, max_bytes: int) -> Awaitable[Response]:
-        """The answer, which may be one that was kept."""
+        """The answer, from the cache or from the server."""
         if self._cache is None:
             return self._exchange(request, sending, max_bytes)
         return self._obtain_through(self._cache, request, sending, max_bytes)
 
     async def _obtain_through(self, rule: CacheRule, request: Request, sending: Sending, max_bytes: int) -> Response:
-        """The answer that was kept, as long as it is fresh or the server says that it has not changed, or a new one."""
-        cache = self._way.cache
+        """The cached answer while it is fresh or the server says that it has not changed; otherwise a new one."""
+        cache = self._options.cache
         key = cache_key(self._identity, sending.context.caller, request, await self._secrets(sending))
         kept = cache.get(key)
         if kept is not None and cache.is_fresh(kept) and len(kept.response.body) <= max_bytes:
@@ -252,13 +252,13 @@ class Step:
         return response
 
     async def _send_kept(self, response: Response, sending: Sending) -> None:
-        """Hand the items of a stream that was kept to the client, as if they came now: a reader sees no difference."""
+        """Send the items of a cached stream to the client, as if they arrived now."""
         send = self._sink(sending)
         if send is None or self.call.encoding not in STREAMED:
             return
         items = ItemSender(send, self._extract, (self._masking,), is_one_text=self.joins_text)
         sending.report.streamed = True
-        await items.send(read_items(response, self.call.encoding, self._extract, self._way.max_response_bytes))
+        await items.send(read_items(response, self.call.encoding, self._extract, self._options.max_response_bytes))
         await items.finish()
 
     async def _secrets(self, sending: Sending) -> list[object]:
@@ -293,7 +293,7 @@ class Step:
                 response = report.response = await self._send(request, credentials, sending, max_bytes)
                 if response.status in self._success or response.status in also:
                     return response
-                if not refused and attempt <= self._way.max_retries and self._may_renew(credentials, response):
+                if not refused and attempt <= self._options.max_retries and self._may_renew(credentials, response):
                     refused = credentials.token if credentials is not None else ""
                     continue
                 raise self._explain(request, response, credentials if refused else None)
@@ -303,20 +303,20 @@ class Step:
                 # The client has seen a part of the answer: another attempt would begin it again.
                 if pause is None or report.streamed:
                     raise
-            await self._way.sleep(pause)
+            await self._options.sleep(pause)
 
     def _make_signer(self, auth: Mapping[str, object]) -> Signer:
         return Signer(
             auth=read_auth(auth),
             masking=self._masking,
-            egress=self._way.egress,
-            tokens=self._way.tokens,
+            egress=self._options.egress,
+            tokens=self._options.tokens,
             hosts=self._hosts,
-            clock=self._way.clock,
+            clock=self._options.clock,
         )
 
     async def _begin(self, sending: Sending, refused: str) -> Credentials | None:
-        """What the next attempt is sent with."""
+        """The credentials of the next attempt."""
         if self._signer is None:
             return None
         left = max(0.0, sending.deadline - time.monotonic())
@@ -340,17 +340,17 @@ class Step:
         return sending.context.send_chunk if self.is_last else None
 
     async def _follow(self, request: Request, sending: Sending, max_bytes: int, items: ItemSender) -> Response:
-        """Send the request, follow its redirects, and hand on what the answer holds while it comes; returns all of it."""
+        """Send the request, follow its redirects, and stream the items of the answer; returns all of it."""
         import asyncio
 
         first, hops, origin = request, 0, ""
         try:
             async with asyncio.timeout(max(0.0, sending.deadline - time.monotonic())):
                 while True:
-                    stream = self._way.egress().stream(request.signed(), hosts=self._hosts, max_piece=max_bytes)
+                    stream = self._options.egress().stream(request.signed(), hosts=self._hosts, max_piece=max_bytes)
                     async with stream as (head, pieces):
                         if head.location is None:
-                            body = await self._hand_on(head, pieces, sending, max_bytes, items)
+                            body = await self._read_stream(head, pieces, sending, max_bytes, items)
                             return replace(head, body=body, hops=hops)
                     hops, origin = hops + 1, head.url.origin
                     request = next_request(request, head, hops)
@@ -359,10 +359,10 @@ class Step:
         except ToolError as error:
             raise redirected(error, origin, has_effects=first.has_effects) if origin else error from None
 
-    async def _hand_on(
+    async def _read_stream(
         self, head: Response, pieces: AsyncIterator[bytes], sending: Sending, max_bytes: int, items: ItemSender
     ) -> bytes:
-        """Read the body of an answer, and hand on its items where it is a success."""
+        """Read the body of an answer, and stream its items if it is a success."""
         report, body = sending.report, bytearray()
         is_success, media_type = head.status in self._success, head.headers.get("content-type", "")
         reader = ItemReader(self.call.encoding, self._extract, max_bytes, media_type if is_success else "")
@@ -392,18 +392,18 @@ class Step:
         return self._signer.explain(error, response)
 
     def _fetch(self, request: Request, deadline: float, max_bytes: int) -> Awaitable[Response]:
-        return self._way.egress().fetch(
+        return self._options.egress().fetch(
             request,
             hosts=self._hosts,
             max_bytes=max_bytes,
             timeout=max(0.0, deadline - time.monotonic()),
-            max_sent_bytes=self._way.max_sent_bytes,
+            max_sent_bytes=self._options.max_sent_bytes,
         )
 
     async def _read(
         self, request: Request, response: Response, deadline: float, encoding: Encoding, extract: Extract | None
     ) -> Value:
-        reading = response, encoding, extract, self._way.max_response_bytes, self._masking
+        reading = response, encoding, extract, self._options.max_response_bytes, self._masking
         try:
             if len(response.body) <= AT_ONCE_BYTES:
                 return read_value(*reading)

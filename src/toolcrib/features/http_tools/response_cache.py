@@ -1,7 +1,7 @@
-"""Use an answer again that may still be fresh, and ask the server with a conditional request when it is not.
+"""Cache answers: reuse one while it is fresh, and revalidate it with a conditional request when it is not.
 
-An answer is kept for one caller, one request with all its values and secrets, and one definition of the tool. The author of a
-tool asks for it (`cache: {seconds: 60}`), the server may shorten it (`Cache-Control`), and all answers together are bounded.
+An answer is cached for one caller, one request with all its values and secrets, and one definition of the tool. The author of a
+tool asks for it (`cache: {seconds: 60}`), the server may shorten it (`Cache-Control`), and the size of the cache is limited.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def compile_cache(written: Mapping[str, object], method: str) -> CacheRule | Non
         return None
     report = Report()
     fields = Fields(report, written)
-    for name, meant in fields.strangers(("seconds",)):
+    for name, meant in fields.unknown_keys(("seconds",)):
         fields.refuse(name, f"is unknown; did you mean {meant}?" if meant else "is unknown; write seconds")
     fields.require({"seconds": "60"})
     seconds = fields.whole("seconds", at_least=0, at_most=MAX_SECONDS, default=60)
@@ -62,7 +62,7 @@ def compile_cache(written: Mapping[str, object], method: str) -> CacheRule | Non
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """An answer, and until when (time.monotonic) it is fresh."""
+    """A cached answer, and until when (time.monotonic) it is fresh."""
 
     response: Response
     fresh_until: float
@@ -70,7 +70,7 @@ class Kept:
     def conditions(self) -> dict[str, str]:
         """The headers that ask whether the answer has changed."""
         headers = self.response.headers
-        # What came in a header need not be what may be sent in one: such an answer is asked for anew.
+        # A received header value may be one that cannot be sent; such an answer is requested without conditions.
         return {
             condition: headers[name]
             for name, condition in VALIDATORS.items()
@@ -86,7 +86,7 @@ class ResponseCache:
         self._clock = clock
         self._kept: OrderedDict[bytes, Kept] = OrderedDict()
         self._bytes = 0
-        # Calls of several event loops, each in a thread of its own, share the answers.
+        # Several event loops, each in its own thread, share the cache.
         self._changing = threading.RLock()
 
     def get(self, key: bytes) -> Kept | None:
@@ -98,11 +98,11 @@ class ResponseCache:
             return kept
 
     def is_fresh(self, kept: Kept) -> bool:
-        """Whether it may be used without asking."""
+        """Whether it may be used without asking the server."""
         return self._clock() < kept.fresh_until
 
     def keep(self, key: bytes, response: Response, rule: CacheRule) -> None:
-        """Keep an answer, as far as its server allows and there is room."""
+        """Cache an answer, if its server allows it and it fits."""
         self.drop(key)
         control = response.headers.get("cache-control", "")
         directives = {found.lower() for found in _DIRECTIVE.findall(control)}
@@ -111,7 +111,7 @@ class ResponseCache:
             return
         seconds = 0 if "no-cache" in directives else rule.seconds
         if ages := _MAX_AGE.findall(control):
-            # Of its life an answer may have spent a part in the cache of another.
+            # A proxy may have cached the answer for a part of its lifetime.
             spent = int(found[0]) if (found := _AGE.fullmatch(response.headers.get("age", ""))) else 0
             seconds = min(seconds, *(max(0, int(age) - spent) for age in ages))
         kept = Kept(response, self._clock() + seconds)
@@ -137,7 +137,7 @@ def _size(response: Response) -> int:
 
 
 def cache_key(tool: str, caller: str, request: Request, secrets: Iterable[object]) -> bytes:
-    """A digest of everything that an answer depends on; it tells nothing of the secrets in it."""
+    """A digest of everything that an answer depends on, from which the secrets in it cannot be read."""
     parts = (
         *(tool, caller, request.method, str(request.url), *(str(secret) for secret in secrets), ""),
         *(part for name, value in request.headers.items() for part in (name.lower(), value)),
@@ -157,5 +157,5 @@ def ask_whether_changed(request: Request, kept: Kept) -> Request:
 
 
 def refreshed(kept: Kept, response: Response) -> Response:
-    """The answer that was kept, with what the server says of it now."""
+    """The cached answer, with the headers of the server's confirmation."""
     return replace(kept.response, headers={**kept.response.headers, **response.headers})

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from toolcrib.features.http_tools import HttpToolsSettings
 from toolcrib.features.http_tools.request_check import check_http
 from toolcrib.features.http_tools.request_preview import StandIns, preview_requests
-from toolcrib.features.http_tools.request_step import Step, Way
+from toolcrib.features.http_tools.request_step import SendOptions, Step
 from toolcrib.features.http_tools.response_cache import ResponseCache
 from toolcrib.features.http_tools.slot_values import UNKNOWN, Names, Values
 from toolcrib.features.http_tools.slots import Source
@@ -79,7 +79,7 @@ class HttpRunner:
         self._variable = variable
         self._environment = environment or {}
         self._hosts = parse_hosts(hosts, "the setting http_tools.hosts")
-        self._way = Way(
+        self._options = SendOptions(
             egress=egress,
             tokens=tokens or cache(partial(AccessTokens, egress, None, Masking())),
             max_sent_bytes=max_sent_bytes,
@@ -106,7 +106,7 @@ class HttpRunner:
         """
         grants = Grants(variable, self._environment)
         names = Names(tool, http, secrets=self._secrets, grants=grants, version=self._version)
-        return BoundHttp(tool, http, self._way, names, hosts=self._allowed(http), place=place)
+        return BoundHttp(tool, http, self._options, names, hosts=self._allowed(http), place=place)
 
     def _allowed(self, http: Http) -> HostList | None:
         """The hosts of the operator, narrowed to those of the tool; None means every public host."""
@@ -119,7 +119,7 @@ class HttpRunner:
 
 
 class Prepared(NamedTuple):
-    """The first request of a call, as it was judged."""
+    """The first request of a call, as it was checked."""
 
     bound: BoundHttp
     request: Request
@@ -133,12 +133,14 @@ class BoundHttp:
     checks = True
     function = None
 
-    def __init__(self, tool: Tool, http: Http, way: Way, names: Names, *, hosts: HostList | None, place: str) -> None:
+    def __init__(
+        self, tool: Tool, http: Http, options: SendOptions, names: Names, *, hosts: HostList | None, place: str
+    ) -> None:
         self._tool = tool
         self._masking = VariableMasking()
         self._names = names
         self._steps = [
-            Step(call, way, self._masking, names, hosts=hosts, spelling=http.spelling, place=place)
+            Step(call, options, self._masking, names, hosts=hosts, spelling=http.spelling, place=place)
             for call in http.calls
         ]
         self._steps[-1].is_last = True
@@ -152,7 +154,7 @@ class BoundHttp:
     def check(self, arguments: dict[str, object], call: Call) -> Prepared | None:
         """Refuse what can be checked without sending; values of later responses are only checked to be used.
 
-        Gives the first request that was judged, so that it is the one that is sent.
+        Returns the first request, so that the one that was checked is the one that is sent.
         """
         values = self._values(arguments, call.id, call.caller)
         try:

@@ -67,7 +67,7 @@ MAX_MASKED = 64
 
 
 class Credentials:
-    """What one attempt is sent with; signs a request when it is called. `mask` hides a text from everything that is reported."""
+    """The credentials of one attempt; signs a request when it is called. `mask` hides a text from everything that is reported."""
 
     def __init__(
         self, sign: Sign, made: list[str], mask: Callable[[str], None], *, grant: Grant | None = None, token: str = ""
@@ -96,7 +96,7 @@ class Credentials:
         if self._made:
             told = response.body.lower() + " ".join(response.headers.values()).lower().encode()
             for signature in self._made:
-                if is_stream or _telling(signature) in told:
+                if is_stream or _invariant_part(signature) in told:
                     self._mask(signature)
         return response
 
@@ -126,7 +126,7 @@ class Signer:
             self._signer(self.auth, partial(_reveal, lookup), [])
 
     async def begin(self, lookup: Lookup, *, seconds: float, refused: str = "") -> Credentials:
-        """What an attempt is sent with; an access token is got within `seconds` if there is none but the `refused` one."""
+        """The credentials of an attempt; a new access token is requested, within `seconds`, if there is only the `refused` one."""
         reveal, made = partial(_reveal, lookup), list[str]()
         if not isinstance(self.auth, OAuth2):
             return Credentials(self._signer(self.auth, reveal, made), made, self._mask)
@@ -137,7 +137,7 @@ class Signer:
         return Credentials(sign, made, self._mask, grant=grant, token=token)
 
     def _mask(self, text: str) -> None:
-        """Mask what was derived from a secret, and what was long before it no longer: its number has no end."""
+        """Mask a text that was derived from a secret; beyond a limit the oldest is no longer masked."""
         if text not in self.masked:
             self.masking.add(text)
             self.masked.append(text)
@@ -333,16 +333,16 @@ def _printable(value: Value, text: str) -> str:
     """Refuse, without quoting it, what cannot be sent in a header."""
     if not text.isascii() or not text.isprintable() or text != text.strip():
         raise ToolError(
-            Kind.AUTH, f"auth: {value} holds spaces around it, or letters that cannot be sent; store it anew"
+            Kind.AUTH, f"auth: {value} holds spaces around it, or letters that cannot be sent; store it again"
         )
     return text
 
 
 def _user_name(value: Value, reveal: Reveal) -> str:
-    """Refuse, without quoting it, a name with a colon: what stands behind it would be read as the password (RFC 7617)."""
+    """Refuse, without quoting it, a name with a colon: what follows it would be read as the password (RFC 7617)."""
     name = reveal(value)
     if ":" in name:
-        raise ToolError(Kind.AUTH, f"auth: {value} holds a colon, which ends a user name; store it anew")
+        raise ToolError(Kind.AUTH, f"auth: {value} holds a colon, which ends a user name; store it again")
     return name
 
 
@@ -350,9 +350,9 @@ def _usable(reference: Reference, load: Callable[[], Key]) -> Key:
     try:
         return load()
     except ValueError as problem:
-        raise ToolError(Kind.AUTH, f"auth: {reference}: {problem}; store it anew") from None
+        raise ToolError(Kind.AUTH, f"auth: {reference}: {problem}; store it again") from None
 
 
-def _telling(signature: str) -> bytes:
-    """The longest part of a signature that every spelling of it has, but for the case of its letters."""
+def _invariant_part(signature: str) -> bytes:
+    """The longest part of a signature that all encodings of it share, apart from the case of its letters."""
     return max(_LETTERS.findall(signature), key=len, default=signature).lower().encode()

@@ -1,4 +1,4 @@
-"""What every project has: sandbox, network access, workspace, documents and secrets, made as the settings say."""
+"""The resources of every project: sandbox, egress, workspace, stored documents and secrets, configured by the settings."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ if TYPE_CHECKING:
 
 
 def register(plugins: Plugins) -> None:
-    """Add what runs and reaches things, each made as the settings say when it is first needed."""
+    """Add the resources, each created from the settings on first use, and the commands and endpoints of the project."""
     plugins.add_resource("sandbox", "toolcrib.infra.sandbox.host:Sandbox", given=_for_sandbox)
+    plugins.add_resource("protected_files", "toolcrib.infra.files.protected_files:ProtectedFolders", given=lambda _: {})
     plugins.add_resource("workspace_policy", "toolcrib.infra.sandbox.jobs:WorkspacePolicy", given=_for_workspace_policy)
     plugins.add_resource(
         "egress",
@@ -69,11 +70,12 @@ def _for_sandbox(resources: Resources) -> dict[str, object]:
         "cache": resources.data.file("sandbox.json"),
         "runtime": resources.environment.get("XDG_RUNTIME_DIR", ""),
         "workspace": resources.settings.workspace,
+        "protected": resources.get("protected_files"),
     }
 
 
 def _for_workspace_policy(resources: Resources) -> dict[str, object]:
-    """What files of code may work in."""
+    """The parts of the workspace that file tools may read and write."""
     settings, data = resources.settings, resources.data.path
     bounds: dict[str, object] = {}
     if settings.said("sandbox"):
@@ -92,13 +94,13 @@ def _for_workspace_policy(resources: Resources) -> dict[str, object]:
 
 
 def _for_expiring(resources: Resources) -> dict[str, object]:
-    """The store as a function, because it is made when something is first kept in it."""
+    """The store as a function, because it is created on first use."""
     return {"store": lambda: resources.data.store}
 
 
 def _for_confirmations(resources: Resources) -> dict[str, object]:
     seconds = resources.settings["calls"].confirmation_seconds
-    # A store that the host program hands over may be one for several machines; the file of limits is one for this machine.
+    # A store of the host program may be shared by several machines; the file of limits is local to this machine.
     used = "confirmations_in_store" if resources.is_lent("store") else "usage_ledger"
     return {
         "key": lambda: resources.data.derive_key("confirmation"),
@@ -108,7 +110,7 @@ def _for_confirmations(resources: Resources) -> dict[str, object]:
 
 
 def _for_commands(resources: Resources) -> dict[str, object]:
-    """Where programs for tools are found: only below these roots is a project's own installation used."""
+    """Where programs for tools are found; an installation in the project is used only below these roots."""
     settings, trees = resources.settings, resources.get("script_trees")
     return {
         "search_path": resources.environment.get("PATH", ""),

@@ -1,4 +1,4 @@
-"""Files that are to become tools of a project: read into memory, tried in a folder aside, and only then written."""
+"""Add files as tools to a project: read them into memory, load them in a temporary project, and only then write them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SCHEMA = "schema.json"
 BUNDLE = "bundle.json"
 MAX_FILES = 200
 LEFT_OUT = frozenset({"__pycache__", "node_modules", ".git", ".DS_Store"})
-# What only files with metadata say, which belong into the tree of scripts.
+# Marks a file with metadata, which belongs into the tree of scripts.
 METADATA = re.compile(rb"^[^\n]{0,40}\b_{0,2}(?:tool[-_]type|executor[-_]id)_{0,2}\b", re.MULTILINE)
 CATEGORY = re.compile(rb"\b_{0,2}category(?:_{0,2}[\"']?[ \t]*[:=]|[ \t])[ \t]*[\"']?([\w/-]{1,64})(?![\w/.-])")
 # Where a file with metadata goes that names no category; the tree wants a sub-folder.
@@ -60,13 +60,13 @@ class AddingCrib(ProjectCrib, Protocol):
         """The tool folders."""
 
     def missing(self, tool: Tool) -> list[str]:
-        """What the tool needs and has not got here yet."""
+        """What the tool still lacks here."""
 
     def warnings(self, tool: Tool) -> list[str]:
-        """What is not as it should be with a tool."""
+        """Warnings about the definition of a tool."""
 
     def ignored_files(self) -> list[str]:
-        """Files in folders of tools that are no tools, each with the reason."""
+        """Files in folders of tools that are not tools, each with the reason."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -124,7 +124,7 @@ def gather(source: Path) -> Gathered:
         for file in _walk(path):
             name = f"{path.name}/{file.relative_to(path)}"
             _refuse_protected(source / file.relative_to(path), name)
-            # Only the user names files elsewhere: a link in a folder of a stranger may lead to a key of theirs.
+            # Only the user names files elsewhere: a link in an untrusted folder may lead to a private key.
             files[name] = _read(file, flags=os.O_NOFOLLOW)
         return Gathered(source=source, is_folder=True, contents=files)
     except OSError as problem:
@@ -161,50 +161,50 @@ def place(settings: Settings, found: Sequence[Gathered], *, replace: bool) -> li
 
 
 def try_out(opener: Opener[AddingCrib], crib: AddingCrib, placed: Sequence[Placed]) -> list[Added]:
-    """Load the files in a project aside, as they would be loaded here; raises ToolError if one of them is no tool."""
+    """Load the files in a temporary project as they would be loaded here; raises ToolError if one of them is not a tool."""
     with TemporaryDirectory(prefix="crib-add-") as name:
-        aside = Path(name).resolve()
+        trial_root = Path(name).resolve()
         folders = json.dumps(list(crib.settings.table(CatalogSettings).folders)[:1])
         settings = f"[catalog]\nfolders = {folders}\n[scripts]\nfolders = {json.dumps([PROJECT_SCRIPTS])}\n"
-        (aside / FILE_NAME).write_text(settings, "utf-8")
-        (aside / json.loads(folders)[0]).mkdir(parents=True)
+        (trial_root / FILE_NAME).write_text(settings, "utf-8")
+        (trial_root / json.loads(folders)[0]).mkdir(parents=True)
         for each in placed:
-            _write_all(aside, each)
+            _write_all(trial_root, each)
         problems: list[str] = []
         if any(each.gathered.is_folder for each in placed):
-            with opener.open_folder(aside, caller="local") as trial:
+            with opener.open_folder(trial_root, caller="local") as trial:
                 problems += trial.registries.check()[0]
                 if not problems:
                     trial.registries.build()
-        with opener.open_folder(aside, caller="local") as trial:
+        with opener.open_folder(trial_root, caller="local") as trial:
             problems += [line for problem in trial.problems for line in problem.message.splitlines()]
-            tools = [(each, tool) for each in placed for tool in trial.tools if _is_of(tool, aside / each.target)]
+            tools = [(each, tool) for each in placed for tool in trial.tools if _is_of(tool, trial_root / each.target)]
             used = {path for _, tool in tools for path in _files_of(tool)}
             idle = [each for each in placed if not any(each is other for other, _ in tools)]
             reasons = trial.ignored_files()
             for each in idle:
-                path = str(aside / each.target)
-                if path not in used and not _about(problems, each, aside):
-                    said = _about(reasons, each, aside)
+                path = str(trial_root / each.target)
+                if path not in used and not _about(problems, each, trial_root):
+                    said = _about(reasons, each, trial_root)
                     problems += said or [f"{path}: no tool was found in it; {_how_to_write(each.gathered.source)}"]
             # What is wrong with one tool of a file does not keep the others from being called.
-            partial = [line for each in placed if each not in idle for line in _about(problems, each, aside)]
+            partial = [line for each in placed if each not in idle for line in _about(problems, each, trial_root)]
             problems = [line for line in problems if line not in partial]
             if problems:
-                raise ToolError(Kind.VALIDATION, _as_named("\n".join(problems), aside, placed))
-            added = [_added(crib, trial, each, tool, aside) for each, tool in tools]
-            return [_with_partial(one, partial, aside, added) for one in added]
+                raise ToolError(Kind.VALIDATION, _as_named("\n".join(problems), trial_root, placed))
+            added = [_added(crib, trial, each, tool, trial_root) for each, tool in tools]
+            return [_with_partial(one, partial, trial_root, added) for one in added]
 
 
-def _about(lines: Iterable[str], each: Placed, aside: Path) -> list[str]:
+def _about(lines: Iterable[str], each: Placed, trial_root: Path) -> list[str]:
     """The lines that begin with the place of a file, from the root of its project or as a whole path."""
-    return [line for line in lines if line.startswith((str(aside / each.target), each.target))]
+    return [line for line in lines if line.startswith((str(trial_root / each.target), each.target))]
 
 
-def _with_partial(one: Added, partial: Sequence[str], aside: Path, added: Sequence[Added]) -> Added:
+def _with_partial(one: Added, partial: Sequence[str], trial_root: Path, added: Sequence[Added]) -> Added:
     """The first tool of a file, with what is wrong with its others."""
     is_first = next(other for other in added if other.file == one.file) is one
-    lines = [line.replace(f"{aside}/", "") for line in partial]
+    lines = [line.replace(f"{trial_root}/", "") for line in partial]
     own = [line for line in lines if line.startswith(one.file)] if is_first else []
     return dataclasses.replace(one, warnings=(*one.warnings, *own))
 
@@ -215,9 +215,9 @@ def write(settings: Settings, placed: Iterable[Placed]) -> None:
         _write_all(settings.root or Path(), each)
 
 
-def _added(crib: AddingCrib, trial: AddingCrib, each: Placed, tool: Tool, aside: Path) -> Added:
+def _added(crib: AddingCrib, trial: AddingCrib, each: Placed, tool: Tool, trial_root: Path) -> Added:
     # Asked for where it will lie: a .venv of the project is found from there.
-    missing = crib.missing(_moved(tool, aside, crib.settings.root or Path()))
+    missing = crib.missing(_moved(tool, trial_root, crib.settings.root or Path()))
     # Its file is not there yet, so what would run it is known where it was tried.
     missing += [line for line in trial.missing(tool) if line.startswith(RUNS_IT) and line not in missing]
     if each.gathered.is_folder:
@@ -229,28 +229,28 @@ def _added(crib: AddingCrib, trial: AddingCrib, each: Placed, tool: Tool, aside:
         file=each.target,
         parameters=tuple(properties) if isinstance(properties, dict) else (),
         missing=tuple(missing),
-        warnings=tuple(line.replace(f"{aside}/", "") for line in trial.warnings(tool)),
+        warnings=tuple(line.replace(f"{trial_root}/", "") for line in trial.warnings(tool)),
     )
 
 
-def _moved(tool: Tool, aside: Path, root: Path) -> Tool:
+def _moved(tool: Tool, trial_root: Path, root: Path) -> Tool:
     """The tool with its file in the project."""
     run = tool.run
     if isinstance(run, Chained):
         script = run.script
-        moved = script if script is None else dataclasses.replace(script, path=_there(script.path, aside, root))
+        moved = script if script is None else dataclasses.replace(script, path=_there(script.path, trial_root, root))
         return dataclasses.replace(
-            tool, run=dataclasses.replace(run, script=moved, folder=_there(run.folder, aside, root))
+            tool, run=dataclasses.replace(run, script=moved, folder=_there(run.folder, trial_root, root))
         )
     return (
-        dataclasses.replace(tool, run=dataclasses.replace(run, path=_there(run.path, aside, root)))
+        dataclasses.replace(tool, run=dataclasses.replace(run, path=_there(run.path, trial_root, root)))
         if isinstance(run, Script)
         else tool
     )
 
 
-def _there(path: Path, aside: Path, root: Path) -> Path:
-    return root / path.relative_to(aside) if path.is_relative_to(aside) else path
+def _there(path: Path, trial_root: Path, root: Path) -> Path:
+    return root / path.relative_to(trial_root) if path.is_relative_to(trial_root) else path
 
 
 def _write_all(root: Path, each: Placed) -> None:
@@ -279,13 +279,13 @@ def _files_of(tool: Tool) -> Iterator[str]:
         yield from (str(tool.run.folder / word) for word in words)
 
 
-def _as_named(text: str, aside: Path, placed: Sequence[Placed]) -> str:
+def _as_named(text: str, trial_root: Path, placed: Sequence[Placed]) -> str:
     """A message that names the files as the user did, and not where they were tried."""
     for each in placed:
-        text = text.replace(str(aside / each.target), str(each.gathered.source))
+        text = text.replace(str(trial_root / each.target), str(each.gathered.source))
         named = str(each.gathered.source).replace("\\", r"\\")
         text = re.sub(rf"^{re.escape(each.target)}(?=[:/])", named, text, flags=re.MULTILINE)
-    return text.replace(f"{aside}/", "")
+    return text.replace(f"{trial_root}/", "")
 
 
 def _how_to_write(source: Path) -> str:
@@ -317,7 +317,7 @@ def _refuse_bundle(source: Path, code: bytes) -> None:
 def _why_no_folder(source: Path, path: Path) -> str:
     if (path / BUNDLE).is_file():
         return f"it is the folder of a bundle; store it with: crib bundle load {source}"
-    return f"it is no tool folder, because {SCHEMA} is missing; name its files one by one, or write one with: crib new NAME"
+    return f"it is not a tool folder, because {SCHEMA} is missing; name its files one by one, or write one with: crib new NAME"
 
 
 def _walk(folder: Path) -> list[Path]:

@@ -1,4 +1,4 @@
-"""HTTP endpoints of the screen Health: what `crib doctor` says, and what keeps tools from running here."""
+"""HTTP endpoints of the screen Health: the report of `crib doctor`, and what keeps tools from running here."""
 
 from __future__ import annotations
 
@@ -53,12 +53,13 @@ class DoctorEndpoints:
         sandbox = await self._crib.sandbox_report()
         lines = setting_lines(self._crib.settings)
         settings = [asdict(one) for one in lines if one.where != BY_DEFAULT]
+        protected = await self._threads.read(protected_names, self._crib.settings, sandbox)
         return answer_json(
             {
                 "about": dict(about(self._crib)),
                 "settings": settings,
                 "sandbox": sandbox,
-                "protected": protected_names(self._crib.settings, sandbox),
+                "protected": protected,
                 "warnings": list(self._crib.grants.warnings(self._crib.unstored_entries)),
             }
         )

@@ -1,4 +1,4 @@
-"""What `crib check`, `crib doctor` and the screen Health say: versions, folders, settings, sandbox, and what keeps tools from running."""
+"""Report versions, folders, settings, sandbox and obstacles of tools, for `crib check`, `crib doctor` and the screen Health."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from toolcrib.core.catalog import CatalogSettings
+from toolcrib.infra.files.protected_files import ProtectedFiles
 from toolcrib.infra.settings import BY_DEFAULT, DATA_FOLDER, FILE_NAME, WorkspaceSettings
 from toolcrib.lib import __version__
 from toolcrib.lib.protected_names import ASKED, CLOSED, FIXED, TABLE
 from toolcrib.lib.redaction import hide_secrets
+from toolcrib.model.errors import ToolError
 from toolcrib.toolkit.tool_facts import DescribedCrib, place_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from toolcrib.infra.settings import Settings
-    from toolcrib.model.errors import ToolError
     from toolcrib.model.tool import Entry, Tool
 
 ACCESS = {
@@ -49,21 +50,21 @@ class ReportedCrib(Protocol):
 
 
 class CheckedCrib(DescribedCrib, Protocol):
-    """A crib whose tools can be asked what keeps them from running."""
+    """What the report about tools uses of a crib."""
 
     @property
     def problems(self) -> list[ToolError]:
         """What could not be loaded, and why."""
 
     def problems_of(self, tool: Tool) -> list[str]:
-        """Why the tool could not do its work here."""
+        """Why a call of the tool would fail here."""
 
     def obstacles(self, tool: Tool) -> list[str]:
         """What keeps the tool from running on this machine."""
 
 
 def find_obstacles(crib: CheckedCrib, entries: Iterable[Entry]) -> dict[str, list[Tool]]:
-    """What keeps tools from being called here, with what mends it, and the tools of each; a disabled one need not run."""
+    """What keeps tools from being called here, each with its cure and the tools concerned; disabled tools are left out."""
     found: dict[str, list[Tool]] = {}
     for entry in entries:
         tool = entry.tool
@@ -84,16 +85,28 @@ def list_problems(crib: CheckedCrib, entries: Iterable[Entry]) -> list[str]:
 
 
 def protected_names(settings: Settings, sandbox: Mapping[str, Mapping[str, object]]) -> dict[str, list[str]]:
-    """Protected names, those that the operator opened, and whether the sandbox can enforce them here."""
+    """Protected names, those that Git's settings add, those that the operator opened, and whether the sandbox can enforce them here.
+
+    It searches the workspace, so a server calls it in a thread.
+    """
     closed = {ACCESS[access]: list(names) for access, names in TABLE.items()}
     layers = str(sandbox["plain"]["layers"])
     missing = [layer for layer in NEEDED_TO_WRITE if layer not in layers]
     held = [f"by {layer}" for layer in NEEDED_TO_WRITE] if not missing else [f"no {layer}" for layer in missing]
     return {
         **closed,
+        "named by settings of git, never written": _named_by_git(settings),
         "opened by workspace.open": list(settings.table(WorkspaceSettings).open) or ["nothing"],
         "fs.write of files of code is" + (" refused" if missing else " held"): held,
     }
+
+
+def _named_by_git(settings: Settings) -> list[str]:
+    try:
+        found = ProtectedFiles(settings.workspace, settings.table(WorkspaceSettings).open).find_git_paths()
+    except ToolError as problem:
+        return [problem.message]
+    return [path or "." for path in found] or ["nothing"]
 
 
 def about(crib: ReportedCrib) -> Iterator[tuple[str, str]]:

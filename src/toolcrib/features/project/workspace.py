@@ -6,7 +6,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from toolcrib.infra.files.jail import Jail
-from toolcrib.infra.files.protected_files import find_git_paths, find_repositories_around
 from toolcrib.infra.sandbox.child.broker_files import RepositoryMarker
 from toolcrib.infra.settings import FILE_NAME, WorkspaceSettings
 from toolcrib.lib.protected_names import ASKED, FIXED, judge
@@ -16,7 +15,7 @@ from toolcrib.model.errors import SettingsError, ToolError
 if TYPE_CHECKING:
     from toolcrib.core.resources import Resources
 
-# A module that is imported from the project may import any neighbour, also one that is not there yet.
+# A module that is imported from the project may import any file beside it, also one that does not exist yet.
 CODE_ENDINGS = (".py", ".pyc", ".pyd", ".so", ".pth")
 
 
@@ -34,23 +33,24 @@ def _open(resources: Resources, kept: frozenset[str]) -> Jail:
     """Open the workspace: sensitive files are hidden, protected paths and names of the `kept` kinds are read-only."""
     workspace, data = resources.settings.workspace, resources.data.path
     opened, mark = resources.settings.table(WorkspaceSettings).open, RepositoryMarker(str(workspace))
+    files = resources.get("protected_files").below(workspace, opened)
 
-    def is_kept(path: str) -> bool:
-        hooks = find_git_paths(workspace, find_repositories_around(workspace, path))
-        return judge(path, opened=opened, hooks=hooks, is_repository=mark) in kept
+    def is_kept(path: str, *, is_new_folder: bool = False) -> bool:
+        hooks = files.find_git_paths_for(path)
+        return judge(path, opened=opened, hooks=hooks, is_new_folder=is_new_folder, is_repository=mark) in kept
 
     return Jail(
         workspace,
         is_sensitive=partial(is_sensitive, root=str(workspace), opened=opened),
         is_fixed=is_kept,
         protected=[*([] if data is None else [data]), *resources.protected_paths()],
-        # Settings in a folder below are obeyed by a Crib that starts there.
+        # A Crib that starts in a subfolder obeys the settings there.
         protected_endings=(FILE_NAME, *(CODE_ENDINGS if resources.runs_host_modules else ())),
     )
 
 
 def check_private_addresses(resources: Resources) -> None:
-    """Refuse addresses in the settings that would only be found to be wrong when the first request is sent."""
+    """Raise SettingsError now for invalid addresses, which would otherwise only fail when a request is sent."""
     try:
         resources.get("egress")
     except ToolError as problem:

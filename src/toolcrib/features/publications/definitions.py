@@ -32,8 +32,9 @@ F = TypeVar("F", bound="Callable[..., object]")
 class PublishedResource:
     """A resource, or with slots such as `{id}` in its `uri` a template of many.
 
-    `read` is called with a context and the words of the slots, may be async, and gives text, bytes, or a list of them.
-    `choices` are words for the completion of a slot. A caller that is limited to bundles, tags or a mode sees what has them.
+    `read` is called with a context and the values of the slots, may be async, and returns text, bytes, or a list of them.
+    `choices` are the completions of a slot. A caller that is limited to bundles, tags or a mode sees only resources that have
+    them.
     """
 
     uri: str
@@ -61,10 +62,10 @@ class PublishedResource:
         return tuple(_SLOT.findall(self.uri))
 
     def match(self, uri: str) -> dict[str, str] | None:
-        """The words of the slots if the URI is one of this resource; a word holds no slash.
+        """The values of the slots if the URI matches, else None; a value contains no slash.
 
-        Each word but the last ends where the text behind its slot first stands: a client chooses the URI, and trying every other
-        end would take a time that grows with a power of its length.
+        Each value but the last ends where the text after its slot first occurs. There is no backtracking: the client chooses
+        the URI, and the time would grow with a power of its length.
         """
         first, *rest = _SLOT.split(self.uri)
         pattern = re.escape(first)
@@ -78,7 +79,7 @@ class PublishedResource:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PromptArgument:
-    """An argument of a prompt; `choices` are the words that it may be."""
+    """An argument of a prompt; `choices` are its possible values."""
 
     name: str
     description: str = ""
@@ -88,10 +89,10 @@ class PromptArgument:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PublishedPrompt:
-    """A prompt. `render` is called with a context and the arguments, may be async, and gives a text or a list of messages.
+    """A prompt. `render` is called with a context and the arguments, may be async, and returns a text or a list of messages.
 
-    A message is a text of the user, a block of content such as an image, or `{"role": …, "content": …}`. A caller that is limited to
-    bundles, tags or a mode sees what has them.
+    A message is a text of the user, a block of content such as an image, or `{"role": …, "content": …}`. A caller that is
+    limited to bundles, tags or a mode sees only prompts that have them.
     """
 
     name: str
@@ -128,8 +129,8 @@ def resource(
 ) -> Callable[[F], F]:
     """Publish a function as a resource: `@resource("notes://{day}", day=["today", "yesterday"])`.
 
-    The function is called with a context and the words of the slots. It stays the function it was. Other keywords are words for
-    the completion of the slots of that name.
+    The function is called with a context and the values of the slots, and is not changed. Further keywords are the
+    completions of the slots of that name.
     """
 
     def mark(function: F) -> F:
@@ -162,7 +163,7 @@ def prompt(
 ) -> Callable[[F], F]:
     """Publish a function as a prompt: `@prompt("topic", PromptArgument(name="tone", choices=("dry", "warm")))`.
 
-    An argument that is given by its name alone is required. The function stays what it was.
+    An argument that is given by its name alone is required. The function is not changed.
     """
     listed = tuple(
         PromptArgument(name=argument, required=True) if isinstance(argument, str) else argument
@@ -216,8 +217,8 @@ def _summary(function: Callable[..., object]) -> str:
 class Publications:
     """What is published, by URI and by name. `generation` changes with every addition and removal.
 
-    What the current caller may not see is not found. Threads may share it. A listener hears the URI of each resource whose content
-    has changed.
+    What the current caller may not see is not found. Threads may share it. A listener is called with the URI of each resource whose
+    content has changed.
     """
 
     def __init__(self, resources: Resources) -> None:
@@ -246,7 +247,7 @@ class Publications:
             self.generation += 1
 
     def remove(self, name: str) -> bool:
-        """Publish a resource, by its URI, or a prompt, by its name, no longer; False if there is none."""
+        """Unpublish a resource, by its URI, or a prompt, by its name; False if there is none."""
         with self._lock:
             found = self._resources.pop(name, None) or self._prompts.pop(name, None)
             self.generation += found is not None
@@ -261,7 +262,7 @@ class Publications:
         return [found for _, found in sorted(self._prompts.items()) if _is_seen(found)]
 
     def find_resource(self, uri: str) -> tuple[PublishedResource, dict[str, str]] | None:
-        """The resource of a URI, and the words of its slots."""
+        """The resource of a URI, and the values of its slots; None if there is none."""
         found = self._resources.get(uri)
         if found is not None and not found.slots and _is_seen(found):
             return found, {}
@@ -271,24 +272,19 @@ class Publications:
                 return template, words
         return None
 
-    def find_prompt(self, name: str) -> PublishedPrompt | None:
-        """The prompt of that name."""
-        found = self._prompts.get(name)
-        return found if found is not None and _is_seen(found) else None
-
     def listen(self, hear: Callable[[str], None]) -> Callable[[], None]:
-        """Hear of changed resources, in the thread that tells of them; the function that is returned ends it."""
+        """Call a function with the URI of each changed resource, in the thread that reports it; returns a function that ends this."""
         self._listeners.append(hear)
         return lambda: self._listeners.remove(hear)
 
     def tell_changed(self, uri: str) -> None:
-        """Tell those who watch the resource that its content has changed."""
+        """Notify the listeners that the content of a resource has changed."""
         for hear in list(self._listeners):
             hear(uri)
 
 
 def _published_in(module: str) -> Iterator[Published]:
-    """What stands at the top of a module; one that could not be loaded is reported with its tools."""
+    """The module-level resources and prompts; a module that could not be loaded is reported with its tools."""
     loaded = sys.modules.get(module)
     for value in [] if loaded is None else list(vars(loaded).values()):
         try:

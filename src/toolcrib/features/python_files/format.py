@@ -1,8 +1,8 @@
-"""Read plain `.py` files whose public functions are tools: by their syntax tree; nothing of a file runs before it is called.
+"""Read plain `.py` files whose public functions are tools, from the syntax tree: no code of a file runs before a call.
 
-A file with one tool names it. Its function is the one named like the file, else `run`, else the only public one. A file says
-that it holds several with `__tools__`, or with `@tool` on each; each then goes by the name of its function. Where it says
-nothing, public functions with a docstring are meant, with a warning.
+A file with one tool gives the tool its name. Its function is the one named like the file, else `run`, else the only public
+one. A file declares several tools with `__tools__`, or with `@tool` on each; each then has the name of its function. Without a
+declaration, all public functions with a docstring are tools, with a warning.
 """
 
 from __future__ import annotations
@@ -34,17 +34,19 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Any
 
+    from toolcrib.lib.python_declarations import Docstring
+    from toolcrib.lib.python_hints import Schema
     from toolcrib.lib.python_source import AnyFunction
     from toolcrib.lib.tool_options import Declared
 
 OTHER_FILES = frozenset({"conftest.py", "setup.py"})
 OTHER_BEGINNINGS = ("_", ".", "test_")
-# A smaller file in which every name stands for itself cannot hold a schema past our limits; checking it would take as long as reading it.
+# A smaller file whose hints unfold no class or alias cannot exceed the limits of a schema, so the check is skipped.
 SURELY_SMALL = 16_000
 REQUIRES = "__requires__"
 TOOLS = "__tools__"
 PACKAGES = b"# /// script"
-# What a file says that prints, and the schema of `-> None`.
+# Words in a file that prints, and the schema of `-> None`.
 PRINTING = (b"print(", b"stdout")
 NOTHING_RETURNED = {"type": "null"}
 DECORATORS = frozenset({"toolcrib.tool", "toolcrib.features.functions.decorators.tool"})
@@ -68,7 +70,7 @@ OPTIONS = (
 )
 CLASSES: dict[str, Any] = {"RetryPolicy": RetryPolicy, "Cost": Cost}
 WORDS: dict[str, Any] = {"Behaviour": Behaviour, "SideEffects": SideEffects}
-# Most functions have no options.
+# Loaded on first use: most functions have no options.
 read_options: Callable[[Mapping[str, Any]], Declared] = later("toolcrib.lib.tool_options:read_options")
 NOT_LITERAL = "is not a literal, and nothing of the file is run to find out; write the value itself"
 MAX_NAMED = 20
@@ -95,7 +97,7 @@ class PlainFile:
 
 @record(kw_only=False)
 class ParsedFile:
-    """A file that was parsed; `warnings` are about no single function."""
+    """A parsed file; `warnings` are about the file as a whole."""
 
     path: Path
     code: bytes
@@ -111,7 +113,7 @@ def may_hold_tool(path: Path) -> bool:
 
 
 def parse_file(path: Path, code: bytes) -> ParsedFile:
-    """Parse a file; raises ToolError for one that could not be imported here."""
+    """Parse a file; raises ToolError if it could not be imported here."""
     module = parse_python(code, str(path))
     refuse_base_tools(module, str(path))
     file = ParsedFile(path, code, module, ClassTable(module))
@@ -130,7 +132,7 @@ def _read(file: ParsedFile, function: AnyFunction, count: int) -> Tool:
 
 
 def _refuse_relative_imports(file: ParsedFile) -> None:
-    """Refuse a part of a package: alone it cannot be imported."""
+    """Refuse relative imports: a file that is part of a package cannot be imported alone."""
     for statement in file.module.body:
         if isinstance(statement, ast.ImportFrom) and statement.level:
             names = ", ".join(alias.name for alias in statement.names)
@@ -173,13 +175,13 @@ def _listed(file: ParsedFile, public: dict[str, AnyFunction]) -> list[AnyFunctio
     if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
         raise ToolError(Kind.VALIDATION, f"{place}: write a list of the names of functions, such as [{_some(public)}]")
     if missing := [name for name in names if name not in public]:
-        message = f"{place}: {', '.join(map(str, missing))[:80]} is no public function of this file"
+        message = f"{place}: {', '.join(map(str, missing))[:80]} is not a public function of this file"
         raise ToolError(Kind.VALIDATION, f"{message}; it has {', '.join(list(public)[:MAX_NAMED]) or 'none'}")
     return [public[name] for name in dict.fromkeys(names)]
 
 
 def _certain(file: ParsedFile, public: dict[str, AnyFunction]) -> list[AnyFunction]:
-    """The functions that are meant where the file does not say."""
+    """The functions that are tools if the file does not declare them."""
     wanted = file.path.stem.replace("-", "_")
     if len(public) == 1:
         return list(public.values())
@@ -188,7 +190,7 @@ def _certain(file: ParsedFile, public: dict[str, AnyFunction]) -> list[AnyFuncti
     if wanted not in public and "run" in public:
         return [public["run"]]
     named = public.get(wanted)
-    # Beside a function that bears the file's name, one that others of the file use is a helper.
+    # Beside a function named like the file, a function that others in the file use is a helper.
     used = {name for name in public if _is_used(file.module, name)}
     described = {name for name, function in public.items() if ast.get_docstring(function, clean=False)}
     meant = described - used if named is not None else described | (public.keys() - used if described else set())
@@ -203,18 +205,18 @@ def _certain(file: ParsedFile, public: dict[str, AnyFunction]) -> list[AnyFuncti
         cure = f"name one `{wanted}` or `run`, begin the others with '_', or write {TOOLS} = [{_some(public)}]"
         raise ToolError(Kind.VALIDATION, f"{message}; {cure}")
     if len(found) > 1:
-        file.warnings.append(_say_so(file, found))
+        file.warnings.append(_undeclared(file, found))
     return found
 
 
-def _say_so(file: ParsedFile, found: list[AnyFunction]) -> str:
+def _undeclared(file: ParsedFile, found: list[AnyFunction]) -> str:
     names = ", ".join(function.name for function in found[:MAX_NAMED])
     written = ", ".join(f'"{function.name}"' for function in found[:MAX_NAMED])
     return f"{file.path}:{found[0].lineno}: {names} are taken for tools; say so: {TOOLS} = [{written}]"
 
 
 def _why_none(file: ParsedFile, wanted: str) -> str:
-    """Why a file without a public function is no tool, and what to write."""
+    """Why a file without a public function is not a tool, and what to write."""
     classes = [node.name for node in file.module.body if isinstance(node, ast.ClassDef) and node.name[:1] != "_"]
     if classes:
         return f"no public function, only the class {classes[0]}; write `def {wanted}(…):` that uses it, or begin the file's name with '_'"
@@ -226,7 +228,7 @@ def _some(public: dict[str, AnyFunction]) -> str:
 
 
 def _is_used(module: ast.Module, name: str) -> bool:
-    """Whether the file uses one of its functions outside of the function itself."""
+    """Whether the file uses a function of its own outside of that function."""
     others = (node for node in module.body if getattr(node, "name", "") != name)
     return any(isinstance(inner, ast.Name) and inner.id == name for node in others for inner in ast.walk(node))
 
@@ -239,7 +241,7 @@ def _is_program(file: ParsedFile, function: AnyFunction) -> bool:
     return function.name == "main" and has_guard and count <= 1
 
 
-# What `@tool(…)` declares, read from its literals: a file that asks to be confirmed must not run unasked.
+# The options of `@tool(…)`, read from literals: a tool that declares that it needs confirmation must not run without.
 
 
 def _decorator(file: ParsedFile, function: AnyFunction) -> ast.expr | None:
@@ -265,7 +267,9 @@ def _options(file: ParsedFile, function: AnyFunction) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for word in decorator.keywords:
         if word.arg not in OPTIONS:
-            raise ToolError(Kind.VALIDATION, f"{place}: {word.arg} is no option of a file; it has {', '.join(OPTIONS)}")
+            raise ToolError(
+                Kind.VALIDATION, f"{place}: {word.arg} is not an option of a file; it has {', '.join(OPTIONS)}"
+            )
         found[word.arg] = _option(word.value, f"{place}({word.arg}=…)")
     requires = found.get("requires")
     words = requires if isinstance(requires, list | tuple) else ()
@@ -292,7 +296,7 @@ def _option(node: ast.expr, place: str) -> Any:
 
 
 def _returns_nothing(function: AnyFunction) -> bool:
-    """Whether no `return` of the function has a value; then what it prints is its answer, as it is for a program."""
+    """Whether no `return` of the function has a value; then its output is the result, as for a program."""
     waiting: list[ast.AST] = list(function.body)
     while waiting:
         node = waiting.pop()
@@ -332,17 +336,16 @@ def read_requires(file: ParsedFile) -> frozenset[str] | None:
 
 
 def _executed(script: Script) -> Chained:
-    """A file with capabilities or packages of its own, or that answers by printing, runs by the runtime of its language."""
+    """Run a file that declares capabilities or packages, or that prints its result, with the runtime of its language."""
     return Chained(
         kind=script.kind, tool_type="file", executor="python_runtime", folder=script.path.parent, script=script
     )
 
 
-def _tool(file: ParsedFile, function: AnyFunction, place: str, *, is_only: bool) -> Tool:
-    path, code, module = file.path, file.code, file.module
-    options = _options(file, function)
-    hints = SyntaxHints(module, file.table)
-    docstring = read_docstring(ast.get_docstring(function, clean=False))
+def _schemas(
+    function: AnyFunction, hints: SyntaxHints, docstring: Docstring, options: Mapping[str, Any], place: str
+) -> tuple[Schema, Schema | None]:
+    """The schemas of the arguments and of the answer: those of `@tool(…)`, else what hints and docstring say."""
     parameters = read_parameters(function, hints, docstring)
     output_schema = read_answer(function, hints)
     if options.get("parameters") is not None:
@@ -351,6 +354,15 @@ def _tool(file: ParsedFile, function: AnyFunction, place: str, *, is_only: bool)
     if options.get("output_schema") is not None:
         output_schema = options["output_schema"]
         check_schema(output_schema, f"{place}: @tool(output_schema=…)")
+    return parameters, output_schema
+
+
+def _tool(file: ParsedFile, function: AnyFunction, place: str, *, is_only: bool) -> Tool:
+    path, code, module = file.path, file.code, file.module
+    options = _options(file, function)
+    hints = SyntaxHints(module, file.table)
+    docstring = read_docstring(ast.get_docstring(function, clean=False))
+    parameters, output_schema = _schemas(function, hints, docstring, options, place)
     if len(code) > SURELY_SMALL or hints.unfolded:
         check_schema(parameters, f"{place}: parameters")
         check_schema(output_schema or {}, f"{place}: the answer")
@@ -362,7 +374,7 @@ def _tool(file: ParsedFile, function: AnyFunction, place: str, *, is_only: bool)
     if not description:
         description = name.replace("_", " ").replace("-", " ").capitalize()
         problems.append(f"{place}: nothing describes {function.name}; write a docstring")
-    # What converts arguments needs typing; a warm process has it ready.
+    # The conversion of arguments imports typing, which a prefork process has loaded already.
     imports = tuple(dict.fromkeys((*top_imports(module), *(("typing",) if hints.converts else ()))))
     script = Script(path=path, code=code, language="python", entry=function.name, imports=imports)
     requires = read_requires(file)

@@ -12,7 +12,7 @@ from toolcrib.infra.programs import (
     package_files,
     refuse_changed_package,
     returned_value,
-    run_in_place,
+    run_in_slot,
     to_outcome,
 )
 from toolcrib.infra.sandbox.host import kill_time
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from toolcrib.model.result import Outcome
     from toolcrib.model.tool import Tool
 
-# Only a person who decides about a call needs it.
+# Loaded on first use: only approvals need it.
 script_parts: Callable[[Script, Path], Iterable[RunPart]] = later("toolcrib.infra.programs.code_parts:script_parts")
 PYTHON = "python"
 SECONDS_WITHOUT_CONTEXT = 30.0
@@ -72,7 +72,7 @@ class PythonFileRunner:
         return _BoundFile(tool, tool.run, self._sandbox, self._channel, policy, workspace, self._variables)
 
     async def close(self) -> None:
-        """Nothing to do: each call ends its own process."""
+        """No-op: each call ends its own process."""
 
 
 class _BoundFile:
@@ -140,7 +140,7 @@ class _BoundFile:
         if script.files:
             await refuse_changed_package(self._tool, script, self._sandbox, job)
         if context is None or context.client is None:
-            ended = await run_in_place(self._sandbox, job, deadline=strike, max_result=MAX_RESULT_BYTES)
+            ended = await run_in_slot(self._sandbox, job, deadline=strike, max_result=MAX_RESULT_BYTES)
         else:
             ended = await self._channel().run(job, context, strike, max_result=MAX_RESULT_BYTES)
         meta: dict[str, object] = {"sandbox": self._sandbox.report_on(job)}

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 # An announced tool is in the project already, but the catalog may see it only a moment later.
 SEEN_SECONDS = 5.0
-LOOK_SECONDS = 0.05
+POLL_SECONDS = 0.05
 
 
 logger = logging.getLogger("toolcrib.requests")
@@ -43,10 +43,10 @@ MAX_OPEN = 100
 # How long a call that found no tool waits for the number of its request; it is filed in any case.
 PATIENCE_SECONDS = 0.5
 # The number of automatic requests in progress; more are dropped.
-MAX_ON_THEIR_WAY = 8
+MAX_IN_PROGRESS = 8
 MAX_REMEMBERED = 1_000
-# How long a queue is left alone that holds too many automatic requests, or cannot be reached.
-QUIET_SECONDS = 10.0
+# No automatic request is filed for so long after the queue was full of them, or could not be reached.
+BACK_OFF_SECONDS = 10.0
 MAX_WORDS = 8
 MAX_TEXT = 200
 MARK = "Filed automatically:"
@@ -97,8 +97,8 @@ class Obtainer:
     ) -> Tool:
         """The tool of that name, as soon as it exists.
 
-        If it is missing, the request is filed: a text, a file, or its fields. Without one, the open request for the name is
-        waited for. `experiment` waits with it. Raises PERMANENT if the tool cannot be built, CANCELLED if the request was
+        If it is missing, the request is filed: a text, a file, or its fields. Without one, this
+        waits for the open request for the name. `experiment` waits with it. Raises PERMANENT if the tool cannot be built, CANCELLED if the request was
         cancelled, and TIMEOUT after so many seconds: the request then stays open. The id is in `details["requestId"]`
         each time.
         """
@@ -143,7 +143,7 @@ class Obtainer:
                     tool = await asyncio.to_thread(self._look, name)
                     if tool is not None:
                         return tool
-                    await asyncio.sleep(LOOK_SECONDS)
+                    await asyncio.sleep(POLL_SECONDS)
         message = f"{filed.id} is ready as {filed.tool}, but no such tool is registered here"
         cure = Cure("have the Builder work in this project, or look at: crib doctor")
         raise ToolError(Kind.NOT_FOUND, message, cure=cure, details={"requestId": filed.id, "tool": filed.tool})
@@ -258,8 +258,8 @@ class AutoRequests:
         self._most = most
         self._patience = patience
         self._known: dict[str, str] = {}
-        self._quiet_until = 0.0
-        self._places = threading.BoundedSemaphore(MAX_ON_THEIR_WAY)
+        self._back_off_until = 0.0
+        self._places = threading.BoundedSemaphore(MAX_IN_PROGRESS)
         self._filing = threading.Lock()
 
     def of_call(self, name: str, arguments: object) -> str | None:
@@ -274,7 +274,7 @@ class AutoRequests:
         if fields is None:
             return None
         known = self._known.get(str(fields["name"]))
-        if known is not None or monotonic() < self._quiet_until or not self._places.acquire(blocking=False):
+        if known is not None or monotonic() < self._back_off_until or not self._places.acquire(blocking=False):
             return known
         filed: Future[str | None] = Future()
         threading.Thread(target=self._file_alone, args=(fields, filed), name="toolcrib-request", daemon=True).start()
@@ -290,10 +290,10 @@ class AutoRequests:
                 found = self._file(fields)
         except ToolError as problem:
             logger.warning("no request was filed for %s: %s", fields["name"], problem.message)
-            self._quiet_until = monotonic() + QUIET_SECONDS
+            self._back_off_until = monotonic() + BACK_OFF_SECONDS
         except Exception:  # an automatic request is an extra, and nothing may depend on it
             logger.exception("no request was filed for %s", fields["name"])
-            self._quiet_until = monotonic() + QUIET_SECONDS
+            self._back_off_until = monotonic() + BACK_OFF_SECONDS
         finally:
             self._places.release()
             filed.set_result(found)
@@ -310,7 +310,7 @@ class AutoRequests:
                 return None
             if sum(MARK in filed.text and not filed.status.is_final for filed in requests) >= self._most:
                 logger.warning("no request was filed for %s: %d of this kind are open already", name, self._most)
-                self._quiet_until = monotonic() + QUIET_SECONDS
+                self._back_off_until = monotonic() + BACK_OFF_SECONDS
                 return None
             found = self._requests.new(fields, strict=False).filed.id
         if len(self._known) >= MAX_REMEMBERED:

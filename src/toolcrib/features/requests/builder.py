@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 logger = logging.getLogger("toolcrib.builder")
 
 RECONCILE_SECONDS = 30.0
-# How long one wait for a change lasts; an expired lease is no change, so the queue is polled this often.
-SLICE_SECONDS = 0.5
-AGAIN_SECONDS = 0.5
-LONGEST_AGAIN_SECONDS = 15.0
-# A request that crashes its Builder is not retried for ever.
-MAX_FALLS = 5
+# How long one wait for a change lasts; an expired lease is not a change, so the queue is polled this often.
+WAIT_SECONDS = 0.5
+RETRY_SECONDS = 0.5
+LONGEST_RETRY_SECONDS = 15.0
+# A request that crashes its Builder is not retried forever.
+MAX_LOST_LEASES = 5
 GIVEN_BACK = "the Builder ends"
 # How long a maker may exceed its deadline, a cancelled task may take to end, and the queue may take at shutdown.
 OVERTIME_SECONDS = 1.0
@@ -94,8 +94,8 @@ class Builder:
     async def run(self, stop: asyncio.Event) -> None:
         """Build requests until `stop` is set; the one in progress is then returned to the queue."""
         looked = asyncio.Event()
-        reconciling = asyncio.create_task(self._go_on_reconciling(looked))
-        delay = AGAIN_SECONDS
+        reconciling = asyncio.create_task(self._keep_reconciling(looked))
+        delay = RETRY_SECONDS
         try:
             # Requests that arrived while no Builder ran may be more urgent than the known ones.
             await _first_of(looked, stop)
@@ -103,13 +103,13 @@ class Builder:
                 try:
                     if await self.build_one(stop) is None:
                         await self._wait(stop)
-                    delay = AGAIN_SECONDS
+                    delay = RETRY_SECONDS
                 except UnfitError:
                     raise
                 except Exception as problem:  # noqa: BLE001 - a background loop: one failure must not be the last
                     _log(problem, "the queue could not be asked")
                     await _pause(stop, delay)
-                    delay = min(2 * delay, LONGEST_AGAIN_SECONDS)
+                    delay = min(2 * delay, LONGEST_RETRY_SECONDS)
         finally:
             await drop(reconciling)
 
@@ -170,8 +170,8 @@ class Builder:
     async def _build_held(self, lease: Lease, stop: asyncio.Event) -> None:
         """Build a claimed request; raises ToolError with the reason if that fails."""
         claim = lease.claim
-        if claim.attempts > MAX_FALLS and await self._has_fallen(claim):
-            raise ToolError(Kind.PERMANENT, f"the builder lost its lease {MAX_FALLS} times in a row")
+        if claim.attempts > MAX_LOST_LEASES and await self._loses_leases(claim):
+            raise ToolError(Kind.PERMANENT, f"the builder lost its lease {MAX_LOST_LEASES} times in a row")
         task = await asyncio.to_thread(read_task, claim, self._bench)
         if task.made is not None:
             lease.note("published", f"{task.made.path}, before")
@@ -190,8 +190,8 @@ class Builder:
         if is_left_to_a_person:
             await lease.end(partial(self._queue.hold, claim, f"left to a person, in {folder}"))
 
-    async def _has_fallen(self, claim: Claim) -> bool:
-        return count_falls(await asyncio.to_thread(self._queue.history, claim.id)) >= MAX_FALLS
+    async def _loses_leases(self, claim: Claim) -> bool:
+        return count_lost_leases(await asyncio.to_thread(self._queue.history, claim.id)) >= MAX_LOST_LEASES
 
     async def _make(self, lease: Lease, task: BuildTask, folder: Path) -> Proof | None:
         """What passed the gate; None if the maker leaves it to a person. Raises ToolError if no attempt passes."""
@@ -263,7 +263,7 @@ class Builder:
             await drop(*others)
             await _end(working)
 
-    async def _go_on_reconciling(self, looked: asyncio.Event) -> None:
+    async def _keep_reconciling(self, looked: asyncio.Event) -> None:
         while True:
             try:
                 await self.reconcile()
@@ -274,7 +274,7 @@ class Builder:
 
     async def _wait(self, stop: asyncio.Event) -> None:
         """Wait for a change of the queue, for a short time or until `stop` is set."""
-        waiting = asyncio.create_task(asyncio.to_thread(self._queue.wait, SLICE_SECONDS))
+        waiting = asyncio.create_task(asyncio.to_thread(self._queue.wait, WAIT_SECONDS))
         stopping = asyncio.create_task(stop.wait())
         try:
             await asyncio.wait({waiting, stopping}, return_when=asyncio.FIRST_COMPLETED)
@@ -333,14 +333,14 @@ def _log(problem: Exception, what: str) -> None:
         logger.error("%s", what, exc_info=problem)
 
 
-def count_falls(history: list[Event]) -> int:
+def count_lost_leases(history: list[Event]) -> int:
     """How many claims in a row lost their lease; the last claim is the present one."""
-    falls, is_given_back = -1, False
+    lost, is_given_back = -1, False
     for event in reversed(history):
         if event.step == Step.RETURNED:
             is_given_back = event.text == GIVEN_BACK
         elif event.step == Step.BUILDING:
-            falls, is_given_back = falls + (not is_given_back), False
+            lost, is_given_back = lost + (not is_given_back), False
         elif event.step in ENDS:
             break
-    return falls
+    return lost

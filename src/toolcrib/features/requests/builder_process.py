@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from toolcrib.model.toolrequest import Filed
 
 # The loggers whose warnings are shown while a Builder runs.
-TELLING = ("toolcrib.builder", "toolcrib.queues", "toolcrib.requests")
-# How often a queue that cannot be reached yet is asked for its remarks.
-AGAIN_SECONDS = 1.0
+SHOWN_LOGGERS = ("toolcrib.builder", "toolcrib.queues", "toolcrib.requests")
+# How often to ask for the remarks of a queue that cannot be reached yet.
+RETRY_SECONDS = 1.0
 
 
 class BuilderCrib(AbstractAsyncContextManager["BuilderCrib"], Protocol):
@@ -50,7 +50,7 @@ def run_builder(crib: BuilderCrib, *, once: bool, maker: str | None) -> Answer:
     require_project(crib.settings)
     crib.check_settings()
     try:
-        with show_warnings(*TELLING):
+        with show_warnings(*SHOWN_LOGGERS):
             return asyncio.run(_run(crib, once=once, maker=maker))
     except asyncio.CancelledError:
         raise KeyboardInterrupt from None
@@ -118,7 +118,7 @@ async def _remark(crib: BuilderCrib) -> None:
 
 async def _remark_later(crib: BuilderCrib) -> None:
     while True:
-        await asyncio.sleep(AGAIN_SECONDS)
+        await asyncio.sleep(RETRY_SECONDS)
         with suppress(ToolError):  # the Builder itself says what is wrong with the queue
             await _remark(crib)
             return
@@ -158,7 +158,7 @@ class _Progress:
             return
         try:
             say(on_one_line(text))
-            # A reader of a pipe watches it work.
+            # Output to a pipe is buffered otherwise.
             if sys.stdout is not None:
                 sys.stdout.flush()
         except OSError as problem:

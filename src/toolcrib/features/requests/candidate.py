@@ -1,4 +1,4 @@
-"""What a maker made, read without being run, and once it is proved, published: written aside, then renamed into place."""
+"""Read a candidate, the package that a maker wrote, without running it; publish it atomically once it is proved."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _ASIDE = re.compile(r"\.crib-[0-9a-f]{16}\.built")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Candidate:
-    """A package on its way: its files by their paths from its folder, of which `entry` holds the function.
+    """A package that is not published yet: its files by their paths from its folder, of which `entry` holds the function.
 
     `digest` is the same for the same bytes made for the same request.
     """
@@ -222,7 +222,7 @@ def _is_empty(folder: Path) -> bool:
 
 
 def _place(folder: int, tools: Path, package: Package, contents: Mapping[str, bytes], disk: Disk) -> None:
-    with _aside(folder, disk) as (name, descriptor):
+    with _temporary_folder(folder, disk) as (name, descriptor):
         _write_all(descriptor, contents, disk)
         os.fchmod(descriptor, FOLDER_MODE)
         disk.sync(descriptor)
@@ -240,12 +240,12 @@ def _place(folder: int, tools: Path, package: Package, contents: Mapping[str, by
 
 
 @contextmanager
-def _aside(folder: int, disk: Disk) -> Iterator[tuple[str, int]]:
+def _temporary_folder(folder: int, disk: Disk) -> Iterator[tuple[str, int]]:
     """A new folder that is not loaded as a tool, with its name; what still has the name afterwards is removed.
 
     It is locked for as long as its writer lives, which tells `_sweep` not to touch it.
     """
-    name, descriptor = _make_aside(folder, disk)
+    name, descriptor = _make_temporary_folder(folder, disk)
     try:
         yield name, descriptor
     finally:
@@ -253,7 +253,7 @@ def _aside(folder: int, disk: Disk) -> Iterator[tuple[str, int]]:
         shutil.rmtree(name, ignore_errors=True, dir_fd=folder)
 
 
-def _make_aside(folder: int, disk: Disk) -> tuple[str, int]:
+def _make_temporary_folder(folder: int, disk: Disk) -> tuple[str, int]:
     while True:
         name = f".crib-{os.urandom(8).hex()}.built"
         disk.make_folder(name, 0o700, folder=folder)

@@ -34,15 +34,15 @@ logger = logging.getLogger("toolcrib.builder")
 
 # About a screenful; the whole text is in the history.
 MAX_REASON = 4_000
-# How often a cancelled request is looked for.
-LOOK_SECONDS = 0.5
+# How often to check whether the request was cancelled.
+POLL_SECONDS = 0.5
 RENEWALS = 3
 # A history keeps only its latest events: progress of a maker must not push out the others.
-MAX_SAYINGS = 100
-MAX_SAYING = 500
+MAX_PROGRESS_NOTES = 100
+MAX_PROGRESS_LETTERS = 500
 MAX_NOTE = 8_000
-AGAIN_SECONDS = 0.2
-LONGEST_AGAIN_SECONDS = 5.0
+RETRY_SECONDS = 0.2
+LONGEST_RETRY_SECONDS = 5.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -139,7 +139,7 @@ class Lease:
         self._listener = listener or (lambda _step, _text: None)
         self.lost = asyncio.Event()
         self._notes: deque[tuple[str, str]] = deque()
-        self._sayings = 0
+        self._progress_notes = 0
         self._wake = asyncio.Event()
         self._turns = asyncio.Lock()
         self._loop = asyncio.get_running_loop()
@@ -165,17 +165,17 @@ class Lease:
 
     def say(self, text: str) -> None:
         """Note progress of a maker or the gate, up to a limit."""
-        self._sayings += 1
-        if self._sayings <= MAX_SAYINGS:
-            self.note("progress", str(text)[:MAX_SAYING])
+        self._progress_notes += 1
+        if self._progress_notes <= MAX_PROGRESS_NOTES:
+            self.note("progress", str(text)[:MAX_PROGRESS_LETTERS])
 
     async def is_ours(self) -> bool:
         """Renew the claim now; whether the queue confirms that it is still held."""
         self._renew_at = 0.0
-        delay = AGAIN_SECONDS
+        delay = RETRY_SECONDS
         while not await self._look() and not self.lost.is_set():
             await self._pause(delay)
-            delay = min(2 * delay, LONGEST_AGAIN_SECONDS)
+            delay = min(2 * delay, LONGEST_RETRY_SECONDS)
         return not self.lost.is_set()
 
     async def end(self, act: Callable[[], bool], patience: float | None = None) -> bool:
@@ -184,7 +184,7 @@ class Lease:
         False if it is not, or if the queue could not be reached: then the lease expires.
         """
         over_at = monotonic() + (self.claim.seconds if patience is None else patience)
-        delay = AGAIN_SECONDS
+        delay = RETRY_SECONDS
         while True:
             try:
                 if await self._look():
@@ -196,11 +196,11 @@ class Lease:
             if self.lost.is_set() or monotonic() + delay > over_at:
                 return False
             await self._pause(delay)
-            delay = min(2 * delay, LONGEST_AGAIN_SECONDS)
+            delay = min(2 * delay, LONGEST_RETRY_SECONDS)
 
     async def _keep(self) -> None:
         while not self.lost.is_set():
-            await self._pause(min(LOOK_SECONDS, self.claim.seconds / RENEWALS))
+            await self._pause(min(POLL_SECONDS, self.claim.seconds / RENEWALS))
             await self._look()
 
     async def _look(self) -> bool:
@@ -208,7 +208,7 @@ class Lease:
         async with self._turns:
             self._wake.clear()
             try:
-                if not await asyncio.to_thread(self._take_turn):
+                if not await asyncio.to_thread(self._write_and_renew):
                     self.lost.set()
             except Exception as problem:  # noqa: BLE001 - a background loop; a lease that cannot be renewed expires
                 logger.warning("%s: the claim could not be renewed: %s", self.claim.id, problem)
@@ -217,8 +217,8 @@ class Lease:
                 return False
         return not self.lost.is_set()
 
-    def _take_turn(self) -> bool:
-        """Whether the claim is still ours."""
+    def _write_and_renew(self) -> bool:
+        """Write the waiting notes, and renew the claim if that is due; whether it is still ours."""
         while self._notes:
             if not self._write(*self._notes[0]):
                 return False

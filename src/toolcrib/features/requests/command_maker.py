@@ -66,11 +66,11 @@ _OPEN = os.O_RDWR | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Found(Protocol):
-    """Where a program lies: the words that start it, and what it reads to run."""
+    """A program that was found: its command line, and what it reads to run."""
 
     @property
     def argv(self) -> tuple[str, ...]:
-        """The words, behind the interpreter that its first line names."""
+        """The command line; for a script it begins with the interpreter."""
 
     @property
     def runtime(self) -> tuple[Path, ...]:
@@ -135,7 +135,7 @@ class CommandMaker:
 
         with _Pipe(folder, take_stdout) as out, _Pipe(folder, stderr.take) as err:
             job = self._job(folder, self._environment(masking, task.say), (str(out.path), str(err.path)))
-            ended = await self._until_its_end(job, task.deadline)
+            ended = await self._run_program(job, task.deadline)
         lines.finish()
         printed = {
             "stdout": stdout.show(STDOUT_CHARACTERS, masking.hide),
@@ -198,7 +198,7 @@ class CommandMaker:
         return (*installed, *words, *map(Path.resolve, words), *beside)
 
     def _environment(self, masking: Masking, say: Callable[[str], None]) -> dict[str, str]:
-        """The variables that are listed, hidden from now on, and where the only way out is."""
+        """The listed variables, whose values are masked from now on, and the address of the proxy if hosts are allowed."""
         given: dict[str, str] = {}
         for name in self._variables:
             value = self._variable(name)
@@ -209,7 +209,7 @@ class CommandMaker:
             given[name] = value
         return {**given, **(PROXY_VARIABLES if self._hosts else {})}
 
-    async def _until_its_end(self, job: Program, deadline: float) -> CompletedJob:
+    async def _run_program(self, job: Program, deadline: float) -> CompletedJob:
         """Run it, and measure all the while what it writes."""
         strike = kill_time(deadline)
         proxy = self._proxy(strike) if job.policy.network else None

@@ -39,12 +39,11 @@ from toolcrib.toolkit.cli import (
     may_ask,
     on_one_line,
     say,
-    say_facts,
     say_json,
     say_json_line,
-    say_table,
     say_text,
 )
+from toolcrib.toolkit.cli.console_tables import say_facts, say_table
 from toolcrib.toolkit.cli.group import answers, example, json_option, pass_opener, project_option, url_option
 
 if TYPE_CHECKING:
@@ -193,7 +192,7 @@ def request_watch(opener: Opener[ProjectCrib], request_id: str, *, url: str | No
             say_json_line(event.to_json())
         else:
             tell_event(event)
-        # A reader of a pipe watches too.
+        # Output to a pipe is buffered otherwise.
         if sys.stdout is not None:
             sys.stdout.flush()
 
@@ -311,7 +310,7 @@ def request_allow(
 @on_queue
 @json_option
 def experiments(opener: Opener[ProjectCrib], *, url: str | None, as_json: bool) -> int:
-    """List what waits for tools, and what waits no more."""
+    """List the experiments that wait or waited for a tool."""
     with opener.open_durable(url) as crib:
         found = crib.requests.experiments()
         if as_json:
@@ -349,9 +348,9 @@ def builder_run(opener: Opener[BuilderCrib], *, once: bool, maker: str | None) -
     """Build requests until told to stop.
 
     The setting builder.maker says what writes the code: `person` lays out a workspace and waits for `crib request deliver`,
-    `command` starts a program of yours in the sandbox, `openai` asks a model. The gate decides what goes live. A maker that can
-    make nothing, as its key or its program is wrong, ends the Builder with 1; with --once, so does a request that failed.
-    With --json what it does is told on standard error, and in the end the requests that were built are printed.
+    `command` starts a program of yours in the sandbox, `openai` asks a model. The gate decides what goes live. A maker that
+    cannot work, because its key or its program is wrong, ends the Builder with 1; with --once, so does a failed request.
+    With --json progress is printed on standard error, and at the end the requests that were built on standard output.
     """
     return run_builder(opener.open_local(), once=once, maker=maker)
 

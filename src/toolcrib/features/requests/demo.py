@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 NAME = "email_validator"
 EXPERIMENT = "exp_signup_cleanup"
 WAIT_SECONDS = 30.0
-LOOK_SECONDS = 0.02
+POLL_SECONDS = 0.02
 SHOWN_LETTERS = 160
 
 REQUEST = """\
@@ -112,11 +112,11 @@ class DemoCrib(AbstractAsyncContextManager["DemoCrib"], Protocol):
 
 
 @dataclass(slots=True)
-class Story:
+class Steps:
     """Prints each step with its duration."""
 
     began: float = field(default_factory=perf_counter)
-    steps: list[dict[str, object]] = field(default_factory=list)
+    done: list[dict[str, object]] = field(default_factory=list)
 
     @contextmanager
     def step(self, title: str) -> Iterator[list[str]]:
@@ -125,17 +125,17 @@ class Story:
         started = perf_counter()
         yield lines
         seconds = perf_counter() - started
-        self.steps.append({"title": title, "seconds": round(seconds, 3), "lines": lines})
-        say(f"{len(self.steps)}. {title}  ({seconds:.2f} s)")
+        self.done.append({"title": title, "seconds": round(seconds, 3), "lines": lines})
+        say(f"{len(self.done)}. {title}  ({seconds:.2f} s)")
         for line in lines:
             say(f"     {on_one_line(line)}")
-        # A reader of a pipe follows it too.
+        # Output to a pipe is buffered otherwise.
         if sys.stdout is not None:
             sys.stdout.flush()
 
     @property
     def seconds(self) -> float:
-        """How long it has gone on."""
+        """The time since the first step began."""
         return perf_counter() - self.began
 
 
@@ -143,47 +143,47 @@ def show_missing_tool(keep: str | None, open_crib: OpenFolder) -> Answer:
     """Run the demo in a project of its own, which `open_crib` opens."""
     if keep is None:
         with tempfile.TemporaryDirectory(prefix="toolcrib-demo-") as passing:
-            return asyncio.run(_tell(Path(passing), open_crib))
+            return asyncio.run(_run(Path(passing), open_crib))
     folder = Path(keep)
     if folder.exists():
         raise WrongUseError(f"{folder} is there already; name a folder that is not")
     folder.mkdir(parents=True)
-    return asyncio.run(_tell(folder, open_crib))
+    return asyncio.run(_run(folder, open_crib))
 
 
-async def _tell(folder: Path, open_crib: OpenFolder) -> Answer:
+async def _run(folder: Path, open_crib: OpenFolder) -> Answer:
     (folder / "tools").mkdir()
     candidates = {name: _write(folder, name, code) for name, code in (("lying", LYING), ("honest", HONEST))}
     async with open_crib(folder) as crib:
-        story = Story()
-        with story.step(f"search for {NAME.replace('_', ' ')!r}") as lines:
+        steps = Steps()
+        with steps.step(f"search for {NAME.replace('_', ' ')!r}") as lines:
             found = await asyncio.to_thread(crib.bundles.search, NAME.replace("_", " "))
             lines.append(f"{len(found.items)} tools found")
         waiter = asyncio.create_task(crib.obtain(NAME, REQUEST, experiment=EXPERIMENT, seconds=WAIT_SECONDS))
         try:
-            return await _go_on(crib, story, waiter, candidates)
+            return await _run_steps(crib, steps, waiter, candidates)
         finally:
             waiter.cancel()
             await asyncio.gather(waiter, return_exceptions=True)
 
 
-async def _go_on(crib: DemoCrib, story: Story, waiter: asyncio.Task[object], candidates: dict[str, Path]) -> Answer:
-    with story.step("ask for it, and wait") as lines:
+async def _run_steps(crib: DemoCrib, steps: Steps, waiter: asyncio.Task[object], candidates: dict[str, Path]) -> Answer:
+    with steps.step("ask for it, and wait") as lines:
         filed = await _filed(crib, waiter)
         lines += [f"{filed.id} is {filed.status}, priority {filed.priority}", _waiting(crib)]
-    with story.step("a candidate that keeps every address is delivered") as lines:
+    with steps.step("a candidate that keeps every address is delivered") as lines:
         refused = await _deliver(crib, filed.id, candidates["lying"], lines)
-    with story.step("the corrected one is delivered") as lines:
+    with steps.step("the corrected one is delivered") as lines:
         live = not await _deliver(crib, filed.id, candidates["honest"], lines)
     if not (refused and live):
         raise CommandError(Kind.INTERNAL, "the demo did not end as it should; please report this")
-    with story.step("the waiting caller resumes") as lines:
+    with steps.step("the waiting caller resumes") as lines:
         await waiter
         result = await crib.call(NAME, address="ada@example.com")
         lines += [f"{NAME}(address='ada@example.com') gives {result.value}", _waiting(crib)]
-    seconds = story.seconds
+    seconds = steps.seconds
     say(f"\nFrom “nothing found” to a proved tool in use: {seconds:.2f} s")
-    facts = {"steps": story.steps, "value": result.value, "seconds": round(seconds, 3)}
+    facts = {"steps": steps.done, "value": result.value, "seconds": round(seconds, 3)}
     return Answer(facts, ExitCode.DONE if result.ok else ExitCode.FAILED)
 
 
@@ -196,7 +196,7 @@ async def _filed(crib: DemoCrib, waiter: asyncio.Task[object]) -> Filed:
                 return filed
             if waiter.done():
                 waiter.result()
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(POLL_SECONDS)
 
 
 async def _deliver(crib: DemoCrib, request_id: str, candidate: Path, lines: list[str]) -> bool:

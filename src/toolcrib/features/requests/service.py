@@ -96,19 +96,19 @@ class RequestService:
 
     async def request_for(self, call: Call) -> str:
         """File a request for a missing tool that was called; its id, or empty if none was filed."""
-        if not self._files_missing:
+        if not self._requests_missing:
             return ""
         return await asyncio.to_thread(self.auto_requests.of_call, call.name, call.arguments) or ""
 
     def request_from_search(self, text: str) -> str:
         """File a request for what a search did not find; its id, or empty unless `requests.missing` is set."""
-        if not self._files_missing:
+        if not self._requests_missing:
             return ""
         return self.auto_requests.of_search(text) or ""
 
     @property
-    def _files_missing(self) -> bool:
-        """Whether what was asked for in vain becomes a request."""
+    def _requests_missing(self) -> bool:
+        """Whether a missing tool that was called or searched for is requested."""
         settings = self._resources.settings
         return settings.root is not None and settings.table(RequestsSettings).missing
 
@@ -193,8 +193,8 @@ PROBE = "probe"
 # Not a valid name of a file in a package.
 AUTHORITY = ".authorities.pem"
 # Where programs of all kinds look for trusted certificates.
-TRUST = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS")
-# What a trial shares with the Crib that lends the sandbox: where programs and environments are found, and how much a job may use.
+CERTIFICATE_VARIABLES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS")
+# What a trial shares with the Crib whose sandbox it uses: where programs and environments are found, and how much a job may use.
 SHARED_VARIABLES = ("PATH", "HOME", "XDG_CACHE_HOME")
 SHARED_SETTINGS = ("jobs", "memory_mb", "processes", "disk_mb")
 # The loggers that report failed calls.
@@ -206,16 +206,16 @@ _is_on_trial: ContextVar[bool] = ContextVar("is_on_trial", default=False)
 def trials_of(lender: Resources, open_crib: OpenCrib) -> OpenTrial:
     """Trials in the sandbox of these Resources, whose launcher runs already; `open_crib` opens the Crib of one."""
     for name in LOGGERS:
-        logging.getLogger(name).addFilter(_play_down)
+        logging.getLogger(name).addFilter(_lower_level)
 
     @asynccontextmanager
     async def open_trial(tool: Tool, terms: TrialTerms) -> AsyncIterator[Trial]:
-        _refuse_unseen()
+        _refuse_unobservable()
         recorded = Recorded(terms.answers, fail_from=terms.fail_from)
         async with _private_folder() as place:
-            housed = _house(tool, terms, recorded, place)
-            async with _open_crib(lender, open_crib, housed, terms, recorded, place) as crib:
-                yield _Trial(crib, housed)
+            placed = _in_own_folder(tool, terms, recorded, place)
+            async with _open_crib(lender, open_crib, placed, terms, recorded, place) as crib:
+                yield _Trial(crib, placed)
 
     return open_trial
 
@@ -254,7 +254,7 @@ class TrialCrib(AbstractAsyncContextManager["TrialCrib"], Protocol):
 
 
 class OpenCrib(Protocol):
-    """Opens a Crib with these keyword arguments, to which other parts are lent."""
+    """Opens a Crib with these settings, which uses the `lent` parts of another Crib."""
 
     def __call__(self, lent: Mapping[str, object], /, **settings: Any) -> TrialCrib:
         """Open it."""
@@ -294,7 +294,7 @@ class _Trial:
         return replace(result, meta={EFFECTS: [], **result.meta})
 
 
-def _play_down(record: logging.LogRecord) -> bool:
+def _lower_level(record: logging.LogRecord) -> bool:
     """Log failures on trial as information: the gate reports them to the maker."""
     if _is_on_trial.get() and record.levelno > logging.INFO:
         record.levelno, record.levelname = logging.INFO, logging.getLevelName(logging.INFO)
@@ -316,7 +316,7 @@ def _without_links(place: str) -> Path:
     return Path(place).resolve()
 
 
-def _refuse_unseen() -> None:
+def _refuse_unobservable() -> None:
     if notifications.is_available():
         return
     message = (
@@ -326,7 +326,7 @@ def _refuse_unseen() -> None:
     raise ToolError(Kind.SANDBOX_UNAVAILABLE, message)
 
 
-def _house(tool: Tool, terms: TrialTerms, recorded: Recorded, place: Path) -> Tool:
+def _in_own_folder(tool: Tool, terms: TrialTerms, recorded: Recorded, place: Path) -> Tool:
     """The tool with its files in a folder of its own, the hosts and the time of the terms, and the certificate of the trial."""
     run, script = _code_of(tool)
     folder, config = place / TOOLS / tool.name, dict(run.config)
@@ -334,7 +334,7 @@ def _house(tool: Tool, terms: TrialTerms, recorded: Recorded, place: Path) -> To
     files = dict(script.files or {entry.name: script.code})
     if has_network(terms.requires):
         files[AUTHORITY] = recorded.authority.pem
-        config["env"] = dict.fromkeys(TRUST, str(folder / AUTHORITY))
+        config["env"] = dict.fromkeys(CERTIFICATE_VARIABLES, str(folder / AUTHORITY))
     # The folder holds the same files as after publishing, so that a tool cannot tell the difference.
     write_files(folder, {**files, **(write_generated(tool, TOOLS) if script.files else {})})
     return replace(
@@ -358,7 +358,7 @@ def _code_of(tool: Tool) -> tuple[Chained, Script]:
 
 
 def _with_probe(tool: Tool, probe: str, number: int) -> Tool:
-    """A tool that is the probe, where and as the other one runs."""
+    """A tool that runs the probe in the place of the other tool, with the same capabilities and limits."""
     run, script = _code_of(tool)
     there = Script(
         path=script.path.with_name(PROBE_FILE),

@@ -214,18 +214,20 @@ def row_of(filed: Filed) -> tuple[str, ...]:
 
 def ask_for_request() -> str:
     """Ask for the fields of a request on the terminal; raises WrongUseError after too many invalid answers."""
-    complain("what should the tool be? (an empty line ends a list)")
+    complain("describe the tool (an empty line ends a list)")
     fields: dict[str, object] = {
         "name": _ask("name, as action_and_target", check=name_problem),
-        "description": _ask("what it does", check=_is_said),
-        "priority": _ask("priority: high, medium or low", "medium", check=lambda text: _one_of(text, tuple(Priority))),
+        "description": _ask("what it does", check=_empty_problem),
+        "priority": _ask(
+            "priority: high, medium or low", "medium", check=lambda text: _choice_problem(text, tuple(Priority))
+        ),
         "requested_by": "fullsend",
     }
     if experiment := _ask("experiment that waits for it, if any"):
         fields["experiment_blocked"] = experiment
-    if inputs := [_input(name) for name in _listed("input", _is_argument)]:
+    if inputs := [_input(name) for name in _listed("input", _argument_problem)]:
         fields["inputs"] = inputs
-    if outputs := [_output(name) for name in _listed("output", _is_output)]:
+    if outputs := [_output(name) for name in _listed("output", _output_problem)]:
         fields["outputs"] = outputs
     if requirements := list(_listed("requirement")):
         fields["requirements"] = requirements
@@ -236,7 +238,7 @@ def _input(name: str) -> dict[str, object]:
     described: dict[str, object] = {
         "name": name,
         "type": _ask_type(name),
-        "description": _ask(f"what {name} is", check=_is_said),
+        "description": _ask(f"what {name} is", check=_empty_problem),
     }
     if _agree(f"is {name} required?", "y"):
         described["required"] = True
@@ -249,11 +251,13 @@ def _output(name: str) -> dict[str, object]:
 
 
 def _ask_type(name: str) -> str:
-    return _ask(f"type of {name}: {', '.join(OWN_TYPES)}", "string", check=lambda text: _one_of(text, OWN_TYPES))
+    return _ask(
+        f"type of {name}: {', '.join(OWN_TYPES)}", "string", check=lambda text: _choice_problem(text, OWN_TYPES)
+    )
 
 
 def _agree(question: str, default: str) -> bool:
-    return _ask(f"{question} y or n", default, check=lambda text: _one_of(text, ("y", "n"))) == "y"
+    return _ask(f"{question} y or n", default, check=lambda text: _choice_problem(text, ("y", "n"))) == "y"
 
 
 def _listed(noun: str, check: Callable[[str], str] | None = None) -> Iterator[str]:
@@ -282,28 +286,28 @@ def _ask(question: str, default: str = "", check: Callable[[str], str] | None = 
         if not line:
             break
         answer = line.strip() or default
-        problem = _is_text(answer) or ("" if check is None else check(answer))
+        problem = _text_problem(answer) or ("" if check is None else check(answer))
         if not problem:
             return answer
         complain(problem)
     raise WrongUseError("nothing is filed; write the request to a file: crib request new FILE")
 
 
-def _is_argument(text: str) -> str:
+def _argument_problem(text: str) -> str:
     return "" if is_argument_name(text) else "it is an argument in Python; use letters, digits and '_', and no keyword"
 
 
-def _is_output(text: str) -> str:
+def _output_problem(text: str) -> str:
     return "" if OUTPUT_NAME.fullmatch(text) else "it is a key of the answer; use letters, digits, '_', '-' and '.'"
 
 
-def _is_text(text: str) -> str:
+def _text_problem(text: str) -> str:
     return "it contains control characters; write it without them" if _UNWRITABLE.search(text) else ""
 
 
-def _is_said(text: str) -> str:
+def _empty_problem(text: str) -> str:
     return "" if text else "say it in a few words"
 
 
-def _one_of(text: str, words: tuple[str, ...]) -> str:
+def _choice_problem(text: str, words: tuple[str, ...]) -> str:
     return "" if text in words else f"write one of {', '.join(words)}"

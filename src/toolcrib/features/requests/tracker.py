@@ -47,12 +47,12 @@ MAX_LISTED = 1_000
 T = TypeVar("T")
 logger = logging.getLogger("toolcrib.requests")
 # How long the thread stays when there are no waiters.
-SLICE_SECONDS = 0.25
+WAIT_SECONDS = 0.25
 ASKERS = 4
 # Another waiter on the same queue may have consumed a wake-up, so everything is polled that often anyway.
-LOOK_SECONDS = 1.0
-AGAIN_SECONDS = 0.25
-LONGEST_AGAIN_SECONDS = 5.0
+POLL_SECONDS = 1.0
+RETRY_SECONDS = 0.25
+LONGEST_RETRY_SECONDS = 5.0
 
 
 class Requests:
@@ -125,7 +125,7 @@ class Requests:
         return self._queue().file(replace(read_request(text), id=""))
 
     def history(self, request_id: str, after: int = 0) -> Events:
-        """What happened to a request, from the event behind that number on."""
+        """The events of a request after that number."""
         return self._queue().history(self.show(request_id).id, max(0, after))
 
     def watch(self, request_id: str, after: int = 0) -> AsyncIterator[Event]:
@@ -195,7 +195,7 @@ class Requests:
 
     def _file(self, request: ToolRequest) -> Submitted:
         if current_view() is not None:
-            # What is missing to it may exist, and the answer would tell.
+            # The tool may exist where this caller cannot see it, and the answer would reveal that.
             raise ToolError(Kind.BLOCKED, "a caller that is limited to some tools may not request others")
         queue = self._queue()
         # A request that is filed already may be the one that the tool was built for.
@@ -263,13 +263,13 @@ class Waiters:
         return place.filed
 
     async def watch(self, request_id: str, after: int = 0) -> AsyncIterator[Event]:
-        """What happens to a request, from the event behind that number on, until it is over."""
+        """The events of a request after that number, as they happen, until it is over."""
         if await self._ask(lambda: self._queue().get(request_id)) is None:
             raise unknown(request_id)
         with self._place("") as place:
             while True:
                 place.woken.clear()
-                is_over, events = await self._ask(partial(self._news, request_id, after))
+                is_over, events = await self._ask(partial(self._new_events, request_id, after))
                 for event in events:
                     after = event.number
                     yield event
@@ -287,7 +287,7 @@ class Waiters:
             place.wake(None)
         self._askers.shutdown(wait=False)
         if thread is not None:
-            thread.join(2 * SLICE_SECONDS)
+            thread.join(2 * WAIT_SECONDS)
 
     async def _ask(self, ask: Callable[[], T]) -> T:
         self._refuse_closed()
@@ -312,7 +312,7 @@ class Waiters:
         if self._closing.is_set():
             raise ToolError(Kind.CANCELLED, "the crib is closed, so nothing can be waited for; open another")
 
-    def _news(self, request_id: str, after: int) -> tuple[bool, list[Event]]:
+    def _new_events(self, request_id: str, after: int) -> tuple[bool, list[Event]]:
         """Whether a request is over, and its new events; none while the queue cannot be reached."""
         try:
             # In this order: the history of a request that is over is then complete.
@@ -324,19 +324,19 @@ class Waiters:
             return False, []
 
     def _run(self) -> None:
-        look_at, delay = 0.0, AGAIN_SECONDS
+        look_at, delay = 0.0, RETRY_SECONDS
         while self._is_needed():
             try:
-                if self._queue().wait(SLICE_SECONDS) or monotonic() >= look_at:
+                if self._queue().wait(WAIT_SECONDS) or monotonic() >= look_at:
                     took = self._look()
-                    look_at = monotonic() + LOOK_SECONDS
-                    # At any rate of changes, half of the time is left to others.
-                    self._closing.wait(min(took, LOOK_SECONDS))
-                delay = AGAIN_SECONDS
+                    look_at = monotonic() + POLL_SECONDS
+                    # However often the queue changes, at most half of the time is spent here.
+                    self._closing.wait(min(took, POLL_SECONDS))
+                delay = RETRY_SECONDS
             except Exception as problem:  # noqa: BLE001 - a background loop: the waiters must not wait for ever
                 logger.warning("the queue of requests could not be asked: %s", problem)
                 self._closing.wait(delay)
-                delay = min(2 * delay, LONGEST_AGAIN_SECONDS)
+                delay = min(2 * delay, LONGEST_RETRY_SECONDS)
 
     def _is_needed(self) -> bool:
         with self._lock:

@@ -151,10 +151,10 @@ def sink_command(words: Sequence[str], opener: Opener[ScriptsCrib]) -> Answer:
         raise WrongUseError("the events come from standard input, which is closed; write: … | crib sink NAME")
     with log_on_stderr(verbose=line.has("--verbose")):
         folder = line.last(PROJECT.name)
-        return asyncio.run(_pour(line, opener if folder is None else opener.in_folder(folder)))
+        return asyncio.run(_stream_events(line, opener if folder is None else opener.in_folder(folder)))
 
 
-async def _pour(line: Line, opener: Opener[ScriptsCrib]) -> Answer:
+async def _stream_events(line: Line, opener: Opener[ScriptsCrib]) -> Answer:
     """Write every event to the sink."""
     name, *pairs = line.words
     async with opener.open_local(grants=read_grants(line.all(GRANT.name), name)) as crib:

@@ -8,7 +8,7 @@ import secrets
 from typing import TYPE_CHECKING
 
 from toolcrib.features.scripts.program import ARGUMENTS, COMMAND, Slots
-from toolcrib.infra.files.protected_files import SecretFiles
+from toolcrib.infra.files.protected_files import ProtectedFiles
 from toolcrib.infra.programs import refuse_changed_script
 from toolcrib.infra.programs.executables import CURES
 from toolcrib.infra.sandbox.jobs import CLEAN_ENVIRONMENT, READ, WRITE, Program, SandboxPolicy, has_network
@@ -117,7 +117,7 @@ class Containers:
             raise _unguarded(order)
         yield _bind(workspace, WORKSPACE_FOLDER, writable=writable)
         closed = self._workspace_policy.closed
-        secrets_there = SecretFiles(workspace, self._workspace_policy.opened).find()
+        secrets_there = ProtectedFiles(workspace, self._workspace_policy.opened).find_secrets()
         for path in (*closed, *(path for path in secrets_there if not any(map(path.is_relative_to, closed)))):
             yield from _cover(path, workspace, writable=writable)
         for path in self._workspace_policy.fixed if writable else ():

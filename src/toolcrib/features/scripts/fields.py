@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from toolcrib.features.scripts.metadata import name_type, warn_of_strangers
+from toolcrib.features.scripts.metadata import name_type, warn_of_unknown_keys
 from toolcrib.features.scripts.schemas import Declared, read_schemas
 from toolcrib.lib.positions import SHOWN
 from toolcrib.lib.system_tools import FILESYSTEM, HTTP_CLIENT, PRIMITIVE, SUBPROCESS
@@ -214,7 +214,7 @@ def _action(report: Report, identity: Identity, common: Declared, at: Steps, nam
         sample = suggest_name(name) if isinstance(name, str) else "deploy"
         report.refuse(at, f"{name!r:.{SHOWN}} cannot be the name of an action; write {sample}")
         name = ""
-    warn_of_strangers(report, at, written, KEYS)
+    warn_of_unknown_keys(report, at, written, KEYS)
     joint = "_" if "_" in identity.name else "-"
     full_name = f"{identity.name}{joint}{name}"
     if len(full_name) > MAX_NAME:

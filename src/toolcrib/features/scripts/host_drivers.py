@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
@@ -52,7 +53,7 @@ class HttpDriver:
         return await self._bind(order).run(dict(order.arguments), context)
 
     def _bind(self, order: Order) -> BoundHttp:
-        """The requests made ready, anew whenever an element of the chain is another one."""
+        """The compiled requests, compiled again whenever an element of the chain has changed."""
         elements, bound = self._bound.get(order.tool, ((), None))
         if bound is None or elements != order.chain.elements:
             bound = self._compile(order)
@@ -129,7 +130,9 @@ class FilesystemDriver:
         masking = VariableMasking(order.variable)
         errand = _prepare(order, masking)
         try:
-            return Outcome(value=self._acts[errand.operation](errand.path, errand.data))
+            # A change is synced, and judged by all repositories of the workspace: other calls go on meanwhile.
+            act = self._acts[errand.operation]
+            return Outcome(value=await asyncio.to_thread(act, errand.path, errand.data))
         except ToolError as error:
             raise masking.hide_error(error) from None
 

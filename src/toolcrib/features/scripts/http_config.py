@@ -36,7 +36,7 @@ def read_config(report: Reporter, config: Mapping[str, object], parameters: Mapp
     """The requests that a config describes; every problem is reported with its place."""
     fields = Fields(report, config, (CONFIG,))
     known = (*SCRIPT_KEYS.requests, "calls")
-    for name, meant in fields.strangers(known):
+    for name, meant in fields.unknown_keys(known):
         cure = f"did you mean {meant}?" if meant else f"write {', '.join(known)} only"
         fields.refuse(name, f"is unknown to http_client; {cure}")
     return read_requests(fields, parameters, SCRIPT_KEYS)

@@ -161,12 +161,12 @@ def name_type(value: object) -> str:
     return names.get(type(value), "a number")
 
 
-def warn_of_strangers(report: Report, at: Steps, names: Iterable[str], known: Collection[str]) -> dict[str, str]:
+def warn_of_unknown_keys(report: Report, at: Steps, names: Iterable[str], known: Collection[str]) -> dict[str, str]:
     """Warn about unknown keys; returns the misspelled name of each known key."""
-    strangers = [name for name in names if name not in known]
-    meant = dict(near_misses(strangers, known))
+    unknown = [name for name in names if name not in known]
+    meant = dict(near_misses(unknown, known))
     otherwise = f"remove it, or write one of {', '.join(known)}" if at else "remove it, or write it under metadata"
-    for name in strangers:
+    for name in unknown:
         report.warn((*at, name), f"is not read; {f'write {meant[name]}' if name in meant else otherwise}")
     return {field_name: name for name, field_name in meant.items()}
 
@@ -179,7 +179,7 @@ def _metadata(path: Path, value: object, line_of: Callable[[Steps], int], notati
     if alias is not None and fields.keys().isdisjoint({"parameters", "input_schema"}):
         fields["input_schema"] = value[alias]
     report = Report(Metadata(path=path, fields=fields, line_of=line_of, notation=notation))
-    slips = warn_of_strangers(report, (), [name for name in value if name != alias], FIELDS)
+    slips = warn_of_unknown_keys(report, (), [name for name in value if name != alias], FIELDS)
     if alias is not None:
         report.warn((alias,), "is read as the input schema; write input_schema")
     return replace(report.metadata, warnings=tuple(report.warnings), slips=slips)
@@ -341,7 +341,7 @@ class _Reader:
         self._lines: dict[Steps, int] = {(): 1}
         self._problems: list[str] = []
         self._refused: set[str] = set()
-        self._strangers: dict[str, int] = {}
+        self._unknown: dict[str, int] = {}
         self._warnings: list[str] = []
 
     def is_marked(self) -> bool:
@@ -352,7 +352,7 @@ class _Reader:
         """Keep the value of every tag that names a field."""
         for tag in tags:
             if tag.name not in FIELDS:
-                self._strangers[tag.name] = tag.line
+                self._unknown[tag.name] = tag.line
             elif (tag.name,) in self._lines:
                 self._refuse(tag.line, tag.name, "stands twice; write it once, several values as a list")
             else:
@@ -407,9 +407,9 @@ class _Reader:
 
     def metadata(self, notation: Notation, language: str, code: bytes) -> Metadata:
         """Everything that was found."""
-        slips = near_misses(self._strangers, FIELDS)
+        slips = near_misses(self._unknown, FIELDS)
         warnings = self._warnings + [
-            f"{self._path}:{self._strangers[name]}: {notation.spell(name)}: is not read; write {notation.spell(meant)}"
+            f"{self._path}:{self._unknown[name]}: {notation.spell(name)}: is not read; write {notation.spell(meant)}"
             for name, meant in slips
         ]
         return Metadata(
@@ -473,7 +473,7 @@ def _unquote(words: str) -> str:
 
 def _read_string(literal: re.Match[str]) -> str:
     written = next(part for part in literal.groups() if part is not None)
-    # JavaScript may write a character as two halves.
+    # JavaScript may write a character as a surrogate pair.
     return ESCAPE.sub(_unescape, written).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 

@@ -22,8 +22,8 @@ from toolcrib.toolkit.cli import (
     read_grants,
     say,
     say_json,
-    say_table,
 )
+from toolcrib.toolkit.cli.console_tables import say_table
 from toolcrib.toolkit.cli.tool_tables import unknown_tool
 
 if TYPE_CHECKING:
@@ -181,7 +181,7 @@ def _say(observation: Observation) -> None:
     if any(REQUESTED in result.meta for result in observation.results):
         hosts = tool.run.hosts if isinstance(tool.run, Chained) else None
         reach = "any public host" if hosts is None else ", ".join(hosts) or "no host"
-        say(f"{tool.name} is no child: the platform sends its requests, and lets them reach {reach}")
+        say(f"{tool.name} is not a child: the platform sends its requests, and lets them reach {reach}")
     if rows := [_row(deed, declared=declared) for deed, declared in _verdicts(comparison)]:
         say_table(COLUMNS, rows)
     for deed in comparison.undeclared:

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from toolcrib.features.scripts.metadata import name_type, warn_of_strangers
+from toolcrib.features.scripts.metadata import name_type, warn_of_unknown_keys
 from toolcrib.lib.http_syntax import parse_hosts
 from toolcrib.lib.icons import ICONS, read_icons
 from toolcrib.lib.names import is_capability
@@ -148,7 +148,7 @@ def _rate(report: Report) -> int | None:
     written = _mapping(report, "limits")
     if written is None:
         return None
-    warn_of_strangers(report, ("limits",), written, (MAX_CALLS_KEY,))
+    warn_of_unknown_keys(report, ("limits",), written, (MAX_CALLS_KEY,))
     if MAX_CALLS_KEY not in written:
         return None
     rate = written[MAX_CALLS_KEY]
@@ -164,7 +164,7 @@ def _retry_policy(report: Report) -> RetryPolicy | None:
     if written is None:
         return None
     at: Steps = ("retry_policy",)
-    warn_of_strangers(report, at, written, RETRY_KEYS)
+    warn_of_unknown_keys(report, at, written, RETRY_KEYS)
     before = len(report.problems)
     attempts = written.get("max_attempts")
     if "max_attempts" not in written:
@@ -194,7 +194,7 @@ def _cost(report: Report) -> Cost | None:
     written = _mapping(report, "cost")
     if written is None:
         return None
-    warn_of_strangers(report, ("cost",), written, (*COST_NUMBERS, "currency"))
+    warn_of_unknown_keys(report, ("cost",), written, (*COST_NUMBERS, "currency"))
     before = len(report.problems)
     numbers = {key: _number(report, ("cost",), written, key, 0) for key in COST_NUMBERS}
     currency = written.get("currency", "USD")
@@ -242,7 +242,7 @@ def _documentation(report: Report) -> Documentation:
     if written is None:
         return Documentation()
     at: Steps = ("documentation",)
-    warn_of_strangers(report, at, written, ("url", "examples"))
+    warn_of_unknown_keys(report, at, written, ("url", "examples"))
     url = written.get("url", "")
     if not isinstance(url, str):
         report.refuse((*at, "url"), f"must be text, not {name_type(url)}; write the address of a page")
@@ -268,7 +268,7 @@ def _example(report: Report, at: Steps, written: object) -> tuple[str, Example |
     if not isinstance(written, dict) or not isinstance(arguments, dict) or not isinstance(action, str):
         report.refuse(at, "must be text, or a mapping with arguments; write arguments: {name: value}")
         return "", None
-    warn_of_strangers(report, at, written, EXAMPLE_KEYS)
+    warn_of_unknown_keys(report, at, written, EXAMPLE_KEYS)
     return str(written.get("description", "")), Example(arguments=arguments, action=action, at=at)
 
 

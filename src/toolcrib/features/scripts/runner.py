@@ -48,7 +48,7 @@ from toolcrib.infra.programs.child_channel import ChildClock, serve_calls
 from toolcrib.infra.programs.code_parts import named_parts
 from toolcrib.infra.programs.executables import Commands, basic_variables
 from toolcrib.infra.programs.node_runtime import NAMES, explain
-from toolcrib.infra.programs.observed_effects import EffectRecorder, lead_out
+from toolcrib.infra.programs.observed_effects import EffectRecorder, make_proxy
 from toolcrib.infra.programs.printed_lines import PrintedLines, prints_values, read_lines
 from toolcrib.infra.sandbox.host import kill_time
 from toolcrib.infra.sandbox.jobs import Program, PythonFile, build_policy, python_runtime
@@ -95,7 +95,7 @@ MAX_PRINTED_BYTES = 8 * 1024 * 1024
 # in the same way.
 NOTHING_RAN = frozenset({125, 126, 127})
 PYTHON_LANGUAGE = "python"
-# A file in a folder of tools, which declares no result: what it prints as an object or a list of JSON is one.
+# A file in a folder of tools declares no output schema: a JSON object or list that it prints is its value.
 PLAIN_FILE = "file"
 JAVASCRIPT = "javascript"
 REMOVAL_SECONDS = 15.0
@@ -176,7 +176,7 @@ class ProcessDriver:
         work = self._work(replace(order, variable=masking.variable))
         if context.client is not None and work.removal is None:
             work = replace(work, job=replace(work.job, channel=True))
-        ended = await self._until_its_end(work, order, context)
+        ended = await self._run_job(work, order, context)
         meta: dict[str, object] = {"sandbox": self._sandbox.report_on(work.job)}
         ended = _without_folder(ended, order.run.script)
         outcome = to_outcome(ended, meta, lambda: _value(order, work.job, ended, context.seconds, masking))
@@ -206,7 +206,7 @@ class ProcessDriver:
             **slots.variables(),
         }
         check_words([*words, *environment.values()], order.tool.name)
-        # Of a package its process sees the files that were checked, and no other; of a file its neighbours too.
+        # The process of a package sees only the files that were checked; that of a single file also what lies beside it.
         files = package_files(script)
         runtime = (*(files or (order.run.folder,)), *python_runtime())
         listed = package_folders(script)
@@ -249,7 +249,7 @@ class ProcessDriver:
         given = {name: value.reveal() if isinstance(value, Secret) else value for name, value in values.items()}
         return {**script.binding, "valves": given}
 
-    async def _until_its_end(self, work: Work, order: Order, context: Context) -> CompletedJob:
+    async def _run_job(self, work: Work, order: Order, context: Context) -> CompletedJob:
         """Run the job; a container that did not end by itself is removed, also when the call fails."""
         deadline = kill_time(context.deadline, context.room)
         if work.removal is None:
@@ -269,7 +269,7 @@ class ProcessDriver:
         recorder = None
         if self._observe:
             recorder = EffectRecorder()
-        deadline += await self._look_at_files(job, order)
+        deadline += await self._check_files(job, order)
         clock = ChildClock(context, self._sandbox, deadline)
         lines = None
         if context.send_chunk is not None and _prints_a_stream(order, job):
@@ -290,7 +290,7 @@ class ProcessDriver:
                 await lines.close()
         return ended if recorder is None else recorder.add_to(ended)
 
-    async def _look_at_files(self, job: Job, order: Order) -> float:
+    async def _check_files(self, job: Job, order: Order) -> float:
         """Refuse a package that changed on disk, if the changed files would run; the check does not count against the timeout."""
         script = order.run.script
         if script is None or not script.files:
@@ -302,7 +302,7 @@ class ProcessDriver:
     def _proxy(self, order: Order, deadline: float, recorder: EffectRecorder | None) -> Proxy:
         """The proxy of a job with a network; its hosts are those of the first in the chain that narrows them."""
         hosts = next((run.hosts for run in map(chained, order.chain.elements) if run.hosts is not None), None)
-        return lead_out(self._egress, hosts, deadline, recorder)
+        return make_proxy(self._egress, hosts, deadline, recorder)
 
     async def _remove(self, removal: Program) -> None:
         """Remove a container, even if the call is cancelled meanwhile."""
@@ -322,19 +322,19 @@ class ProcessDriver:
 
 
 def printed_value(
-    tool: Tool, ended: CompletedJob, seconds: float, *, speaks_json: bool = False, streams: bool = False
+    tool: Tool, ended: CompletedJob, seconds: float, *, prints_json: bool = False, streams: bool = False
 ) -> object:
-    """The text without its last line end, or the JSON it is where the tool promises a shape; raises ToolError.
+    """The printed text without its last line end, or as JSON if the tool declares an output schema; raises ToolError.
 
-    A program that `speaks_json` promises nothing, and an object or a list that it prints is its value. Of one that `streams`
-    and promises a list, each line is an item.
+    If `prints_json`, a JSON object or list is parsed without a declared schema too. If the tool `streams` and declares a
+    list, each line is an item.
     """
     refuse_early_end(tool.name, ended, seconds)
     if ended.exit_code != 0:
         raise _failure(tool, ended)
     if streams and prints_values(tool) and not ended.stdout_dropped:
         return read_lines(tool, ended.stdout)
-    return _printed(tool, ended, speaks_json=speaks_json)
+    return _printed(tool, ended, prints_json=prints_json)
 
 
 def answered_value(tool: Tool, job: PythonFile, ended: CompletedJob, seconds: float, masking: Masking) -> object:
@@ -360,15 +360,15 @@ def _may_be_null(tool: Tool) -> bool:
     return tool.output_schema is not None and compile_schema(tool.output_schema).is_valid(None)
 
 
-def _printed(tool: Tool, ended: CompletedJob, *, speaks_json: bool = False) -> object:
+def _printed(tool: Tool, ended: CompletedJob, *, prints_json: bool = False) -> object:
     if ended.stdout_dropped:
         message = f"{tool.name} printed more than {MAX_PRINTED_BYTES} bytes; print less, or write it to a file"
         raise ToolError(Kind.LIMIT_EXCEEDED, message, partial_side_effects=True)
     text = ended.stdout.decode("utf-8", "replace")
     text = text.removesuffix("\n").removesuffix("\r")
     if tool.output_schema is None:
-        speaks_json = speaks_json or tool.source_type == PLAIN_FILE
-        return _as_json(text) if speaks_json and text[:1] in {"{", "["} else text
+        prints_json = prints_json or tool.source_type == PLAIN_FILE
+        return _as_json(text) if prints_json and text[:1] in {"{", "["} else text
     return _read(tool, text, tool.output_schema)
 
 
@@ -382,7 +382,7 @@ def _as_json(text: str) -> object:
 
 def _failure(tool: Tool, ended: CompletedJob) -> ToolError:
     """The error of a program that failed."""
-    # Many a script complains on its standard output.
+    # Many scripts report their errors on standard output.
     said = tail_of(ended.stderr).strip() or tail_of(ended.stdout).strip()
     script = tool.run.script if isinstance(tool.run, Chained) else None
     if script is not None and (name := _demanded(script, said)) is not None:
@@ -398,9 +398,9 @@ def _failure(tool: Tool, ended: CompletedJob) -> ToolError:
 
 
 def _without_folder(ended: CompletedJob, script: Script | None) -> CompletedJob:
-    """What a program wrote about itself, with the name of its file alone: where the project lies is no business of a caller.
+    """The output of a program with its path shortened to the file name: a caller must not see where the project lies.
 
-    Shells put the whole path before each complaint.
+    Shells put the whole path before each error message.
     """
     if script is None or not ended.stderr:
         return ended
@@ -409,7 +409,7 @@ def _without_folder(ended: CompletedJob, script: Script | None) -> CompletedJob:
 
 
 def _demanded(script: Script, said: str) -> str | None:
-    """The variable without which a Bash file does not go on (`${NAME:?}`, or `$NAME` after `set -u`), if that is why it ended."""
+    """The unset variable that ended a Bash file (`${NAME:?}`, or `$NAME` after `set -u`); None if it ended for another reason."""
     if script.language != BASH:
         return None
     complaint = BASH_UNSET.search(said)
@@ -451,7 +451,7 @@ def _value(order: Order, job: Job, ended: CompletedJob, seconds: float, masking:
             return value
         return _printed(order.tool, replace(ended, stdout=printed.encode("utf-8", "surrogatepass")))
     streams = _prints_a_stream(order, job)
-    return printed_value(order.tool, ended, seconds, speaks_json=names_the_file(order), streams=streams)
+    return printed_value(order.tool, ended, seconds, prints_json=names_the_file(order), streams=streams)
 
 
 def _prints_a_stream(order: Order, job: Job) -> bool:
@@ -486,8 +486,8 @@ class ExecutorRunner:
     """Runs tools with an executor by the driver of their primitive.
 
     `find` looks executors up, `variable` gives a host variable that the operator granted to a tool (None for one that
-    was not), `variables` which of those a file names, `search_path` is where commands are looked for, `roots` are the folders of projects, and `environments` is
-    where those of Python files are kept. `version` is that of the application, for tools that name it. `valves` tells what
+    was not), and `variables` says which of those a file names. `search_path` is where commands are looked for, `roots` are the
+    folders of projects, and `environments` is where the environments of Python files are kept. `version` is that of the application, for tools that name it. `valves` tells what
     the operator set for a file of Open WebUI, None if that is nothing. `egress`,
     `jail` and `http`, which sends requests, are only made when a tool needs them.
     """

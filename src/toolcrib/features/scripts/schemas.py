@@ -1,4 +1,4 @@
-"""Read what a script takes and gives: `parameters` and `input_schema`, `outputs` and `output_schema`, as JSON Schema.
+"""Read the arguments and results that a script declares: `parameters` and `input_schema`, `outputs` and `output_schema`, as JSON Schema.
 
 Arguments that are declared twice, as a list of parameters and as a schema, must satisfy both. Problems are reported at
 the line where the schema is written.
@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from toolcrib.features.scripts.metadata import name_type, warn_of_strangers
+from toolcrib.features.scripts.metadata import name_type, warn_of_unknown_keys
 from toolcrib.lib.positions import SHOWN
 from toolcrib.lib.schema import accepts, check_parameters, check_schema, with_default
 from toolcrib.lib.schema_structure import any_of, object_schema, parse_pointer, type_alias
@@ -193,7 +193,7 @@ def _name(report: Report, at: Steps, entry: object) -> str:
 
 
 def _read_parameter(report: Report, at: Steps, entry: dict[str, object]) -> Schema | None:
-    warn_of_strangers(report, at, entry, KEYS)
+    warn_of_unknown_keys(report, at, entry, KEYS)
     before = len(report.problems)
     if not isinstance(entry.get("required", False), bool):
         report.refuse((*at, "required"), f"must be true or false, not {entry['required']!r:.40}")

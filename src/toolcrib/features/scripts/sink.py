@@ -1,4 +1,4 @@
-"""Run sinks: classes in files of code that events are written to, in a child process that lives as long as events come."""
+"""Run sinks: classes that events are written to, in a child process that lives as long as the sink is open."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from toolcrib.infra.files.safe_paths import choose_opener
 from toolcrib.infra.programs import returned_value, show_seconds
 from toolcrib.infra.programs.executables import basic_variables
-from toolcrib.infra.programs.observed_effects import lead_out
+from toolcrib.infra.programs.observed_effects import make_proxy
 from toolcrib.infra.sandbox.jobs import WRITE, OneFile, PythonFile, build_policy, python_runtime
 from toolcrib.infra.secrets.secret import VariableMasking
 from toolcrib.lib.schema import compile_schema, fill_defaults
@@ -72,9 +72,9 @@ async def open_sink(
     with _hold(jail.root, place) as file:
         job = _job(tool, run, script, given, workspace_policy, file, granted)
         deadline = time.monotonic() + LONGEST_SECONDS
-        proxy = lead_out(egress, run.hosts, deadline) if job.policy.network else None
+        proxy = make_proxy(egress, run.hosts, deadline) if job.policy.network else None
         sink = Sink(tool, job, seconds, masking)
-        # Beside the places for jobs: a few sinks that stay open would keep every other job waiting.
+        # Outside the job slots: a few sinks that stay open would block every other job.
         running = asyncio.ensure_future(sandbox.run(job, deadline=deadline, talk=sink.listen, proxy=proxy, nested=True))
         sink.watch(running)
         try:
@@ -92,7 +92,7 @@ async def open_sink(
 
 
 class Sink:
-    """Takes events, one after the other. The first that fails ends it, which the next write tells or the end of the block."""
+    """Takes events, one after the other. The first that fails ends it; the next write, or the end of the block, raises the error."""
 
     def __init__(self, tool: Tool, job: PythonFile, seconds: float, masking: VariableMasking) -> None:
         self._masking = masking
@@ -176,14 +176,14 @@ class Sink:
         """Wait as long as one event may take; without a limit if no acknowledgement is outstanding."""
         self._stop_timer()
         if self._is_closing or self.written < self._sent:
-            self._timer = self._loop.call_later(self._seconds, self._lose_patience)
+            self._timer = self._loop.call_later(self._seconds, self._time_out)
 
     def _stop_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
-    def _lose_patience(self) -> None:
+    def _time_out(self) -> None:
         self._problem = self._problem or self._failure(Kind.TIMEOUT, f"took longer than {show_seconds(self._seconds)}")
         self._running.cancel()
 
@@ -198,7 +198,7 @@ class Sink:
         return self._failure(Kind.INTERNAL, "was not written") if self.written < self._sent else None
 
     def _failure(self, kind: Kind, what: str, number: int = 0) -> ToolError:
-        """The error about an event, by default the first of which nothing was heard, or about closing if there is none."""
+        """The error about an event, by default the first that was not acknowledged, or about closing if there is none."""
         number = number or self.written + 1
         subject = f"event {number}" if number <= self._sent else "closing it"
         details = {"event": number, "written": self.written}

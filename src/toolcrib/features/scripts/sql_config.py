@@ -23,7 +23,7 @@ def read_sql(
 ) -> Sql:
     """The statement that a config describes; every problem is reported with its place."""
     fields = Fields(report, config, (CONFIG,))
-    for name, meant in fields.strangers(KEYS):
+    for name, meant in fields.unknown_keys(KEYS):
         cure = f"did you mean {meant}?" if meant else f"write {', '.join(KEYS)} only"
         fields.refuse(name, f"is unknown to {SQL_CLIENT}; {cure}")
     return read_statement(fields, parameters, Spelling.BRACES, hosts)

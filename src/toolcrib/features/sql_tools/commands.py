@@ -1,4 +1,4 @@
-"""`crib sql`: look at the databases that SQL tools can use, and write a first tool over a table."""
+"""`crib sql`: inspect the databases that SQL tools can use, and write a first tool for a table."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import click
 
 from toolcrib.features.sql_tools.inspection import suggest_name, to_text, write_starter
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.toolkit.cli import Answer, CommandError, ExitCode, say, say_json, say_table
+from toolcrib.toolkit.cli import Answer, CommandError, ExitCode, say, say_json
+from toolcrib.toolkit.cli.console_tables import say_table
 from toolcrib.toolkit.cli.group import answers, example, json_option, pass_opener, project_option
 from toolcrib.toolkit.client_protocol import ProjectCrib
 
@@ -29,7 +30,7 @@ class DatabaseCrib(ProjectCrib, Protocol):
 
 @click.group("sql", epilog=example("crib sql inspect shop.sqlite"))
 def sql() -> None:
-    """Look at databases, and write tools over them."""
+    """Inspect databases, and write tools for them."""
 
 
 @sql.command("inspect", epilog=example("crib sql inspect shop.sqlite customers"))

@@ -1,4 +1,4 @@
-"""Say which database a tool means: a file of the workspace, or a PostgreSQL server by its URL."""
+"""Resolve the database of a tool: a file of the workspace, or a PostgreSQL server by its URL."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OPEN_WORD = "holds a password that everyone can read; write ${secret:NAME} in it
 
 
 class SlotName(NamedTuple):
-    """A secret or a variable of the host that a database is named by."""
+    """A reference to a secret or an environment variable in the name of a database."""
 
     source: str
     name: str
@@ -33,13 +33,8 @@ class SlotName(NamedTuple):
 
 
 def dialect_of(database: str) -> Dialect:
-    """Which database the text means: one that begins with a slot is a URL, every other text is a path."""
+    """The kind of database that the text names: a URL of PostgreSQL, also in a slot, or the path of an SQLite file."""
     return Dialect.POSTGRESQL if names_server(database) else Dialect.SQLITE
-
-
-def slots_of(database: str) -> list[SlotName]:
-    """The secrets and variables that the text names."""
-    return [SlotName(*found.groups()) for found in SLOT.finditer(database)]
 
 
 def check_database(database: str) -> str:

@@ -1,4 +1,4 @@
-"""Read the description of an SQL statement, which documents of bundles and scripts spell differently, into one `Sql` run.
+"""Read the description of an SQL tool into a `Sql`; documents of bundles and scripts use different keys.
 
 | in a bundle's `impl` | in a script's `config` | part of a Sql |
 |---|---|---|
@@ -20,10 +20,10 @@ from toolcrib.features.sql_tools.statement import (
     fill_choices,
     find_parameters,
 )
-from toolcrib.lib.document_fields import show
 from toolcrib.lib.document_format import sql_capabilities
 from toolcrib.lib.http_syntax import read_hosts
 from toolcrib.lib.names import near_misses
+from toolcrib.lib.positions import show
 from toolcrib.model.errors import ToolError
 from toolcrib.model.tool import Rows, SideEffects, Spelling, Sql
 
@@ -41,19 +41,19 @@ DOCUMENT_KEYS = tuple(RENAMED.get(key, key) for key in KEYS)
 
 
 def capabilities_of(run: Sql) -> frozenset[str]:
-    """The capabilities that it takes to run the statement."""
+    """The capabilities that are required to run the statement."""
     return sql_capabilities(run.database, write=run.write)
 
 
 def side_effects_of(run: Sql) -> SideEffects:
-    """What a call may change."""
+    """The side effects of a call."""
     return SideEffects.WRITES if run.write else SideEffects.READ_ONLY
 
 
 def read_statement(
     description: Fields, parameters: Mapping[str, object], spelling: Spelling, hosts: tuple[str, ...] | None = None
 ) -> Sql:
-    """The statement of a description; what is wrong with it is reported with the keys of the spelling."""
+    """The statement of a description; problems are reported with the keys that the document uses."""
     in_document = spelling is Spelling.DOLLARS
     names = RENAMED if in_document else {}
     before = len(description.report.problems)
@@ -84,7 +84,7 @@ def read_statement(
 
 
 def problems_of(run: Sql, parameters: Mapping[str, object]) -> list[tuple[str, str]]:
-    """What is wrong with a statement, each with the part it is wrong with; nothing is opened."""
+    """The problems of a statement, each with the key it is about; no database is opened."""
     if problem := check_database(run.database):
         return [("database", problem)]
     dialect = dialect_of(run.database)
@@ -96,7 +96,7 @@ def problems_of(run: Sql, parameters: Mapping[str, object]) -> list[tuple[str, s
 
 
 def list_arguments(parameters: Mapping[str, object]) -> frozenset[str]:
-    """The arguments that are declared to be lists."""
+    """The arguments that are declared as lists."""
     return frozenset(
         name for name, schema in declared_of(parameters).items() if isinstance(schema, dict) and _is_list(schema)
     )
@@ -132,7 +132,9 @@ def _problems_of_choices(run: Sql, parameters: Mapping[str, object]) -> list[str
             problems.append(f"{name[:40]} offers nothing; write its values, each with the SQL that it stands for")
         elif not isinstance(values, list) or set(map(str, values)) != pieces.keys():
             wanted = show([*pieces])
-            problems.append(f'{name[:40]} is no argument with exactly these values; declare it with "enum": {wanted}')
+            problems.append(
+                f'{name[:40]} is not an argument with exactly these values; declare it with "enum": {wanted}'
+            )
         elif not _is_certain(name, parameters):
             problems.append(f"{name[:40]} may be left out; list it in required, or give it a default")
     count = count_variants(run.choices)
@@ -147,13 +149,13 @@ def _problems_of_choices(run: Sql, parameters: Mapping[str, object]) -> list[str
 
 
 def _is_certain(name: str, parameters: Mapping[str, object]) -> bool:
-    """Whether each call has a value of the argument."""
+    """Whether every call has a value for the argument."""
     required, schema = parameters.get("required"), declared_of(parameters).get(name)
     return (isinstance(required, list) and name in required) or (isinstance(schema, dict) and "default" in schema)
 
 
 def _problems_of_text(run: Sql, parameters: Mapping[str, object], dialect: Dialect) -> list[str]:
-    """What is wrong with a statement that the choices make, and parameters that no argument gives a value to."""
+    """The problems of the statements that the choices make, and parameters without an argument."""
     declared = declared_of(parameters)
     try:
         for text in fill_choices(run.statement, dialect, run.choices).values():
@@ -162,7 +164,7 @@ def _problems_of_text(run: Sql, parameters: Mapping[str, object], dialect: Diale
     except ToolError as problem:
         return [problem.message]
     unknown = [name for name in _used_names(run, dialect) if name not in declared]
-    return [f":{name[:40]} is no argument; {_cure(name, declared)}" for name in unknown]
+    return [f":{name[:40]} is not an argument; {_cure(name, declared)}" for name in unknown]
 
 
 def _used_names(run: Sql, dialect: Dialect) -> list[str]:
@@ -177,7 +179,7 @@ def _cure(name: str, declared: Mapping[str, object]) -> str:
 
 
 def _remarks(run: Sql, parameters: Mapping[str, object]) -> list[tuple[str, str]]:
-    """What a call would go without."""
+    """Warnings about arguments that the statement does not use."""
     used = _used_names(run, dialect_of(run.database))
     unused = [name[:40] for name in declared_of(parameters) if name not in used]
     return [("statement", f"does not use the argument {name}; write :{name}, or remove it") for name in unused]

@@ -53,8 +53,8 @@ class SecretSource(Protocol):
 class SqlRunner:
     """Runs statements on files of the workspace, and on PostgreSQL servers that the operator allows.
 
-    `hosts` are patterns as in the setting sql_tools.hosts. Without any, a tool of a bundle reaches no server, and a script every
-    public address. `max_rows` and `max_bytes` bound every tool, even if it allows itself more.
+    `hosts` are patterns as in the setting sql_tools.hosts. Without any, a tool of a bundle may reach no server, and a script every
+    public address. `max_rows` and `max_bytes` are upper limits for every tool, even if it declares more.
     """
 
     kind = Sql.kind
@@ -95,7 +95,7 @@ class SqlRunner:
         return BoundSql(self, tool, tool.run, grants, self._allowed(tool.run))
 
     async def close(self) -> None:
-        """End what runs, and close every connection."""
+        """Interrupt running statements, and close every connection."""
         await self.postgres.close()
         await asyncio.to_thread(self.sqlite.close)
 
@@ -107,7 +107,7 @@ class SqlRunner:
 
 
 class Prepared(NamedTuple):
-    """A call as it was judged: its statement, the values of its places, and the file or the server that they are for."""
+    """A checked call: its statement, the values of its placeholders, and its database file or server."""
 
     bound: BoundSql
     statement: Statement
@@ -137,14 +137,14 @@ class BoundSql:
         self._choices = sorted(run.choices)
 
     def check(self, arguments: dict[str, object], call: Call) -> Prepared:
-        """Refuse what can be seen without running anything: names, values, secrets, the file or the host."""
+        """Raise ToolError for what can be checked without running anything: names, values, secrets, the file or the host."""
         try:
             return self._prepare(arguments)
         except ToolError as refusal:
             raise self.masking.hide_error(refusal) from None
 
     def preview(self, arguments: dict[str, object], call: Call) -> Iterator[RunPart]:
-        """The statement as the database gets it, with the value of each of its places; the database by its names of secrets."""
+        """The statement as the database gets it, with the value of each placeholder; secrets in the database name are not filled in."""
         statement = self._chosen(arguments)
         places = (
             (f"{number}: {place.name}", json.dumps(arguments.get(place.name), ensure_ascii=False))
@@ -202,20 +202,10 @@ class BoundSql:
         send = _sender(context) if self.declared.returns is Rows.LIST and not self.declared.write else None
         place = prepared.place
         if isinstance(place, Found):
-            await self.runner.sqlite.run(
-                place,
-                self.find_file,
-                prepared.statement,
-                prepared.values,
-                collected,
-                write=self.declared.write,
-                deadline=deadline,
-                send=send,
-            )
-            return
-        await self.runner.postgres.run(
-            place,
-            self.hosts,
+            run = partial(self.runner.sqlite.run, place, self.find_file)
+        else:
+            run = partial(self.runner.postgres.run, place, self.hosts)
+        await run(
             prepared.statement,
             prepared.values,
             collected,
@@ -238,7 +228,7 @@ class BoundSql:
         return server
 
     def _chosen(self, arguments: Mapping[str, object]) -> Statement:
-        """The statement with the pieces that the arguments choose."""
+        """The statement for the choices in the arguments."""
         keys = tuple(str(arguments.get(name)) for name in self._choices)
         statement = self.statements.get(keys)
         if statement is None:
@@ -273,7 +263,7 @@ class BoundSql:
 
 
 def _sender(context: Context) -> Callable[[Sequence[Row]], Awaitable[None]] | None:
-    """Hands rows to a client that listens, one by one."""
+    """Sends rows to a streaming client, one by one."""
     chunk = context.send_chunk
     if chunk is None:
         return None
@@ -286,7 +276,7 @@ def _sender(context: Context) -> Callable[[Sequence[Row]], Awaitable[None]] | No
 
 
 def check_hosts(resources: Resources) -> None:
-    """Refuse hosts that would only be found to be wrong when the first statement runs."""
+    """Raise SettingsError now for invalid hosts, which would otherwise only fail when a statement runs."""
     settings = resources.settings
     try:
         parse_hosts(settings.table(SqlToolsSettings).hosts)

@@ -1,4 +1,4 @@
-"""Run statements on SQLite files of the workspace, in threads, so that a query never holds up the event loop.
+"""Run statements on SQLite files of the workspace, in threads, so that a query never blocks the event loop.
 
 What a statement may do is up to SQLite itself: a file is opened read-only unless the tool writes, and an authorizer, which SQLite
 asks about each step of a statement, refuses all but reading and, for a tool that writes, changing rows.
@@ -66,7 +66,7 @@ TOO_WIDE = (
 TOO_MUCH_MEMORY = (
     "the statement takes more memory than SQLite may have here; ask for less, or raise sql_tools.memory_mb"
 )
-# What each code of SQLite means for a call; every other one speaks for itself.
+# What each error code of SQLite means for a call; for any other the message of SQLite is shown.
 MESSAGES = {
     **dict.fromkeys(LOCKED, (Kind.TRANSIENT, LOCKED_MESSAGE)),
     sqlite3.SQLITE_INTERRUPT: (Kind.CANCELLED, "the statement was stopped"),
@@ -89,7 +89,7 @@ MESSAGES = {
 
 
 def bind_sqlite(place: Placeholder, value: object) -> object:
-    """An argument as SQLite binds it: lists and objects are JSON, which json_each and its like read."""
+    """An argument as SQLite binds it: lists and objects as JSON, which functions such as json_each read."""
     if isinstance(value, list | dict):
         return json.dumps(value, ensure_ascii=False)
     if isinstance(value, int) and not -LARGEST_INTEGER - 1 <= value <= LARGEST_INTEGER:
@@ -98,7 +98,7 @@ def bind_sqlite(place: Placeholder, value: object) -> object:
 
 
 class SqliteEngine:
-    """Runs statements, at most `connections` at a time in this process; further calls wait for their turn."""
+    """Runs statements, at most `connections` concurrently in this process; further calls wait."""
 
     def __init__(self, connections: int = CONNECTIONS, *, memory_mb: int = MEMORY_MB) -> None:
         self.memory_mb = memory_mb
@@ -161,7 +161,7 @@ class SqliteEngine:
             old.close()
 
     def explain(self, find: Callable[[], Found], statement: Statement, *, write: bool) -> None:
-        """Have SQLite parse a statement, which runs nothing; raises ToolError."""
+        """Let SQLite parse a statement, without running it; raises ToolError."""
         try:
             file = find()
             with locked(file), closing(Connection(file, write=write, memory_mb=self.memory_mb)) as connection:
@@ -170,7 +170,7 @@ class SqliteEngine:
             raise explain(problem, write=write) from None
 
     def close(self) -> None:
-        """Interrupt what runs, and close every connection."""
+        """Interrupt running statements, and close every connection."""
         threads, self._threads = self._threads, None
         for work in tuple(self._work):
             work.stop()
@@ -200,20 +200,20 @@ class SqliteEngine:
 
 
 def _ignore(future: asyncio.Future[list[Row]]) -> None:
-    """Take note of how a statement ended that was stopped, which nothing else asks for."""
+    """Consume the result of a stopped statement, which nothing awaits."""
     if not future.cancelled():
         future.exception()
 
 
 async def _stop(work: _Work, job: Future[list[Row]]) -> None:
-    """Interrupt the statement until its thread has ended: an interrupt that comes before its first step is forgotten."""
+    """Interrupt the statement until its thread has ended: an interrupt before its first step has no effect."""
     while not job.cancel() and not job.done():
         work.stop()
         await asyncio.sleep(PAUSE_SECONDS)
 
 
 class _Work:
-    """One statement on its way; `advance` runs in a thread, everything else in the event loop."""
+    """One running statement; `advance` runs in a thread, everything else in the event loop."""
 
     def __init__(
         self,
@@ -257,14 +257,14 @@ class _Work:
             return []
 
     def stop(self) -> None:
-        """End the statement as soon as SQLite looks at the time."""
+        """Stop the statement, at the next point at which SQLite can be interrupted."""
         self._stopped.set()
         with self._handing:
             if self._connection is not None:
                 self._connection.interrupt()
 
     def abandon(self) -> None:
-        """Close what a reader left before the end."""
+        """Close the statement of a reader that stopped before the end."""
         rows, self._rows = self._rows, None
         if rows is not None:
             # A thread that still runs it ends by its interrupt, and closes everything itself.
@@ -280,23 +280,23 @@ class _Work:
                 connection.bound_values(_value_bytes(self._collected))
                 yield from self._collect(connection)
             except BaseException:
-                self._let_go()
+                self._release_connection()
                 connection.close()
                 raise
-            self._let_go()
+            self._release_connection()
             self._engine.give_back(connection)
 
-    def _let_go(self) -> None:
+    def _release_connection(self) -> None:
         with self._handing:
             self._connection = None
 
     def _open(self, file: Found) -> Connection:
         """A new connection; refuses a file that was exchanged while SQLite opened it."""
-        connection = self._patiently(
+        connection = self._retry_while_locked(
             lambda: Connection(file, write=self._write, memory_mb=self._engine.memory_mb, pragmas=self.pragmas)
         )
         try:
-            self._patiently(connection.touch)
+            self._retry_while_locked(connection.touch)
             if self._find() != file:
                 raise ToolError(Kind.TRANSIENT, "the database was replaced by another file; try again", retryable=True)
         except BaseException:
@@ -307,15 +307,15 @@ class _Work:
     def _collect(self, connection: Connection) -> Generator[list[Row], None, None]:
         collected, batch = self._collected, self.batch
         if self._write:
-            self._patiently(connection.begin)
-        cursor = self._patiently(lambda: connection.execute(self._statement.text, self._values))
+            self._retry_while_locked(connection.begin)
+        cursor = self._retry_while_locked(lambda: connection.execute(self._statement.text, self._values))
         try:
             if cursor.description is not None:
                 collected.name_columns([column[0] for column in cursor.description])
                 at_end = False
                 while not (at_end or collected.truncated):
                     rows: list[Row] = []
-                    # One by one: of a batch of large rows, most would be read only to be dropped.
+                    # One by one, because most of a batch of large rows would be read only to be dropped.
                     while len(rows) < BATCH and not collected.truncated:
                         row = cursor.fetchone()
                         at_end = row is None
@@ -326,17 +326,17 @@ class _Work:
                     if batch is not None and rows:
                         yield rows
             if self._write:
-                # Rows that were not read belong to a change that is made all the same.
+                # The change of a statement that writes is made completely, also if not all of its rows are read.
                 while cursor.description is not None and cursor.fetchone() is not None:
                     self._refuse_stopped()
                 collected.affected = max(0, cursor.rowcount)
         finally:
             cursor.close()
         if self._write:
-            self._patiently(connection.commit)
+            self._retry_while_locked(connection.commit)
 
-    def _patiently(self, act: Callable[[], T]) -> T:
-        """Try again while another process has locked the database, until the time of the call is over."""
+    def _retry_while_locked(self, act: Callable[[], T]) -> T:
+        """Retry while another process has locked the database, until the deadline of the call."""
         while True:
             self._refuse_stopped()
             try:
@@ -383,22 +383,22 @@ class Connection:
         return self._ours("SELECT 1 FROM sqlite_master LIMIT 1")
 
     def bound_values(self, size: int) -> None:
-        """Let no value of the next statement be larger, and no row have so many columns that they would not fit together."""
-        # After `touch`, so that a wide table that is not asked for is no error.
+        """Limit the size of the values of the next statement, and the number of columns, so that a row stays within the limit."""
+        # After `touch`, so that a wide table that the statement does not use is not an error.
         self._sqlite.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, size)
         self._sqlite.setlimit(sqlite3.SQLITE_LIMIT_COLUMN, _columns_of(size))
 
     def begin(self) -> sqlite3.Cursor:
-        """Begin to write; raises where another connection writes."""
+        """Begin a transaction that writes; raises if another connection writes."""
         return self._ours("BEGIN IMMEDIATE")
 
     def commit(self) -> sqlite3.Cursor:
-        """Keep what was changed."""
+        """Commit the transaction."""
         return self._ours("COMMIT")
 
     def execute(self, text: str, values: Sequence[object]) -> sqlite3.Cursor:
         """Run the statement of a tool to its first row."""
-        # By number, as the places are written: Python 3.14 refuses a sequence for numbered places.
+        # By number, because Python 3.14 refuses a sequence for numbered placeholders.
         return self._sqlite.execute(text, {str(number): value for number, value in enumerate(values, 1)})
 
     def interrupt(self) -> None:
@@ -407,7 +407,7 @@ class Connection:
             self._sqlite.interrupt()
 
     def close(self) -> None:
-        """Close the file; what was not committed is undone."""
+        """Close the file, and roll back what was not committed."""
         self._sqlite.close()
 
     def _ours(self, text: str) -> sqlite3.Cursor:
@@ -418,10 +418,10 @@ class Connection:
             self._is_ours = False
 
     def _close_down(self, memory_mb: int) -> None:
-        """Leave SQLite nothing that a tool could use to reach beyond the file or beyond its limits."""
+        """Disable the features of SQLite with which a statement could reach beyond the file or its limits."""
         sqlite = self._sqlite
-        # For the whole process, and SQLite takes only a lower limit than it has. A few lines of SQL can make it plan a join of
-        # millions of tables: that takes every byte there is, and no interrupt ends the planning.
+        # The limit is that of the whole process, and SQLite only lets it be lowered. A few lines of SQL can make it plan a join
+        # of millions of tables, which would take all memory, and planning cannot be interrupted.
         sqlite.execute(f"PRAGMA hard_heap_limit={memory_mb << 20}")
         sqlite.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
         sqlite.setlimit(sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, MAX_PATTERN)
@@ -455,7 +455,7 @@ class Connection:
 
 
 def _code_of(problem: Exception) -> int:
-    """The primary code of an error; that of a mistake in the use of the module is 0."""
+    """The primary code of an error; 0 for a wrong use of the module."""
     return int(getattr(problem, "sqlite_errorcode", 0) or 0) & 0xFF
 
 
@@ -469,7 +469,7 @@ def _columns_of(size: int) -> int:
 
 
 def explain(problem: Exception, *, write: bool = False, value_bytes: int = LEAST_VALUE_BYTES) -> ToolError:
-    """An error of SQLite as the caller reads it."""
+    """Convert an error of SQLite to a ToolError."""
     if isinstance(problem, MemoryError):
         return ToolError(Kind.LIMIT_EXCEEDED, TOO_MUCH_MEMORY)
     code, text = _code_of(problem), str(problem)

@@ -1,7 +1,7 @@
-"""Read the parameters of an SQL statement and write it as the database takes it.
+"""Parse the parameters of an SQL statement, and rewrite it with the placeholders of the database.
 
-A parameter is written `:city`. It becomes a placeholder that the database binds, so no value is ever part of the text. What is read
-here finds mistakes of the author early; that a call changes nothing is up to the database itself.
+A parameter is written `:city`. It becomes a placeholder that the database binds, so no value is ever part of the text. The
+checks here find mistakes of the author early; the database itself enforces that a call changes nothing.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 MAX_STATEMENT = 50_000
 MAX_VARIANTS = 64
-# All statements that the choices of one tool make are read when it is stored.
+# The characters of all statements that the choices of one tool make, which are parsed when it is stored.
 MAX_TOGETHER = 200_000
 SILENT = frozenset({"blank", "remark", "comment"})
 JSON_ITEMS = "SELECT value FROM json_each(?{})"
@@ -72,7 +72,7 @@ class Token(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Placeholder:
-    """What stands at a numbered place: an argument, as one value or, behind IN, as a list of them.
+    """The argument of a numbered placeholder, as one value or, after IN, as a list of values.
 
     PostgreSQL cannot infer a type where a value is only compared with NULL, so such a place stands apart.
     """
@@ -116,7 +116,7 @@ def check_statement(text: str, dialect: Dialect, *, write: bool) -> str:
         return "holds several statements; write one statement for each tool"
     for token in tokens:
         if token.kind == "foreign" and not (dialect is Dialect.POSTGRESQL and token.text[0] in "?@"):
-            return f"{token.text} is no parameter; write its name behind a colon, such as :city"
+            return f"{token.text} is not a parameter; write its name after a colon, such as :city"
     return _check_verb(tokens, write=write)
 
 
@@ -174,21 +174,21 @@ def _write(text: str, dialect: Dialect, lists: frozenset[str]) -> Statement:
         if token.kind != "parameter":
             written.append(_spell(token))
             continue
-        behind_in = token.text in lists and _stands_behind_in(tokens, index, written, dialect)
-        before_is = dialect is Dialect.POSTGRESQL and not behind_in and _stands_before_is(tokens, index)
-        place = Placeholder(token.text, behind_in, before_is)
+        after_in = token.text in lists and _stands_after_in(tokens, index, written, dialect)
+        before_is = dialect is Dialect.POSTGRESQL and not after_in and _stands_before_is(tokens, index)
+        place = Placeholder(token.text, after_in, before_is)
         if place not in places:
             places.append(place)
         number = places.index(place) + 1
         if dialect is Dialect.POSTGRESQL:
             written.append(f"${number}::text" if before_is else f"${number}")
         else:
-            written.append(f"?{number}" if not behind_in else JSON_ITEMS.format(number))
+            written.append(f"?{number}" if not after_in else JSON_ITEMS.format(number))
     return Statement("".join(written).rstrip().rstrip(";"), tuple(places))
 
 
-def _stands_behind_in(tokens: Sequence[Token], index: int, written: list[str], dialect: Dialect) -> bool:
-    """Whether a list stands alone in IN (…); for PostgreSQL the IN that was written becomes a comparison with an array."""
+def _stands_after_in(tokens: Sequence[Token], index: int, written: list[str], dialect: Dialect) -> bool:
+    """Whether the parameter is the only item of IN (…); for PostgreSQL this IN becomes a comparison with an array."""
     before = [place for place in range(index) if tokens[place].kind not in SILENT]
     after = next((token for token in tokens[index + 1 :] if token.kind not in SILENT), None)
     if after != ("sign", ")") or len(before) < 2:  # noqa: PLR2004 - IN and its bracket

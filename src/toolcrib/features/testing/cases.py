@@ -32,9 +32,9 @@ TEXT = "text"
 class FakeContext:
     """A client with its session.
 
-    `send` says what becomes of messages: `ok` and they arrive, `fails` and each is lost on its way, `closed` and there is
-    no connection. Without a `mode` the tool is called in one that it allows. `confirm` answers every question whether to
-    call. `sent` are the messages that arrived, `audited` what the tool wanted on record, each as `{"event", "data"}`.
+    `send` says what happens to messages: `ok`, they arrive; `fails`, each is lost; `closed`, there is no connection. Without a
+    `mode` the tool is called in one that it allows. `confirm` is the answer to every confirmation. `sent` are the messages
+    that arrived, `audited` the audit entries, each as `{"event", "data"}`.
     """
 
     send: str = OK
@@ -75,10 +75,10 @@ class FakeContext:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Case:
-    """Arguments for a tool, the client that calls it, and what is expected, in the words of a file of cases.
+    """Arguments for a tool, the client that calls it, and the expectation, with the keys of a case file.
 
-    Unless `expect` speaks of `ok` or `error`, the call is expected to succeed. `problem` says why there is nothing to try:
-    such a case has failed where it is written. `is_documented` marks an example that the author of the tool shows.
+    Unless `expect` has `ok` or `error`, the call is expected to succeed. `problem` says why the case cannot be read; such a
+    case fails. `is_documented` marks an example in the documentation of the tool.
     """
 
     name: str
@@ -108,8 +108,8 @@ class Case:
 class CaseResult:
     """The result of a case.
 
-    `reasons` are all differences between what was expected and what came; `skipped` says why it could not be tried here,
-    and `warnings` what is not as it should be although the case may have passed.
+    `reasons` are all differences between the expectation and the result; `skipped` says why the case could not be run here,
+    and `warnings` are problems that do not make it fail.
     """
 
     name: str
@@ -123,7 +123,7 @@ class CaseResult:
 
     @property
     def failed(self) -> bool:
-        """Whether it failed: it was run or could not be read, and it does not match."""
+        """Whether the case was run and does not match, or could not be read."""
         return not self.passed and not self.skipped
 
     def to_json(self) -> dict[str, object]:
@@ -141,7 +141,7 @@ class CaseResult:
 
 
 class OpenSession(Protocol):
-    """Opens a conversation."""
+    """Opens a session."""
 
     def __call__(self, *, mode: str, state: Mapping[str, object], send: Send | None) -> Session:
         """Open a new session."""
@@ -149,7 +149,10 @@ class OpenSession(Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Bench:
-    """`refusal` is what would stop a call ahead, None if nothing; `journal` reads all that is on record, oldest first."""
+    """What running cases needs of a crib.
+
+    `refusal` is the verdict that would stop a call, None if nothing would; `journal` reads all entries, oldest first.
+    """
 
     call: Callable[[Call], Awaitable[Result]]
     refusal: Callable[[Call], Verdict | None]
@@ -178,7 +181,7 @@ async def run_cases(
     heard: Callable[[CaseResult], None] | None = None,
     agreed: bool = True,
 ) -> list[CaseResult]:
-    """Try the cases one after the other, in this mode where a case names none; `heard` is told of each as it ends.
+    """Try the cases one after the other, in this mode where a case names none; `heard` is called with each result.
 
     Unless a person `agreed`, a recorded case confirms nothing: a tool may have written it.
     """
@@ -191,7 +194,7 @@ async def run_cases(
 
 
 async def perform(bench: Bench, call: Call, context: FakeContext, tool: Tool | None) -> Performance:
-    """Make a call as this client, confirmed if it confirms; `context` takes down what the tool sends."""
+    """Make a call as this client, confirmed if it confirms; `context` records what the tool sends."""
     call = _as_client(bench, call, context, tool)
     if context.confirm and _is_kind(bench.refusal(call), Kind.CONFIRMATION_REQUIRED):
         asked = await bench.call(call)
@@ -202,8 +205,8 @@ async def perform(bench: Bench, call: Call, context: FakeContext, tool: Tool | N
     return Performance(result=result, context=context, seconds=time.monotonic() - started)
 
 
-def take_down_audit(bench: Bench, performance: Performance) -> None:
-    """Let the client know what the tool wanted on record; a case without that expectation does not wait for the journal."""
+def read_audit(bench: Bench, performance: Performance) -> None:
+    """Add the audit entries of the call to what its client has `audited`; this waits until the journal is written."""
     call_id = performance.result.meta.get("callId")
     for line in bench.journal():
         if line.get("id") == call_id and line.get("event") != CALL:
@@ -241,7 +244,7 @@ async def _try(bench: Bench, tool: Tool, case: Case, mode: str | None, *, agreed
         return CaseResult(name=case.name, place=case.place, passed=False, skipped=skipped)
     first = await perform(bench, call, context, tool)
     if "audit" in case.expect:
-        take_down_audit(bench, first)
+        read_audit(bench, first)
     again = await perform(bench, call, context.afresh(), tool) if _is_repeated(tool, first) else first
     reasons = _bounded(compare(case, first.result, first.context))
     return CaseResult(
@@ -277,7 +280,7 @@ def _compare_end(case: Case, result: Result) -> Iterator[str]:
 
 
 def _as_client(bench: Bench, call: Call, context: FakeContext, tool: Tool | None) -> Call:
-    """The call on a session of its own, with arguments of its own: a function of the host may change them."""
+    """The call on a new session, with a copy of the arguments, which a function of the host may change."""
     session = bench.session(
         mode=context.mode_for(tool), state=context.state, send=None if context.is_cut_off else context.deliver
     )
@@ -287,7 +290,7 @@ def _as_client(bench: Bench, call: Call, context: FakeContext, tool: Tool | None
 
 
 def _why_skipped(verdict: Verdict | None, case: Case) -> str:
-    """Why a case cannot be tried here, where that is no fault of the tool; a case may also be about the refusal."""
+    """Why a case cannot be run here for reasons other than the tool; empty if the case expects that refusal."""
     if verdict is None or verdict.kind == case.expected_kind:
         return ""
     if verdict.kind is Kind.CAPABILITY_MISSING:
@@ -304,9 +307,9 @@ def _is_kind(verdict: Verdict | None, kind: Kind) -> bool:
 
 
 def _is_repeated(tool: Tool, first: Performance) -> bool:
-    """Whether a second call would show that a utility keeps to its answer.
+    """Whether to call again, to check that a utility is deterministic.
 
-    What writes is not called twice, as that was not asked for.
+    A tool with side effects is not called twice.
     """
     return first.result.ok and tool.behaviour is Behaviour.UTILITY and tool.side_effects is not SideEffects.WRITES
 
@@ -320,13 +323,13 @@ def _warnings(first: Performance, again: Performance) -> Iterator[str]:
 
 
 def _bounded(reasons: Iterator[str]) -> tuple[str, ...]:
-    """The first differences; more are not read."""
+    """The first differences, up to a limit."""
     found = tuple(islice(reasons, MOST_REASONS))
     return (*found, "… and more") if next(reasons, None) is not None else found
 
 
 class TriedCrib(Protocol):
-    """What trials use of a crib."""
+    """What running cases uses of a crib."""
 
     @property
     def session(self) -> OpenSession:
@@ -340,7 +343,7 @@ class TriedCrib(Protocol):
         """Make a call."""
 
     def explain(self, call: Call, /) -> Explanation:
-        """What every gate would say to a call, without making it."""
+        """The finding of every gate for a call, without making it."""
 
 
 def try_cases(
@@ -352,7 +355,7 @@ def try_cases(
     heard: Callable[[CaseResult], None] | None = None,
     agreed: bool = True,
 ) -> list[CaseResult]:
-    """Try cases and report how each went, from code that is not async; `heard` is told of each as it ends.
+    """Try cases and report how each went, from code that is not async; `heard` is called with each result.
 
     Unless a person `agreed`, a recorded case confirms nothing.
     """
@@ -361,7 +364,7 @@ def try_cases(
 
 
 def bench_of(crib: TriedCrib, call: Callable[[Call], Awaitable[Result]]) -> Bench:
-    """The crib as cases are tried on it, with this way to make calls."""
+    """Make a Bench of a crib and a function that makes calls."""
 
     def refusal(call: Call) -> Verdict | None:
         finding = crib.explain(call).refusal
@@ -371,7 +374,7 @@ def bench_of(crib: TriedCrib, call: Callable[[Call], Awaitable[Result]]) -> Benc
 
 
 def called_at_once(crib: TriedCrib) -> Callable[[Call], Awaitable[Result]]:
-    """Calls that are over when they return, so that awaiting them needs no event loop."""
+    """Make calls synchronously, behind an async function that never suspends and so needs no event loop."""
 
     async def call(call: Call) -> Result:
         return crib.call_sync(call)

@@ -1,7 +1,7 @@
-"""Remember which examples of which tools failed when they were last tried, so that no model is shown them.
+"""Store which examples of tools failed when they were last tried, so that no model is shown them.
 
-One file holds the arguments of failing examples by the content hash of the tool: a tool that was changed since is another one.
-It only keeps bad examples from models; nothing else relies on it.
+One file holds the arguments of failing examples by the content hash of the tool, so that a changed tool starts without any.
+It is only used to leave bad examples out of what models get.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
 MAX_TOOLS = 1_000
 MAX_BYTES = 4_000_000
-# The arguments of an example lie three levels down, and may be as deep as any.
+# The arguments of an example are three levels down, and may themselves have the maximum depth.
 MAX_DEPTH = 72
 
 
 class Examples:
-    """Remembers, in a file of the project; without one, nothing."""
+    """The record of failing examples in a file of the project; without a file, it stores nothing."""
 
     def __init__(self, file: Path | None) -> None:
         self._file = file
@@ -43,13 +43,13 @@ class Examples:
         return {} if self._file is None else read_failing(self._file)
 
     def remember(self, tool: Tool, tried: Iterable[tuple[Case, CaseResult]]) -> None:
-        """Keep which examples of a tool failed, so that no model is shown them."""
+        """Store which examples of a tool failed."""
         if self._file is not None:
             remember(self._file, tool, tried)
 
 
 def remember(path: Path, tool: Tool, tried: Iterable[tuple[Case, CaseResult]]) -> None:
-    """Keep which examples that its documents show to succeed failed; what was not tried this time stays as it was."""
+    """Store which examples of a tool failed; those that were not run this time stay as they were."""
     examples = [(dict(case.arguments), result) for case, result in tried if _is_verdict(case, result)]
     if not examples:
         return
@@ -64,13 +64,8 @@ def remember(path: Path, tool: Tool, tried: Iterable[tuple[Case, CaseResult]]) -
             durable.replace(path, _bounded(known))
 
 
-def failing_examples(path: Path, tool: Tool) -> list[Arguments]:
-    """The arguments of the examples of this very tool that failed when they were last tried."""
-    return read_failing(path).get(tool.content_hash, [])
-
-
 def read_failing(path: Path) -> dict[str, list[Arguments]]:
-    """The arguments of failing examples by the content hash of their tool, those tried last behind the others."""
+    """The arguments of failing examples by the content hash of their tool, those tried last at the end."""
     with suppress(ToolError):
         data = durable.read(path, MAX_BYTES)
         if data is not None:
@@ -88,7 +83,7 @@ def _arguments(value: object) -> list[Arguments]:
 
 
 def _bounded(known: dict[str, list[Arguments]]) -> bytes:
-    """The file as it is written, without the oldest where there is too much."""
+    """The content of the file, without the oldest entries if it would be too large."""
     latest = list(known.items())[-MAX_TOOLS:]
     while len(data := json.dumps(dict(latest)).encode()) > MAX_BYTES:
         latest = latest[len(latest) // 2 + 1 :]
@@ -101,7 +96,7 @@ def _one_at_a_time(folder: Path) -> Iterator[None]:
     make_folder(folder)
     descriptor = os.open(folder, OPEN_FOLDER)
     try:
-        with suppress(OSError):  # some file systems keep no locks
+        with suppress(OSError):  # some file systems do not support locks
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
     finally:

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from toolcrib import Kind, SettingsError, ToolError
-from toolcrib.features.requests.builder import GIVEN_BACK, MAX_FALLS, UnfitError, count_falls
+from toolcrib.features.requests.builder import GIVEN_BACK, MAX_LOST_LEASES, UnfitError, count_lost_leases
 from toolcrib.features.requests.candidate import publish, read_candidate
-from toolcrib.features.requests.claim import MAX_SAYINGS, read_task
+from toolcrib.features.requests.claim import MAX_PROGRESS_NOTES, read_task
 from toolcrib.features.requests.command_maker import CommandMaker
 from toolcrib.features.requests.delivery import PersonMaker
 from toolcrib.features.requests.workspace import find_package, write_workspace
@@ -631,7 +631,7 @@ async def test_a_talkative_maker_does_not_push_out_what_became_of_its_work(shop)
 
     filed = shop.file("word_counter")
     await shop.builder(Talking()).build_one()
-    assert len(shop.texts(filed.id, "progress")) == MAX_SAYINGS
+    assert len(shop.texts(filed.id, "progress")) == MAX_PROGRESS_NOTES
     assert max(map(len, shop.texts(filed.id, "progress"))) == 500
     assert shop.steps(filed.id)[:3] == ["filed", "building", "making"]
     assert shop.steps(filed.id)[-1] == "ready"
@@ -732,7 +732,7 @@ async def test_a_builder_goes_on_when_its_queue_is_back(shop, writer):
 
 async def test_a_request_that_takes_every_builder_down_is_not_tried_for_ever(shop, writer):
     filed = shop.file("word_counter")
-    for number in range(MAX_FALLS):
+    for number in range(MAX_LOST_LEASES):
         assert shop.queue.claim(f"fallen-{number}", 1.0) is not None
         shop.later += 10.0
     over = await shop.builder(writer(shop.code())).build_one()
@@ -750,12 +750,12 @@ def test_only_claims_that_came_to_nothing_by_themselves_are_falls():
         ]
 
     given_back = f"returned:{GIVEN_BACK}"
-    assert count_falls(events("filed", "building")) == 0
-    assert count_falls(events("filed", "building", "building")) == 1
-    assert count_falls(events("filed", "building", "making", "returned:the lease of b expired", "building")) == 1
-    assert count_falls(events("filed", "building", given_back, "building", given_back, "building")) == 0
-    assert count_falls(events("building", "building", "failed:x", "retried", "building")) == 0
-    assert count_falls(events("building", "building", "held", "building", "building")) == 1
+    assert count_lost_leases(events("filed", "building")) == 0
+    assert count_lost_leases(events("filed", "building", "building")) == 1
+    assert count_lost_leases(events("filed", "building", "making", "returned:the lease of b expired", "building")) == 1
+    assert count_lost_leases(events("filed", "building", given_back, "building", given_back, "building")) == 0
+    assert count_lost_leases(events("building", "building", "failed:x", "retried", "building")) == 0
+    assert count_lost_leases(events("building", "building", "held", "building", "building")) == 1
 
 
 async def test_nothing_is_built_where_there_is_nothing_to_build(shop, writer):

@@ -175,7 +175,7 @@ def test_an_open_request_of_the_same_name_is_used_instead_of_an_automatic_one(ya
 
 
 def test_only_so_many_are_open_at_once_and_others_do_not_count(yard, monkeypatch, caplog):
-    monkeypatch.setattr(auto_request, "QUIET_SECONDS", 0.0)
+    monkeypatch.setattr(auto_request, "BACK_OFF_SECONDS", 0.0)
     yard.requests.new(yard.fields(name="asked_for_by_hand"))
     auto_requests = AutoRequests(yard.requests, most=3)
     filed = [auto_requests.of_call(f"tool_{number}", {}) for number in range(5)]
@@ -208,11 +208,11 @@ def test_a_queue_that_hangs_holds_up_no_one_else(yard, monkeypatch):
     auto_requests = AutoRequests(yard.requests, patience=0.01)
     assert [auto_requests.of_call(f"tool_{number}", {}) for number in range(50)] == [None] * 50
     hanging = [thread for thread in threading.enumerate() if thread.name == "toolcrib-request"]
-    assert len(hanging) == auto_request.MAX_ON_THEIR_WAY
+    assert len(hanging) == auto_request.MAX_IN_PROGRESS
     go_on.set()
     for thread in hanging:
         thread.join(30)
-    assert len(yard.queue.requests()) == auto_request.MAX_ON_THEIR_WAY
+    assert len(yard.queue.requests()) == auto_request.MAX_IN_PROGRESS
 
 
 @pytest.mark.parametrize("problem", [ToolError(Kind.TRANSIENT, "the queue cannot be reached"), RuntimeError("odd")])

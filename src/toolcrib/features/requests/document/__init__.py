@@ -1,4 +1,4 @@
-"""Tool requests as YAML documents. Here: read one, lenient by default, and with every problem reported at once."""
+"""Read a tool request from its YAML document, lenient by default, and report every problem at once."""
 
 from __future__ import annotations
 
@@ -272,7 +272,7 @@ class _Reader:
     def _requirement_items(self) -> list[tuple[Steps, object]]:
         """The requirements one by one; of a mapping each with its key in front."""
         written = self.root.values.get("requirements")
-        if not isinstance(written, dict) or not written or not all(map(_is_said, written.values())):
+        if not isinstance(written, dict) or not written or not all(map(_is_text_or_texts, written.values())):
             return self.root.items("requirements", MAX_REQUIREMENTS)
         self.root.warn("requirements", "is a mapping, whose keys are read as the first words; write a list of texts")
         found: list[tuple[Steps, object]] = []
@@ -307,7 +307,7 @@ class _Reader:
         return {name: value for name, value in self.root.values.items() if name not in known}
 
 
-def _is_said(value: object) -> bool:
+def _is_text_or_texts(value: object) -> bool:
     """Whether it is a text, or a list of texts."""
     return all(isinstance(item, str) for item in (value if isinstance(value, list) else [value]))
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from toolcrib.features.requests.built_package import ENVELOPE
 from toolcrib.features.requests.gate import Check, complain, show_call, show_value, spell_value
-from toolcrib.features.requests.gate.calls import MOST, TOO_MUCH, Reason, tell_once
+from toolcrib.features.requests.gate.calls import MOST, TOO_MUCH, Reason, complain_once
 from toolcrib.lib.comparison import differences
 from toolcrib.model.errors import Kind
 from toolcrib.model.toolrequest import MISSING
@@ -80,7 +80,7 @@ def check_shapes(tried: Iterable[Tried], request: ToolRequest) -> list[Complaint
         for each, call, reason in failed
         if each.kind in TOO_MUCH
     ]
-    return [*tell_once(Check.OUTPUT, misshapen), *tell_once(Check.LIMITS, excessive)]
+    return [*complain_once(Check.OUTPUT, misshapen), *complain_once(Check.LIMITS, excessive)]
 
 
 def find_failures(tried: Sequence[Tried], leniency: Leniency) -> list[Tried]:
@@ -109,7 +109,7 @@ def check_failures(failures: Iterable[Tried], reasons: Mapping[int, Reason], req
         call = f"{_call(request, failed.sample)} ({failed.sample.about})"
         text = f"{call} fails: {reason.text}; the inputs allow it, so {cure}; {ADD_EXAMPLES}"
         found.append((text, reason.causes))
-    return tell_once(Check.ACCEPTS, found)
+    return complain_once(Check.ACCEPTS, found)
 
 
 def check_examples(
@@ -125,7 +125,7 @@ def check_examples(
         if shown := "; ".join(islice(wrong, SHOWN_DIFFERENCES)):
             text = f"{call} answers otherwise than the request shows: {shown}; answer as shown"
             found.append((text, frozenset({_misnamed(expected, value) or text})))
-    return tell_once(Check.EXAMPLES, found)
+    return complain_once(Check.EXAMPLES, found)
 
 
 def check_defaults(bare: object, first: Tried, given: Tried | None, request: ToolRequest) -> list[Complaint]:

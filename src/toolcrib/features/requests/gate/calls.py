@@ -184,7 +184,7 @@ def message_of(tried: Tried) -> str:
     return "" if error is None else f"{error.kind}: {error.message}"
 
 
-def tell_once(check: Check, found: Iterable[tuple[str, frozenset[str]]]) -> list[Complaint]:
+def complain_once(check: Check, found: Iterable[tuple[str, frozenset[str]]]) -> list[Complaint]:
     """One complaint for each set of causes, with the number of calls that show them."""
     group_of: dict[str, int] = {}
     groups: list[list[str]] = []

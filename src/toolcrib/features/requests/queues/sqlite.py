@@ -102,7 +102,7 @@ class EmbeddedQueue(CommandQueue):
     def reconcile(self) -> int:
         """Return requests whose lease expired to the queue; how many."""
         with self._changing() as change:
-            return changes.take_back(change, self._clock())
+            return changes.return_expired(change, self._clock())
 
     def wait(self, seconds: float) -> bool:
         """Wait until anything may have changed since this object last waited, at most so many seconds."""

@@ -1,4 +1,4 @@
-"""Every change of a request in the file: filed, claimed, leased, ended, cancelled, brought back; and its rows.
+"""Every change of a request in the file: filed, claimed, leased, ended, cancelled, retried; and its rows.
 
 Each function is one step of a transaction that the queue has begun.
 
@@ -225,7 +225,7 @@ def lease(change: Change, clock: Clock, row: sqlite3.Row, seconds: float) -> Non
     )
 
 
-def take_back(change: Change, clock: Clock) -> int:
+def return_expired(change: Change, clock: Clock) -> int:
     """Return requests whose lease expired to the queue; how many."""
     rows = change.connection.execute(
         "SELECT * FROM requests WHERE status = 'building' AND merged_into = '' AND held = 0"

@@ -1,4 +1,4 @@
-"""The file."""
+"""The SQLite file of the queue: its tables, transactions, locks and errors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 LAYOUT = 2
-APPLICATION = 0x54635175  # how SQLite files tell each other apart
+APPLICATION = 0x54635175  # the application id in the file header
 
 # The bytes of the file header that say its write and read version; 2 means a write-ahead log.
 _MODES = slice(18, 20)
@@ -91,7 +91,7 @@ BUSY_SECONDS = 10.0
 LOCK_FOLDER = "locks"
 KEPT_LOG_BYTES = 4 * 1024 * 1024
 # The polling interval of a waiter; an idle Builder has to wake within 100 ms.
-LOOK_SECONDS = 0.02
+POLL_SECONDS = 0.02
 # Connections that a forked child inherited and must not close: that would release the locks of the parent.
 _of_parents: list[list[Database]] = []
 
@@ -140,7 +140,7 @@ def new_file() -> bytes:
 
 
 class Handle:
-    """The file, for the threads of a process: opened when it is needed, anew in a forked child or when another file took its place."""
+    """The file, for the threads of a process: opened on demand, and again in a forked child or when the file was replaced."""
 
     def __init__(self, path: Path, busy_seconds: float) -> None:
         self._path = path
@@ -179,7 +179,7 @@ class Handle:
             left = deadline - time.monotonic()
             if left <= 0:
                 return False
-            self._closed.wait(min(left, LOOK_SECONDS))
+            self._closed.wait(min(left, POLL_SECONDS))
         return False
 
     def close(self) -> None:
