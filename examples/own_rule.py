@@ -1,7 +1,6 @@
 """A rule of your own: deny, ask for confirmation, or allow."""
 
-from toolcrib import Call, Crib, SafetyRule, Tool, Verdict, confirm, deny, tool
-from toolcrib.model.result import ALLOW
+from toolcrib import ALLOW, Call, Crib, SafetyRule, Tool, Verdict, confirm, deny, tool
 
 
 class LargeOrders:

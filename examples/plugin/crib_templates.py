@@ -5,12 +5,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from string import Formatter
 
-from toolcrib import Call, Context, Kind, Tool, ToolError, Verdict, deny
+from toolcrib import ALLOW, Call, Context, Kind, Tool, ToolError, Verdict, deny
 from toolcrib.core.plugins import Plugins
 from toolcrib.core.sources import ListedSource
 from toolcrib.infra.settings import Table, read_positive, setting
 from toolcrib.model.tool import Entry, Origin
-from toolcrib.model.result import ALLOW
 
 DESCRIPTION = "template.txt"
 SPACE = "templates"
