@@ -5,10 +5,14 @@ import functools
 import re
 import subprocess
 import sys
+from collections.abc import Iterable
 from importlib.metadata import distribution
 from pathlib import Path
 
 import pytest
+from source_texts import syntax_of
+
+import toolcrib
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "toolcrib"
@@ -29,13 +33,8 @@ UNSAFE = {"eval", "exec", "compile", "__import__"}
 OURS = {("platform", "system")}
 
 
-@functools.cache
-def parsed(file: Path) -> ast.Module:
-    return ast.parse(file.read_text(encoding="utf-8"))
-
-
-def called_names(file: Path):
-    for node in ast.walk(parsed(file)):
+def called_names(nodes: Iterable[ast.AST]):
+    for node in nodes:
         if isinstance(node, ast.Call) and any(keyword.arg == "sock" for keyword in node.keywords):
             continue  # it wraps a connection that was handed over, and opens none
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
@@ -46,12 +45,18 @@ def called_names(file: Path):
 
 
 @functools.cache
+def facts_of(file: Path) -> tuple[bool, list[tuple[str, str, int]]]:
+    """Whether a module has a docstring, and what it calls."""
+    nodes = syntax_of(file)
+    module = nodes[0]
+    assert isinstance(module, ast.Module)
+    return bool(ast.get_docstring(module)), [*called_names(nodes)]
+
+
 def all_called_names():
-    return [
-        (file.relative_to(SOURCE).as_posix(), owner, name, line)
-        for file in FILES
-        for owner, name, line in called_names(file)
-    ]
+    for file in FILES:
+        for owner, name, line in facts_of(file)[1]:
+            yield file.relative_to(SOURCE).as_posix(), owner, name, line
 
 
 def test_only_egress_and_sandbox_open_connections_and_starts_processes():
@@ -95,7 +100,7 @@ def test_every_exception_to_a_lint_rule_has_its_reason_beside_it():
 
 
 def test_every_module_says_what_it_is_for():
-    assert [file for file in FILES if not ast.get_docstring(parsed(file))] == []
+    assert [file for file in FILES if not facts_of(file)[0]] == []
 
 
 def test_no_tracked_file_names_a_registry_or_a_path_of_a_machine():
@@ -145,10 +150,20 @@ def test_importing_the_package_imports_nothing_heavy():
 
 
 def test_every_public_name_can_be_imported_and_is_documented():
-    import toolcrib
-
     for name in toolcrib.__all__:
         assert getattr(toolcrib, name).__doc__, name
     assert set(toolcrib.__all__) <= set(dir(toolcrib))
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         toolcrib.nonsense  # noqa: B018 - the access is the test
+
+
+def test_tests_import_public_names_from_where_users_do():
+    imported = re.compile(r"^ *from (toolcrib\.\S+) import (?:\(([^)]*)\)|(.*))", re.MULTILINE)
+    found = [
+        f"{file.relative_to(ROOT)}: {name} is public: from toolcrib import {name}"
+        for file in sorted((ROOT / "tests").rglob("*.py"))
+        for module, lines, line in imported.findall(file.read_text(encoding="utf-8", errors="replace"))
+        for name in re.findall(r"\w+", lines or line)
+        if name in toolcrib.__all__ and toolcrib._HOMES[name] == module
+    ]
+    assert not found, "\n".join(found)

@@ -1,6 +1,6 @@
 """Every parser of what others write, as the judge `fuzz` tries it: bytes in, any exception out is a failure.
 
-A parser refuses with the error that it declares, which is no failure. Where two readers must agree, a difference is one.
+A parser refuses with the error that it declares, which is not a failure. Where two readers must agree, a difference is one.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from toolcrib import Bundle, ToolError
 from toolcrib.features.bundles.format import read_stored_bundle, read_stored_tool
 from toolcrib.features.bundles.pages import Cursors
 from toolcrib.features.depots.package import decode_manifest
@@ -24,16 +25,14 @@ from toolcrib.features.scripts.format import ScriptFile
 from toolcrib.infra.egress.http1 import parse_request, parse_response
 from toolcrib.interfaces.mcp.messages import ProtocolError, read_message
 from toolcrib.lib.bash_program import read_bash_program, uses_odd_places
-from toolcrib.lib.documents import read_arguments, read_json, read_jsonc, read_plain
+from toolcrib.lib.documents import read_json, read_jsonc, read_plain
 from toolcrib.lib.http_syntax import follow_reference, parse_hosts, parse_url
 from toolcrib.lib.javascript_program import read_javascript_program
 from toolcrib.lib.schema import check_schema, compile_schema
 from toolcrib.lib.shell.reader import read_line
 from toolcrib.lib.signed_tokens import TokenError, read_token
-from toolcrib.lib.templates import as_json_part, as_url_part, compile_template
+from toolcrib.lib.templates import as_url_part, compile_template
 from toolcrib.lib.yaml import read_yaml
-from toolcrib.model.bundle import Bundle
-from toolcrib.model.errors import ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -92,8 +91,7 @@ def parse_templates(data: bytes) -> None:
     """Templates of scripts and those of requests."""
     text = text_of(data)
     template = compile_template({"it": text})
-    for place in (as_url_part, as_json_part):
-        attempt(template.render, lambda name: [name], lambda name: name, place)
+    attempt(template.render, lambda name: [name], lambda name: name, as_url_part)
     attempt(read_slots, text)
     attempt(compile_address, text, {"q": text})
 
@@ -108,7 +106,7 @@ def parse_json(data: bytes) -> None:
     """The quick reader gives what the strict one gives, or leaves the document to it."""
     quick = read_plain(data)
     expect(quick is None or json.dumps(quick) == json.dumps(read_json(data)), data)
-    for read in (read_json, read_jsonc, read_arguments):
+    for read in (read_json, read_jsonc):
         attempt(read, data)
 
 
