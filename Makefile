@@ -91,4 +91,4 @@ $(READY): $(INSTALLED)
 	$(call install,-r requirements-dev.txt -e .)
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .judges .site
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .judges .orders .site

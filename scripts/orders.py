@@ -2,7 +2,7 @@
 
 `python scripts/orders.py` runs the whole suite in twenty orders, which takes two hours on two cores; with words, only these files and
 folders of it, and `--seeds 3` in three orders. Every run of the suite draws an order of its own; these are always the same, so that
-what fails in one of them fails again: `pytest -p randomly --randomly-seed=SEED`.
+what fails in one of them fails again: `pytest -p randomly --randomly-seed=SEED`. What a failed one printed is kept in `.orders/`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+KEPT = ROOT / ".orders"
 SEEDS = 20
 FAILED = re.compile(r"^(?:FAILED|ERROR) (\S.*?)(?: - .*)?$", re.MULTILINE)
 COUNTED = re.compile(r"^(.*\b\d+ (?:passed|failed|error).*)$", re.MULTILINE)
@@ -43,6 +44,8 @@ def main() -> int:
         )
         if code:
             broken += 1
+            KEPT.mkdir(exist_ok=True)
+            (KEPT / f"{seed}.txt").write_text(said, encoding="utf-8")
             print("\n".join(f"    {test}" for test in FAILED.findall(said)) or said[-2_000:])
     return 1 if broken else 0
 
