@@ -1,10 +1,12 @@
-"""The web page in a real browser, quickly: list, search, switch and call by mouse and by keyboard, and a recipe on the canvas."""
+"""The web page in a real browser: list, search, switch and call by mouse and by keyboard, and a recipe on the canvas."""
 
 from __future__ import annotations
 
 import pytest
 from playwright.sync_api import expect
 from tests.interfaces.web.recipe_page import document_of, paste
+
+pytestmark = pytest.mark.page
 
 
 @pytest.mark.spec("S1-07")
