@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from toolcrib.core.sources import COLLECTOR_PAUSE, ListedSource, NameIndex, Rank
 from toolcrib.infra.files import (
-    Listing,
+    FileListing,
     check_letters,
     is_as_it_was,
     list_files,
@@ -114,7 +114,7 @@ class FileSource(ListedSource):
         self._formats = formats
         self._deep = deep
         self._files: dict[str, ReadFile] = {}
-        self._listing = Listing()
+        self._listing = FileListing()
         self._changes = 0
         self._contents = Contents(-1)
         self._reading = threading.RLock()
@@ -201,7 +201,7 @@ class FileSource(ListedSource):
         self._changes += is_changed
         return is_changed
 
-    def _list(self) -> Listing:
+    def _list(self) -> FileListing:
         return list_files(self.path, deep=self._deep)
 
     def _path(self, name: str) -> Path:
@@ -300,7 +300,7 @@ class PackageSource(FileSource):
         super().__init__(path, bundle, formats, rank=rank, root=root)
         self._description = description
 
-    def _list(self) -> Listing:
+    def _list(self) -> FileListing:
         return list_packages(self.path, self._description, MAX_FILE_BYTES)
 
     def _path(self, name: str) -> Path:

@@ -19,7 +19,7 @@ from http_message_signatures import HTTPMessageVerifier, MappingKeyResolver, alg
 from authorization_site import CLIENT_ID, CLIENT_SECRET, AuthorizationSite
 from toolcrib import Kind, ToolError
 from toolcrib.infra.egress.client import Egress
-from toolcrib.infra.oauth import Tokens
+from toolcrib.infra.oauth import OAuthTokens
 from toolcrib.lib.http_auth import Message
 from toolcrib.lib.http_auth.aws import AwsKey, sign_aws
 from toolcrib.lib.http_syntax import parse_url
@@ -318,7 +318,7 @@ async def test_a_missing_login_is_said_with_the_command_that_makes_it(allowed, s
         allowed.check(tool)
     assert refusal.value.kind is Kind.AUTH
     issued = site.issue()
-    stored = Tokens(
+    stored = OAuthTokens(
         access_token=issued.access_token,
         refresh_token=issued.refresh_token,
         token_url=site.url("/token"),

@@ -12,7 +12,7 @@ import pytest
 
 from toolcrib import Kind, Limits, RetryPolicy, ToolError
 from toolcrib.features.scripts.container import Containers
-from toolcrib.infra.programs.executables import Commands
+from toolcrib.infra.programs.executables import Executables
 
 USER = f"{os.getuid()}:{os.getgid()}"
 # Tells what it was started with; a removal fails, so that the operator is told about it.
@@ -48,7 +48,7 @@ def container(bench, *, requires=(), **more):
 
 def job_of(bench, tool, **arguments):
     order = bench.runner.bind(tool)._order(arguments, "call-1", "ann")
-    return Containers(Commands(bench.search_path), bench.workspace_policy).job(order)
+    return Containers(Executables(bench.search_path), bench.workspace_policy).job(order)
 
 
 def closed_walls(bench, name):

@@ -223,12 +223,12 @@ async def test_no_value_becomes_shell_code(bench, value):
 @given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\r\n"), max_size=30))
 def test_any_text_comes_through_a_command_line_as_one_word(bench, value):
     from toolcrib.features.scripts.program import Programs
-    from toolcrib.infra.programs.executables import Commands
+    from toolcrib.infra.programs.executables import Executables
 
     tool = bench.tool(config={"command": "printf {a} && echo {a}{b}", "shell": True}, parameters=closed("a", "b"))
     bound = bench.runner.bind(tool)
     order = bound._order({"a": value, "b": value}, "1", "ann")
-    job = Programs(Commands(bench.search_path), bench.workspace_policy).job(order)
+    job = Programs(Executables(bench.search_path), bench.workspace_policy).job(order)
     assert job.argv == ("/bin/sh", "-c", 'printf "${1}" && echo "${2}""${3}"', "sh", value, value, value)
 
 

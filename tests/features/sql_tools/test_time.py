@@ -14,7 +14,7 @@ import pytest
 from sql_shop import Shop
 
 from toolcrib import Crib, Kind, ToolError
-from toolcrib.infra.files.jail import Found, Jail, locked
+from toolcrib.infra.files.jail import JailedFile, Jail, locked
 
 ENDLESS = "WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers) SELECT count(*) FROM numbers"
 PATIENCE = 20
@@ -133,7 +133,7 @@ def test_a_jail_opens_no_file_that_a_database_of_this_process_has_locked(tmp_pat
     (tmp_path / "a.sqlite").write_bytes(b"data")
     with Jail(tmp_path, is_sensitive=lambda _: False) as jail:
         file = jail.find("a.sqlite")
-        assert file == Found(str(tmp_path / "a.sqlite"), file.identity)
+        assert file == JailedFile(str(tmp_path / "a.sqlite"), file.identity)
         with locked(file), locked(file):
             for act in (lambda: jail.read("a.sqlite", 10), lambda: jail.append("a.sqlite", b"x")):
                 with pytest.raises(ToolError, match="is a database that a tool uses right now"):

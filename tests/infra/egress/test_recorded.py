@@ -21,7 +21,7 @@ from toolcrib import Kind, ToolError
 from toolcrib.infra.egress import Request
 from toolcrib.infra.egress.http1 import MAX_HEAD_BYTES
 from toolcrib.infra.egress.proxy import Visit
-from toolcrib.infra.egress.recorded import Answers, Authority, Recorded
+from toolcrib.infra.egress.recorded import RecordedReplies, Authority, Recorded
 from toolcrib.lib.http_syntax import parse_hosts, parse_url
 from toolcrib.model.toolrequest import RecordedAnswer
 
@@ -673,14 +673,14 @@ PAIRS = st.lists(st.tuples(st.text("ab", min_size=1, max_size=2), st.text("xy &=
 def test_the_order_of_a_query_never_matters(pairs):
     from urllib.parse import urlencode
 
-    answers = Answers([RecordedAnswer(url=f"http://a.example/?{urlencode(pairs)}", body="found")])
+    answers = RecordedReplies([RecordedAnswer(url=f"http://a.example/?{urlencode(pairs)}", body="found")])
     for order in permutations(pairs):
         assert answers.begin().next("GET", parse_url(f"http://a.example/?{urlencode(order)}")) is not None
 
 
 @given(bodies=st.lists(st.text(max_size=3), min_size=1, max_size=4), times=st.integers(1, 6))
 def test_answers_come_in_order_and_the_last_stays(bodies, times):
-    turns = Answers([RecordedAnswer(url="http://a.example/", body=body) for body in bodies]).begin()
+    turns = RecordedReplies([RecordedAnswer(url="http://a.example/", body=body) for body in bodies]).begin()
     url = parse_url("http://a.example/")
     given_bodies = [turns.next("GET", url).body.decode() for _ in range(times)]
     assert given_bodies == (bodies + [bodies[-1]] * times)[:times]

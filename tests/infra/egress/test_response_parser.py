@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolcrib.infra.egress.http1 import MAX_CHUNK_LINE, MAX_HEAD_BYTES, MalformedError
-from toolcrib.infra.egress.response_parser import MAX_AROUND, FloodError, LostError, ResponseParser
+from toolcrib.infra.egress.response_parser import MAX_AROUND, FloodError, ConnectionLostError, ResponseParser
 
 
 class Record:
@@ -48,7 +48,7 @@ def parse(pieces, method="GET", *, ends=False):
         how = "complete" if parser.is_complete and "longer than it says" in error.reason else "malformed"
     except FloodError:
         how = "flood"
-    except LostError as lost:
+    except ConnectionLostError as lost:
         how = f"lost {lost.in_body}"
     if parser.is_complete:
         how = "complete"

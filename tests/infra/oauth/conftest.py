@@ -5,7 +5,7 @@ import pytest
 from authorization_site import CLIENT_ID, CLIENT_SECRET, AuthorizationSite
 from toolcrib import Cure
 from toolcrib.infra.egress.client import Egress
-from toolcrib.infra.oauth import Tokens
+from toolcrib.infra.oauth import OAuthTokens
 from toolcrib.infra.oauth.access_tokens import AccessTokens, Grant
 from toolcrib.infra.oauth.token_endpoint import Client
 from toolcrib.infra.secrets.secret import Masking
@@ -67,7 +67,7 @@ def login(site):
 
     def make(scope="read", **facts):
         issued = site.issue(scope)
-        return Tokens(
+        return OAuthTokens(
             **{
                 "access_token": issued.access_token,
                 "refresh_token": issued.refresh_token,

@@ -11,7 +11,7 @@ import pytest
 
 from authorization_site import CLIENT_ID, CLIENT_SECRET
 from toolcrib import Kind, ToolError
-from toolcrib.infra.oauth import Tokens, read_tokens
+from toolcrib.infra.oauth import OAuthTokens, read_tokens
 from toolcrib.infra.oauth.access_tokens import MAX_STORED
 from toolcrib.infra.secrets.lookup import KeptSecrets
 from toolcrib.infra.secrets.secret import Masking
@@ -264,7 +264,7 @@ async def test_stored_tokens_are_encrypted_private_and_bounded(site, grant, open
     kept = KeptSecrets(tmp_path / "data", "access_tokens.json")
     kept._change(lambda sealed: {**sealed, **{f"T{number}": "" for number in range(MAX_STORED)}})
     # Those that cannot be read any more are the first to go.
-    tokens.keep(grant(), Tokens(access_token="abcdef-7f3a", received_at=time.time()))
+    tokens.keep(grant(), OAuthTokens(access_token="abcdef-7f3a", received_at=time.time()))
     assert len(kept.names()) == MAX_STORED
     assert grant().key in kept.names()
 
@@ -283,7 +283,7 @@ async def test_thousands_of_tokens_do_not_push_secrets_out_of_the_mask(grant, op
     masking.add("a-stored-secret-7f3a")
     tokens, one = open_tokens(folder=None, masking=masking), grant()
     for number in range(1_100):
-        tokens.keep(one, Tokens(access_token=f"access-{number:06}", refresh_token=f"refresh-{number:06}"))
+        tokens.keep(one, OAuthTokens(access_token=f"access-{number:06}", refresh_token=f"refresh-{number:06}"))
     assert masking.hide("a-stored-secret-7f3a access-001099 refresh-001098") == "*** *** ***"
     assert masking.hide("access-000001") == "access-000001"
 
@@ -329,7 +329,7 @@ def test_a_text_that_is_no_login_is_not_read_as_one(text):
 
 
 def test_what_is_stored_is_read_again_and_shows_no_token():
-    tokens = Tokens(access_token="a", refresh_token="r", received_at=1.5, expires_at=None, scope="x y")
+    tokens = OAuthTokens(access_token="a", refresh_token="r", received_at=1.5, expires_at=None, scope="x y")
     assert read_tokens(tokens.to_text()) == tokens
     assert "'a'" not in repr(tokens)
     assert CLIENT_ID not in repr(tokens)

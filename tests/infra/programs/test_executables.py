@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from toolcrib import Kind, ToolError
-from toolcrib.infra.programs.executables import Commands
+from toolcrib.infra.programs.executables import Executables
 from toolcrib.infra.sandbox.jobs import python_runtime
 
 
@@ -29,7 +29,7 @@ def program(path, text="\x7fELF", mode=0o755):
 
 
 def found(folder, command, search_path=""):
-    return Commands(str(search_path)).find(command, folder).argv
+    return Executables(str(search_path)).find(command, folder).argv
 
 
 def test_a_command_with_a_slash_lies_beside_the_tool(folder):
@@ -70,12 +70,12 @@ def test_packages_above_a_folder_without_a_project_are_not_found(tmp_path):
     alone.mkdir(parents=True)
     with pytest.raises(ToolError):
         found(alone, "x")
-    assert Commands("", (tmp_path,)).find("x", alone).argv == (str(tmp_path / "node_modules" / ".bin" / "x"),)
+    assert Executables("", (tmp_path,)).find("x", alone).argv == (str(tmp_path / "node_modules" / ".bin" / "x"),)
 
 
 def test_a_root_within_the_project_hides_nothing_of_it(project, folder):
     path = program(project / "node_modules" / ".bin" / "x")
-    assert Commands("", (folder.parent,)).find("x", folder).argv == (str(path),)
+    assert Executables("", (folder.parent,)).find("x", folder).argv == (str(path),)
 
 
 def test_an_environment_without_its_mark_is_a_folder_like_any_other(project, folder):
@@ -87,7 +87,7 @@ def test_an_environment_without_its_mark_is_a_folder_like_any_other(project, fol
 @pytest.mark.parametrize("name", ["python", "python3"])
 def test_python_is_the_interpreter_that_runs_toolcrib(folder, name, tmp_path):
     program(tmp_path / "bin" / name)
-    command = Commands(str(tmp_path / "bin")).find(name, folder)
+    command = Executables(str(tmp_path / "bin")).find(name, folder)
     assert command.argv == (sys.executable,)
     assert command.runtime == python_runtime()
 
@@ -159,7 +159,7 @@ def test_an_interpreter_that_is_not_there_is_named(folder, line):
 
 def test_a_program_sees_what_is_installed_beside_it_and_not_the_home_around_it(folder, tmp_path):
     path = program(tmp_path / "home" / "bin" / "x")
-    runtime = Commands(str(path.parent)).find("x", folder).runtime
+    runtime = Executables(str(path.parent)).find("x", folder).runtime
     home = tmp_path / "home"
     assert home / "lib" in runtime
     assert home not in runtime
@@ -169,7 +169,7 @@ def test_a_program_sees_what_is_installed_beside_it_and_not_the_home_around_it(f
 def test_the_command_of_an_environment_sees_the_environment(project, folder):
     path = program(project / ".venv" / "bin" / "x")
     (project / ".venv" / "pyvenv.cfg").write_text("")
-    assert project / ".venv" in Commands("").find("x", folder).runtime
+    assert project / ".venv" in Executables("").find("x", folder).runtime
     assert path.exists()
 
 
@@ -184,8 +184,8 @@ def test_what_is_near_is_named(project, folder):
     (project / "node_modules").mkdir()
     (project / "venv").mkdir()
     (project / "venv" / "pyvenv.cfg").write_text("")
-    assert Commands("").near(folder) == (project / "node_modules", project / "venv")
-    assert Commands("").near(Path("/nowhere")) == ()
+    assert Executables("").near(folder) == (project / "node_modules", project / "venv")
+    assert Executables("").near(Path("/nowhere")) == ()
 
 
 # --- what is the operator's, and what only an author's ------------------------------------------------------------------
@@ -197,7 +197,7 @@ def test_what_lies_in_a_project_or_the_workspace_is_not_the_operators_even_on_th
         program(folder / "docker")
     (tmp_path / "linked").symlink_to(workspace / "bin")
     places = [workspace / "bin", root / "bin", tmp_path / "linked", workspace, "relative", f"{own}/"]
-    commands = Commands(os.pathsep.join(map(str, places)), (root,), workspace)
+    commands = Executables(os.pathsep.join(map(str, places)), (root,), workspace)
     assert commands.trusted_path == str(own)
     assert commands.installed("docker").argv == (str(own / "docker"),)
     assert commands.find("docker", tmp_path).argv == (str(workspace / "bin" / "docker"),)
@@ -212,7 +212,7 @@ def test_what_starts_a_program_of_the_operators_outside_of_the_walls_is_the_oper
     workspace, own = tmp_path / "work", tmp_path / "bin"
     program(workspace / "bin" / "shell")
     script = program(own / "docker", "#!/usr/bin/env shell\n")
-    commands = Commands(f"{workspace}/bin:{own}", (), workspace)
+    commands = Executables(f"{workspace}/bin:{own}", (), workspace)
     with pytest.raises(ToolError, match="is started by shell, which was not found"):
         commands.installed("docker")
     shell = program(own / "shell")
@@ -226,7 +226,7 @@ def test_a_script_of_the_operators_sees_the_environment_that_its_first_line_name
     real = program(environment / "bin" / "ruff", f"#!{interpreter}\n")
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "ruff").symlink_to(real)
-    command = Commands(str(tmp_path / "bin")).find("ruff", folder)
+    command = Executables(str(tmp_path / "bin")).find("ruff", folder)
     assert command.argv == (str(interpreter), str(tmp_path / "bin" / "ruff"))
     assert environment in command.runtime
 
@@ -236,18 +236,18 @@ def test_a_script_of_an_author_opens_only_the_interpreter_that_its_first_line_na
     interpreter = program(outside / "bin" / "python")
     (outside / "pyvenv.cfg").write_text("")
     path = program(folder / "x", f"#!{interpreter}\n")
-    assert set(Commands("").find("./x", folder).runtime) == {interpreter, path}
+    assert set(Executables("").find("./x", folder).runtime) == {interpreter, path}
 
 
 def test_an_absolute_path_that_is_on_the_search_path_is_the_operators(folder, tmp_path_factory):
     path = program(tmp_path_factory.mktemp("operator") / "bin" / "x")
-    assert path.parent.parent / "lib" not in Commands("").find(str(path), folder).runtime
-    assert path.parent.parent / "lib" in Commands(str(path.parent)).find(str(path), folder).runtime
+    assert path.parent.parent / "lib" not in Executables("").find(str(path), folder).runtime
+    assert path.parent.parent / "lib" in Executables(str(path.parent)).find(str(path), folder).runtime
 
 
 def test_what_programs_keep_for_a_person_is_not_what_they_need(folder, tmp_path):
     path = program(tmp_path / ".local" / "bin" / "x")
-    runtime = Commands(str(path.parent)).find("x", folder).runtime
+    runtime = Executables(str(path.parent)).find("x", folder).runtime
     assert tmp_path / ".local" / "lib" in runtime
     assert tmp_path / ".local" / "share" not in runtime
 
@@ -288,11 +288,11 @@ def test_modules_that_lead_elsewhere_are_passed_over_for_the_next(project, folde
     outside.mkdir()
     (project / "node_modules").mkdir()
     (folder / "node_modules").symlink_to(target.format(outside=outside))
-    assert Commands("").near(folder) == (project / "node_modules",)
+    assert Executables("").near(folder) == (project / "node_modules",)
     assert "is ignored; install it in the project itself" in caplog.text
 
 
 def test_a_link_to_other_modules_of_the_project_is_followed(project, folder):
     (project / "node_modules").mkdir()
     (folder / "node_modules").symlink_to(project / "node_modules")
-    assert Commands("").near(folder) == (folder / "node_modules",)
+    assert Executables("").near(folder) == (folder / "node_modules",)

@@ -20,7 +20,7 @@ from toolcrib.toolkit.cli import complain, say
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from toolcrib.infra.oauth import Tokens
+    from toolcrib.infra.oauth import OAuthTokens
     from toolcrib.infra.oauth.access_tokens import AccessTokens
     from toolcrib.infra.secrets.lookup import Secrets
     from toolcrib.lib.http_auth.kinds import Value
@@ -74,7 +74,7 @@ def find_login(tools: Iterable[Tool], name: str) -> Declared:
 
 async def log_in(
     declared: Declared, secrets: Secrets, tokens: AccessTokens, *, hosts: HostList | None, seconds: float
-) -> Tokens:
+) -> OAuthTokens:
     """Print the address to open, wait for the redirect or a pasted address, and exchange the code for tokens."""
     auth = declared.auth
     client_id = _reveal(secrets, auth.client_id)

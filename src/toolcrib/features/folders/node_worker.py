@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from toolcrib.features.folders.handler_messages import HandlerService
     from toolcrib.infra.programs.child_channel import ChildClock
-    from toolcrib.infra.programs.executables import Commands, Found
+    from toolcrib.infra.programs.executables import Executables, Executable
     from toolcrib.infra.sandbox.attempt import Lines, Talk
     from toolcrib.infra.sandbox.jobs import CompletedJob, WorkspacePolicy
     from toolcrib.model.tool import Handler, Tool
@@ -74,7 +74,7 @@ UNFIT = {
 def make_job(
     tool: Tool,
     run: Handler,
-    commands: Commands,
+    commands: Executables,
     workspace_policy: WorkspacePolicy,
     granted: Mapping[str, str],
     *,
@@ -416,7 +416,7 @@ class Worker:
         return ToolError(Kind.INTERNAL, message, cure=READ_THE_LOG)
 
 
-def _find(tool: Tool, commands: Commands) -> Found:
+def _find(tool: Tool, commands: Executables) -> Executable:
     # Only the operator's: what a project has installed runs in it, and is not what it runs on.
     found = commands.installed(NODE)
     if found is None:

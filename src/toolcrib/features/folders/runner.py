@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from toolcrib.infra.egress.client import Egress
-    from toolcrib.infra.programs.executables import Commands
+    from toolcrib.infra.programs.executables import Executables
     from toolcrib.infra.sandbox.attempt import Lines, Talk
     from toolcrib.infra.sandbox.host import Sandbox
     from toolcrib.infra.sandbox.jobs import CompletedJob, Interpreter, Program, WorkspacePolicy
@@ -94,7 +94,7 @@ class HandlerRunner:
         *,
         sandbox: Sandbox,
         workspace_policy: WorkspacePolicy,
-        commands: Callable[[], Commands],
+        commands: Callable[[], Executables],
         egress: Callable[[], Egress],
         workers: int,
         environments: Path | None = None,

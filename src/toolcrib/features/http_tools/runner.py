@@ -16,7 +16,7 @@ from toolcrib.features.http_tools.slot_values import UNKNOWN, Names, Values
 from toolcrib.features.http_tools.slots import Source
 from toolcrib.features.http_tools.streamed_response import STREAMED
 from toolcrib.infra.oauth.access_tokens import AccessTokens
-from toolcrib.infra.secrets.grants import Grants, granted_value
+from toolcrib.infra.secrets.grants import ToolGrants, granted_value
 from toolcrib.infra.secrets.secret import Masking, VariableMasking
 from toolcrib.lib.http_syntax import parse_hosts
 from toolcrib.lib.run_part import KNOWN_LATER
@@ -104,7 +104,7 @@ class HttpRunner:
 
         `variable` gives a variable or secret that was granted to the tool, and raises CAPABILITY_MISSING for any other.
         """
-        grants = Grants(variable, self._environment)
+        grants = ToolGrants(variable, self._environment)
         names = Names(tool, http, secrets=self._secrets, grants=grants, version=self._version)
         return BoundHttp(tool, http, self._options, names, hosts=self._allowed(http), place=place)
 

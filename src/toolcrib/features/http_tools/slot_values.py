@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
     from toolcrib.features.http_tools.slots import Slot
-    from toolcrib.infra.secrets.grants import Grants
+    from toolcrib.infra.secrets.grants import ToolGrants
     from toolcrib.infra.secrets.secret import Secret, VariableMasking
     from toolcrib.model.tool import Http, Tool
 
@@ -51,7 +51,7 @@ class Names:
     `known` are the names of the platform that mean the same at each call.
     """
 
-    def __init__(self, tool: Tool, http: Http, *, secrets: SecretSource, grants: Grants, version: str) -> None:
+    def __init__(self, tool: Tool, http: Http, *, secrets: SecretSource, grants: ToolGrants, version: str) -> None:
         properties = tool.parameters.get("properties")
         self.declared: frozenset[str] = frozenset(properties) if isinstance(properties, dict) else frozenset()
         self.content = tool.content_hash

@@ -46,7 +46,7 @@ def register(plugins: Plugins) -> None:
     plugins.add_resource("kept_results", "toolcrib.infra.storage.expiring:KeptResults", given=_for_expiring)
     plugins.add_resource("confirmations_in_store", "toolcrib.infra.storage.expiring:UsedInStore", given=_for_expiring)
     plugins.add_resource("expiring", "toolcrib.infra.storage.expiring:Expiring", given=_for_expiring)
-    plugins.add_resource("host_commands", "toolcrib.infra.programs.executables:Commands", given=_for_commands)
+    plugins.add_resource("host_commands", "toolcrib.infra.programs.executables:Executables", given=_for_commands)
     plugins.add_resource("readiness", "toolcrib.features.project.readiness:Readiness")
     plugins.add_check("toolcrib.features.project.workspace:check_private_addresses")
     plugins.add_command("add", "toolcrib.features.project.commands:add", "Copy a file that is a tool into the project.")

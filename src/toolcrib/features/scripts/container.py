@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from toolcrib.features.scripts.chain import Order
-    from toolcrib.infra.programs.executables import Commands
+    from toolcrib.infra.programs.executables import Executables
     from toolcrib.infra.sandbox.jobs import WorkspacePolicy
     from toolcrib.model.tool import Script
 
@@ -44,7 +44,7 @@ ENGINE_VARIABLES = re.compile(
 class Containers:
     """Makes the jobs that run a container and that remove it."""
 
-    def __init__(self, commands: Commands, workspace_policy: WorkspacePolicy) -> None:
+    def __init__(self, commands: Executables, workspace_policy: WorkspacePolicy) -> None:
         self._commands = commands
         self._workspace_policy = workspace_policy
 

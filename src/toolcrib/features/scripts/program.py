@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from toolcrib.features.scripts.chain import Order
-    from toolcrib.infra.programs.executables import Commands, Found
+    from toolcrib.infra.programs.executables import Executables, Executable
     from toolcrib.infra.sandbox.jobs import WorkspacePolicy
     from toolcrib.lib.templates import Place
     from toolcrib.model.tool import Script, Tool
@@ -67,7 +67,7 @@ _QUOTES = re.compile(r"""\\.|'[^']*'|"(?:\\.|[^"\\])*"|(?P<open>['"])""", re.DOT
 class Programs:
     """Makes the jobs of programs."""
 
-    def __init__(self, commands: Commands, workspace_policy: WorkspacePolicy, *, observe: bool = False) -> None:
+    def __init__(self, commands: Executables, workspace_policy: WorkspacePolicy, *, observe: bool = False) -> None:
         self._commands = commands
         self._workspace_policy = workspace_policy
         self._observe = observe
@@ -114,7 +114,7 @@ class Programs:
         behind = "".join(f' "${{{number}}}"' for number in range(len(values) + 1, len(values) + len(words) + 1))
         return self._program(order, slots, [SH, "-c", f"{line}{behind}", "sh", *values, *words], None, slots.stdin())
 
-    def _starter(self, order: Order, slots: Slots) -> Found:
+    def _starter(self, order: Order, slots: Slots) -> Executable:
         """What is started: the command of the nearest element that names one, seen from where that element lies."""
         folder = order.run.folder
         words, script = slots.words(COMMAND), order.run.script
@@ -124,20 +124,20 @@ class Programs:
         found = self._commands.find(words[0], chained(owner).folder if "/" in words[0] else folder)
         return found if script is None else self._with_types(script, found)
 
-    def _with_types(self, script: Script, found: Found) -> Found:
+    def _with_types(self, script: Script, found: Executable) -> Executable:
         """For TypeScript a Node that runs it, if there is one."""
         if not node_runtime.is_node(found) or not node_runtime.is_too_old_for(script, found.argv[0]):
             return found
         packaged = self._commands.packaged_node()
         return found if packaged is None or node_runtime.is_too_old_for(script, packaged.argv[0]) else packaged
 
-    def _by_language(self, tool: Tool, script: Script | None) -> Found:
+    def _by_language(self, tool: Tool, script: Script | None) -> Executable:
         command = "" if script is None else INTERPRETERS.get(script.language, "")
         if script is None or not command:
             raise ToolError(Kind.VALIDATION, f"{tool.name}: nothing says what to start; write config: {{command: …}}")
         return self._commands.find(command, script.path.parent)
 
-    def _arguments(self, order: Order, slots: Slots, found: Found) -> list[str]:
+    def _arguments(self, order: Order, slots: Slots, found: Executable) -> list[str]:
         """What follows the command: those of the executor that names the command, the file, and then the tool's own."""
         script, own = order.run.script, order.run.config
         if script is None:
@@ -158,7 +158,7 @@ class Programs:
             return [*before, str(node_runtime.FUNCTION), str(script.path), script.entry]
         return [*before, *([str(node_runtime.COMMONJS)] if is_misread else []), str(script.path), *behind]
 
-    def _node_options(self, order: Order, found: Found) -> list[str]:
+    def _node_options(self, order: Order, found: Executable) -> list[str]:
         if not node_runtime.is_node(found):
             return []
         script = order.run.script
@@ -168,7 +168,7 @@ class Programs:
         typed = [] if script is None else node_runtime.type_options(script, found.argv[0])
         return [*typed, *node_runtime.options(self._workspace_policy.memory_bytes, rye=True)]
 
-    def _program(self, order: Order, slots: Slots, argv: list[str], found: Found | None, stdin: str | None) -> Program:
+    def _program(self, order: Order, slots: Slots, argv: list[str], found: Executable | None, stdin: str | None) -> Program:
         folder, workspace, script = order.run.folder, self._workspace_policy.workspace, order.run.script
         near = self._commands.near(folder)
         environment = {

@@ -46,7 +46,7 @@ from toolcrib.infra.programs import (
 )
 from toolcrib.infra.programs.child_channel import ChildClock, serve_calls
 from toolcrib.infra.programs.code_parts import named_parts
-from toolcrib.infra.programs.executables import Commands, basic_variables
+from toolcrib.infra.programs.executables import Executables, basic_variables
 from toolcrib.infra.programs.node_runtime import NAMES, explain
 from toolcrib.infra.programs.observed_effects import EffectRecorder, make_proxy
 from toolcrib.infra.programs.printed_lines import PrintedLines, prints_values, read_lines
@@ -119,7 +119,7 @@ class ProcessDriver:
         sandbox: Sandbox,
         workspace_policy: WorkspacePolicy,
         *,
-        commands: Commands,
+        commands: Executables,
         egress: Callable[[], Egress],
         environments: Path | None,
         observe: bool = False,
@@ -551,7 +551,7 @@ class ExecutorRunner:
         return ProcessDriver(
             self._sandbox,
             self._workspace_policy,
-            commands=Commands(self._search_path, self._roots, self._workspace_policy.workspace),
+            commands=Executables(self._search_path, self._roots, self._workspace_policy.workspace),
             egress=self._egress,
             environments=self._environments,
             observe=self._observe,

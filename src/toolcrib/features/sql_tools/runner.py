@@ -17,8 +17,8 @@ from toolcrib.features.sql_tools.rows import Collected, shape_value
 from toolcrib.features.sql_tools.sqlite_engine import LOCKED_MESSAGE, SqliteEngine, bind_sqlite
 from toolcrib.features.sql_tools.statement import Dialect, compile_statement
 from toolcrib.infra.egress.postgres import check_installed
-from toolcrib.infra.files.jail import Found
-from toolcrib.infra.secrets.grants import Grants, granted_value
+from toolcrib.infra.files.jail import JailedFile
+from toolcrib.infra.secrets.grants import ToolGrants, granted_value
 from toolcrib.infra.secrets.secret import VariableMasking
 from toolcrib.lib.database_url import POSTGRESQL_PORT, parse_server
 from toolcrib.lib.http_syntax import parse_hosts
@@ -91,7 +91,7 @@ class SqlRunner:
             raise ToolError(Kind.EXECUTOR_NOT_FOUND, f"{tool.name} is a {tool.kind} and runs no statement")
         if problems := [f"{key}: {problem}" for key, problem in problems_of(tool.run, tool.parameters)]:
             raise ToolError(Kind.VALIDATION, f"{tool.name}: {'; '.join(problems)}", details={"problems": problems})
-        grants = Grants(partial(granted_value, tool, variable=self._variable), self._environment)
+        grants = ToolGrants(partial(granted_value, tool, variable=self._variable), self._environment)
         return BoundSql(self, tool, tool.run, grants, self._allowed(tool.run))
 
     async def close(self) -> None:
@@ -112,7 +112,7 @@ class Prepared(NamedTuple):
     bound: BoundSql
     statement: Statement
     values: Sequence[object]
-    place: Found | Server
+    place: JailedFile | Server
 
 
 class BoundSql:
@@ -123,7 +123,7 @@ class BoundSql:
     checks = True
     function = None
 
-    def __init__(self, runner: SqlRunner, tool: Tool, run: Sql, grants: Grants, hosts: HostList | None) -> None:
+    def __init__(self, runner: SqlRunner, tool: Tool, run: Sql, grants: ToolGrants, hosts: HostList | None) -> None:
         self.declared = run
         self.runner = runner
         self.dialect = dialect_of(run.database)
@@ -201,7 +201,7 @@ class BoundSql:
     async def _collect(self, prepared: Prepared, collected: Collected, context: Context, deadline: float) -> None:
         send = _sender(context) if self.declared.returns is Rows.LIST and not self.declared.write else None
         place = prepared.place
-        if isinstance(place, Found):
+        if isinstance(place, JailedFile):
             run = partial(self.runner.sqlite.run, place, self.find_file)
         else:
             run = partial(self.runner.postgres.run, place, self.hosts)
@@ -214,7 +214,7 @@ class BoundSql:
             send=send,
         )
 
-    def find_file(self) -> Found:
+    def find_file(self) -> JailedFile:
         """The database file, as the jail of the workspace finds it."""
         return self.runner.jail.find(self.declared.database, to_write=self.declared.write)
 

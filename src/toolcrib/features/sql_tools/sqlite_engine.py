@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from toolcrib.features.sql_tools.rows import Collected, Row
     from toolcrib.features.sql_tools.statement import Placeholder, Statement
-    from toolcrib.infra.files.jail import Found
+    from toolcrib.infra.files.jail import JailedFile
 
 T = TypeVar("T")
 
@@ -111,8 +111,8 @@ class SqliteEngine:
 
     async def run(
         self,
-        file: Found,
-        find: Callable[[], Found],
+        file: JailedFile,
+        find: Callable[[], JailedFile],
         statement: Statement,
         values: Sequence[object],
         collected: Collected,
@@ -142,7 +142,7 @@ class SqliteEngine:
             self._work.discard(work)
             work.abandon()
 
-    def take(self, file: Found, *, write: bool, pragmas: frozenset[str]) -> Connection | None:
+    def take(self, file: JailedFile, *, write: bool, pragmas: frozenset[str]) -> Connection | None:
         """An idle connection to the file; None if there is none."""
         with self._lock:
             for connection in self._idle:
@@ -160,7 +160,7 @@ class SqliteEngine:
         for old in surplus:
             old.close()
 
-    def explain(self, find: Callable[[], Found], statement: Statement, *, write: bool) -> None:
+    def explain(self, find: Callable[[], JailedFile], statement: Statement, *, write: bool) -> None:
         """Let SQLite parse a statement, without running it; raises ToolError."""
         try:
             file = find()
@@ -218,8 +218,8 @@ class _Work:
     def __init__(
         self,
         engine: SqliteEngine,
-        file: Found,
-        find: Callable[[], Found],
+        file: JailedFile,
+        find: Callable[[], JailedFile],
         statement: Statement,
         values: Sequence[object],
         collected: Collected,
@@ -290,7 +290,7 @@ class _Work:
         with self._handing:
             self._connection = None
 
-    def _open(self, file: Found) -> Connection:
+    def _open(self, file: JailedFile) -> Connection:
         """A new connection; refuses a file that was exchanged while SQLite opened it."""
         connection = self._retry_while_locked(
             lambda: Connection(file, write=self._write, memory_mb=self._engine.memory_mb, pragmas=self.pragmas)
@@ -359,7 +359,7 @@ class _Work:
 class Connection:
     """An open file. Only the statements of `begin` and `commit` may control transactions."""
 
-    def __init__(self, file: Found, *, write: bool, memory_mb: int, pragmas: frozenset[str] = OPEN_PRAGMAS) -> None:
+    def __init__(self, file: JailedFile, *, write: bool, memory_mb: int, pragmas: frozenset[str] = OPEN_PRAGMAS) -> None:
         self.file = file
         self.write = write
         self.pragmas = pragmas

@@ -11,7 +11,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Protocol, cast
 
 from toolcrib.infra.egress.dialler import CONNECT_SECONDS, unreachable
-from toolcrib.infra.egress.response_parser import LostError
+from toolcrib.infra.egress.response_parser import ConnectionLostError
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class Connection(asyncio.Protocol):
     def send(self, message: bytes, parser: ResponseParser) -> None:
         """Send a request; its response goes to the receiver of the parser."""
         if self._transport is None or not self.is_open:
-            parser.receiver.end(LostError(in_body=False))
+            parser.receiver.end(ConnectionLostError(in_body=False))
             return
         self._parser = parser
         self._may_stay = False
@@ -99,7 +99,7 @@ class Connection(asyncio.Protocol):
         parser = self._parser
         self.abort()
         if parser is not None:
-            parser.receiver.end(LostError(in_body=False))
+            parser.receiver.end(ConnectionLostError(in_body=False))
 
     def abort(self) -> None:
         """Close at once, without notifying the receiver of a response, which calls this itself."""
@@ -149,10 +149,10 @@ class Connection(asyncio.Protocol):
         failure: Exception | None = None
         try:
             parser.feed_end()
-        except LostError as lost:
+        except ConnectionLostError as lost:
             failure = lost
         if failure is None and error is not None:
-            failure = LostError(in_body=True)
+            failure = ConnectionLostError(in_body=True)
         parser.receiver.end(failure)
 
 

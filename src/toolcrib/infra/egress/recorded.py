@@ -91,7 +91,7 @@ class Recorded(Egress):
 
     def __init__(self, answers: Sequence[RecordedAnswer], *, fail_from: int | None = None) -> None:
         super().__init__(resolve=_refuse_to_resolve)
-        self._answers = Answers(answers)
+        self._answers = RecordedReplies(answers)
         self._fail_from = fail_from
 
     @cached_property
@@ -126,7 +126,7 @@ class Recorded(Egress):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Reply:
+class RecordedReply:
     """A recorded response."""
 
     status: int
@@ -146,11 +146,11 @@ class Reply:
         return "\r\n".join(lines).encode("latin-1") + (self.body if has_body else b"")
 
 
-class Answers:
+class RecordedReplies:
     """The replies to each request, in order; raises ToolError for an answer that no server could give."""
 
     def __init__(self, answers: Iterable[RecordedAnswer]) -> None:
-        self._replies: dict[Key, list[Reply]] = {}
+        self._replies: dict[Key, list[RecordedReply]] = {}
         self._places: set[tuple[str, str, int]] = set()
         for number, answer in enumerate(answers, start=1):
             try:
@@ -158,9 +158,9 @@ class Answers:
             except ToolError as problem:
                 raise ToolError(Kind.VALIDATION, f"recorded answer {number}: {problem.message}") from problem
 
-    def begin(self) -> Turns:
+    def begin(self) -> ReplyTurns:
         """Start with the first answer."""
-        return Turns(self._replies)
+        return ReplyTurns(self._replies)
 
     def scheme_at(self, host: str, port: int) -> str:
         """The recorded protocol of a host and port, empty if none."""
@@ -174,14 +174,14 @@ class Answers:
         self._replies.setdefault((method, url.origin, path_of(url), query), []).append(_read(answer))
 
 
-class Turns:
+class ReplyTurns:
     """The position of one job in the answers."""
 
-    def __init__(self, replies: dict[Key, list[Reply]]) -> None:
+    def __init__(self, replies: dict[Key, list[RecordedReply]]) -> None:
         self._replies = replies
         self._given: dict[Key, int] = {}
 
-    def next(self, method: str, url: Url) -> Reply | None:
+    def next(self, method: str, url: Url) -> RecordedReply | None:
         """The next reply to a request, repeating the last one; None if there is none."""
         key = next((key for key in _keys(method, url) if key in self._replies), None)
         if key is None:
@@ -196,7 +196,7 @@ def path_of(url: Url) -> str:
     return unquote(url.target.partition("?")[0])
 
 
-FAULT = Reply(status=503, headers=(("Content-Type", "text/plain"),), body=b"Service Unavailable\n")
+FAULT = RecordedReply(status=503, headers=(("Content-Type", "text/plain"),), body=b"Service Unavailable\n")
 
 
 def _keys(method: str, url: Url) -> list[Key]:
@@ -209,7 +209,7 @@ def _query_of(url: Url) -> tuple[tuple[str, str], ...]:
     return tuple(sorted(parse_qsl(url.target.partition("?")[2], keep_blank_values=True)))
 
 
-def _read(answer: RecordedAnswer) -> Reply:
+def _read(answer: RecordedAnswer) -> RecordedReply:
     if not LOWEST_STATUS <= answer.status <= HIGHEST_STATUS:
         message = f"status {answer.status} ends no request; write one from {LOWEST_STATUS} to {HIGHEST_STATUS}"
         raise ToolError(Kind.VALIDATION, message)
@@ -224,7 +224,7 @@ def _read(answer: RecordedAnswer) -> Reply:
         body = answer.body.encode()
     except UnicodeEncodeError:
         raise ToolError(Kind.VALIDATION, "its body contains a lone surrogate; write the whole character") from None
-    return Reply(status=answer.status, headers=tuple(headers), body=body)
+    return RecordedReply(status=answer.status, headers=tuple(headers), body=body)
 
 
 def _is_json(text: str) -> bool:
@@ -245,7 +245,7 @@ class _Server:
     def __init__(
         self,
         recorded: Recorded,
-        answers: Answers,
+        answers: RecordedReplies,
         hosts: HostList | None,
         fail_from: int | None,
         limits: ProxyLimits,
@@ -325,7 +325,7 @@ class _Server:
     async def _drop(self, data: bytes) -> None:
         self._sent.add(len(data))
 
-    def _fail_or(self, reply: Reply) -> Reply:
+    def _fail_or(self, reply: RecordedReply) -> RecordedReply:
         """The reply, or the failure once the server fails."""
         self._requests += 1
         if self._fail_from is None or self._requests < self._fail_from:

@@ -25,7 +25,7 @@ class FloodError(Exception):
     """A server sends too much data that is not a response body."""
 
 
-class LostError(Exception):
+class ConnectionLostError(Exception):
     """The connection ended before the response did; `in_body` if its head was there."""
 
     def __init__(self, *, in_body: bool) -> None:
@@ -93,9 +93,9 @@ class ResponseParser:
             self.is_complete, self.may_stay = True, False
 
     def feed_end(self) -> None:
-        """The connection has ended; raises LostError unless the body was to end with it."""
+        """The connection has ended; raises ConnectionLostError unless the body was to end with it."""
         if self._step is not ResponseParser._read_to_end:
-            raise LostError(in_body=self._step is not ResponseParser._read_head)
+            raise ConnectionLostError(in_body=self._step is not ResponseParser._read_head)
         self.is_complete = True
 
     def _refuse_more(self, data: bytes) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from toolcrib.infra.egress import REDIRECTS, Response
 from toolcrib.infra.egress.http1 import MalformedError, malformed
-from toolcrib.infra.egress.response_parser import MAX_AROUND, FloodError, LostError, ResponseParser
+from toolcrib.infra.egress.response_parser import MAX_AROUND, FloodError, ConnectionLostError, ResponseParser
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import SAFE_METHODS
 
@@ -45,8 +45,8 @@ async def exchange(pool: ConnectionPool, request: Request, max_bytes: int, deadl
         pool.watch(receiver)
         connection.send(message, ResponseParser(request.method, receiver))
         return await receiver.response
-    except (MalformedError, FloodError, LostError) as problem:
-        raise _explain(problem, Reading(request, max_bytes)) from None
+    except (MalformedError, FloodError, ConnectionLostError) as problem:
+        raise _explain(problem, ResponseLimit(request, max_bytes)) from None
     finally:
         pool.unwatch(receiver)
         # After a cancellation or timeout its response is still to come, so that it is closed there.
@@ -58,7 +58,7 @@ async def exchange_streamed(
     pool: ConnectionPool, request: Request, max_piece: int
 ) -> AsyncIterator[tuple[Response, AsyncIterator[bytes]]]:
     """Send one request; returns the head of the response, and its body in pieces as they arrive."""
-    reading = Reading(request, max_piece)
+    reading = ResponseLimit(request, max_piece)
     message = encode_request(request, "identity")
     connection = pool.take_idle(request.url) or await pool.take(request.url, None)
     try:
@@ -73,7 +73,7 @@ async def exchange_streamed(
                 yield decoder.feed(piece, max_piece)
 
         yield Response(url=request.url, status=head.status, headers=headers, body=b""), pieces()
-    except (MalformedError, FloodError, LostError) as problem:
+    except (MalformedError, FloodError, ConnectionLostError) as problem:
         raise _explain(problem, reading) from None
     finally:
         pool.give_back(connection)
@@ -123,11 +123,11 @@ class WholeResponse:
         length = None if framing is None else framing.length
         encoding = headers.get("content-encoding", "") if length != 0 else ""
         if length is None or encoding:
-            self._body = body = BoundedBody(Reading(self._request, self._max_bytes), encoding)
+            self._body = body = BoundedBody(ResponseLimit(self._request, self._max_bytes), encoding)
             self.take = body.feed
             return True
         if length > self._max_bytes:
-            raise Reading(self._request, self._max_bytes).too_large(str(length))
+            raise ResponseLimit(self._request, self._max_bytes).too_large(str(length))
         # The parser passes on no more than the declared length, so nothing needs to be counted.
         pieces: list[bytes] = []
         self._body, self.take = pieces, pieces.append
@@ -212,7 +212,7 @@ class StreamedResponse:
             raise self._failure
 
 
-class Reading(NamedTuple):
+class ResponseLimit(NamedTuple):
     """The request of a response, for messages, and its size limit."""
 
     request: Request
@@ -248,7 +248,7 @@ class BoundedBody:
 
     __slots__ = ("_body", "_decoder", "_encoded", "_reading")
 
-    def __init__(self, reading: Reading, encoding: str) -> None:
+    def __init__(self, reading: ResponseLimit, encoding: str) -> None:
         self._reading = reading
         self._decoder = _decoder(reading, encoding)
         self._encoded = 0
@@ -283,7 +283,7 @@ def join_headers(head: ResponseHead) -> dict[str, str]:
     return joined
 
 
-def _explain(problem: MalformedError | FloodError | LostError, reading: Reading) -> ToolError:
+def _explain(problem: MalformedError | FloodError | ConnectionLostError, reading: ResponseLimit) -> ToolError:
     """The error of a request that was sent and got no valid response."""
     if isinstance(problem, FloodError):
         return reading.failure(Kind.LIMIT_EXCEEDED, str(problem), limit=MAX_AROUND)
@@ -308,7 +308,7 @@ class _Identity:
 class _Inflater:
     """One layer of gzip or deflate, decompressed at most up to the remaining limit."""
 
-    def __init__(self, reading: Reading, encoding: str) -> None:
+    def __init__(self, reading: ResponseLimit, encoding: str) -> None:
         self._reading = reading
         self._encoding = encoding
         self._stream: zlib._Decompress | None = None
@@ -337,7 +337,7 @@ class _Inflater:
         return zlib.MAX_WBITS if first & 0x0F == _ZLIB_METHOD else -zlib.MAX_WBITS
 
 
-def _decoder(reading: Reading, encoding: str) -> _Identity | _Inflater:
+def _decoder(reading: ResponseLimit, encoding: str) -> _Identity | _Inflater:
     encoding = encoding.strip().lower()
     if encoding in {"", "identity"}:
         return _Identity()

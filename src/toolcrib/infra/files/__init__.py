@@ -284,7 +284,7 @@ PYTHON_ENVIRONMENT = "pyvenv.cfg"
 
 
 @record
-class Listing:
+class FileListing:
     """The names of files, relative to the folder; the stamp of every folder that was looked into; what went wrong."""
 
     files: set[str] = field(default_factory=set)
@@ -292,7 +292,7 @@ class Listing:
     problems: list[ToolError] = field(default_factory=list)
 
 
-def list_files(root: Path, *, deep: bool) -> Listing:
+def list_files(root: Path, *, deep: bool) -> FileListing:
     """List a folder, with every folder below it if `deep`; what is beyond the bounds is left out and reported."""
     walk = _Walk(root, deep=deep)
     level = [""]
@@ -305,7 +305,7 @@ def list_files(root: Path, *, deep: bool) -> Listing:
     return walk.listing
 
 
-def list_packages(root: Path, description: str, max_bytes: int) -> Listing:
+def list_packages(root: Path, description: str, max_bytes: int) -> FileListing:
     """List the folders directly in a folder that hold a description of at most so many bytes; nothing else is looked at.
 
     Problems of the folder itself are reported by the source that lists its files.
@@ -316,7 +316,7 @@ def list_packages(root: Path, description: str, max_bytes: int) -> Listing:
     except ToolError:
         folders = []
     found = {folder for folder in folders if _is_small_file(f"{root}/{folder}/{description}", max_bytes)}
-    return Listing(files=found, stamps=walk.listing.stamps)
+    return FileListing(files=found, stamps=walk.listing.stamps)
 
 
 def stamps_within(folder: str) -> dict[str, Stamp | None]:
@@ -354,7 +354,7 @@ class _Walk:
     """One walk through the folders, which adds to the listing as it goes."""
 
     def __init__(self, root: Path, *, deep: bool) -> None:
-        self.listing = Listing()
+        self.listing = FileListing()
         self._root = str(root)
         self._deep = deep
         self._names = 0

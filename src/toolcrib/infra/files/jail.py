@@ -116,7 +116,7 @@ class Jail:
             raise ToolError(Kind.LIMIT_EXCEEDED, message, details={"path": path, "size": size, "limit": limit})
         return data
 
-    def find(self, path: str, *, to_write: bool = False) -> Found:
+    def find(self, path: str, *, to_write: bool = False) -> JailedFile:
         """A regular file by its real path and its identity, for a library that opens files itself; nothing is opened.
 
         The library opens the path once more, so its caller compares the identity afterwards.
@@ -129,9 +129,9 @@ class Jail:
                 with _closing(self._open_beneath(self._descriptor, split_link(folder), _FOLDER)) as opened:
                     self._refuse_writing(path, opened, name)
                 _check_writable(path, status)
-        return Found(posixpath.join(self.root, file.real), (status.st_dev, status.st_ino))
+        return JailedFile(posixpath.join(self.root, file.real), (status.st_dev, status.st_ino))
 
-    def list_folder(self, path: str, limit: int) -> Listing:
+    def list_folder(self, path: str, limit: int) -> FolderListing:
         """At most `limit` items of a folder; links are listed and not followed."""
         with self._open(path, _READ) as folder:
             if not stat.S_ISDIR(os.fstat(folder.descriptor).st_mode):
@@ -140,7 +140,7 @@ class Jail:
             with os.scandir(folder.descriptor) as scan:
                 names = [entry.name for entry in islice(scan, limit + 1)]
             items = [_describe(folder.descriptor, name) for name in sorted(names)[:limit]]
-        return Listing(tuple(item for item in items if item is not None), complete=len(names) <= limit)
+        return FolderListing(tuple(item for item in items if item is not None), complete=len(names) <= limit)
 
     def write(self, path: str, data: bytes) -> None:
         """Write a whole file atomically, creating missing folders.
@@ -337,7 +337,7 @@ class Jail:
             raise ToolError(Kind.BLOCKED, message, details={"path": path, "real": real})
 
 
-class Found(NamedTuple):
+class JailedFile(NamedTuple):
     """A file beneath a root: its absolute path without links, and its device and inode."""
 
     path: str
@@ -345,7 +345,7 @@ class Found(NamedTuple):
 
 
 @contextmanager
-def locked(file: Found) -> Iterator[None]:
+def locked(file: JailedFile) -> Iterator[None]:
     """Keep every jail of this process from opening the file meanwhile.
 
     Locks of POSIX belong to the process: closing any descriptor of a file releases those that a database has on it.
@@ -388,7 +388,7 @@ class ItemType(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class FolderListing:
     """The items of a folder, sorted by name; `complete` is False if there are more."""
 
     items: tuple[Item, ...]

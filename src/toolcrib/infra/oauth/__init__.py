@@ -19,7 +19,7 @@ LEEWAY_SHARE = 0.1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Tokens:
+class OAuthTokens:
     """Tokens of one grant; without `expires_at` the access token is valid until it is refused.
 
     `scope` is what the server granted, empty if it did not say. `token_url` and `client_id` identify the server and the client,
@@ -57,7 +57,7 @@ class Tokens:
         return f"{orjson.dumps(facts).decode()}\n{self.access_token}\n{self.refresh_token}"
 
 
-def read_tokens(text: str) -> Tokens | None:
+def read_tokens(text: str) -> OAuthTokens | None:
     """Parse stored tokens; None if the text is something else."""
     lines = text.split("\n")
     if len(lines) != LINES:
@@ -69,7 +69,7 @@ def read_tokens(text: str) -> Tokens | None:
     if not isinstance(facts, dict) or facts.get("layout") != LAYOUT:
         return None
     expires = facts.get("expires_at")
-    return Tokens(
+    return OAuthTokens(
         access_token=lines[1],
         refresh_token=lines[2],
         received_at=_moment(facts.get("received_at")) or 0.0,

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 from toolcrib.infra.files.locks import Locks
-from toolcrib.infra.oauth import Tokens, read_tokens
+from toolcrib.infra.oauth import OAuthTokens, read_tokens
 from toolcrib.infra.oauth.token_endpoint import Client, ask_for_tokens, check_scope
 from toolcrib.infra.secrets.lookup import LOCK_FOLDER, KeptSecrets
 from toolcrib.lib.http_auth.kinds import AUTHORIZATION_CODE, CLIENT_CREDENTIALS, REFRESH_TOKEN
@@ -77,11 +77,11 @@ class AccessTokens:
         self._clock = clock
         self._kept = None if folder is None else KeptSecrets(folder, FILE)
         self._locks = None if folder is None else Locks(folder / LOCK_FOLDER)
-        self._known: dict[str, Tokens] = {}
-        self._owed: dict[str, Tokens] = {}
+        self._known: dict[str, OAuthTokens] = {}
+        self._owed: dict[str, OAuthTokens] = {}
         self._refused: dict[str, tuple[float, ToolError]] = {}
         self._fruitless: dict[str, float] = {}
-        self._renewals: dict[str, Future[Tokens]] = {}
+        self._renewals: dict[str, Future[OAuthTokens]] = {}
         self._masked: dict[str, deque[str]] = {}
         self._changing = threading.Lock()
 
@@ -105,7 +105,7 @@ class AccessTokens:
             message = f"the authorization server {origin} gave no token within {seconds:g} s; try again later"
             raise ToolError(Kind.TIMEOUT, message, retryable=True, details={"origin": origin}) from None
 
-    async def _wait(self, grant: Grant, key: str, refused: str) -> Tokens:
+    async def _wait(self, grant: Grant, key: str, refused: str) -> OAuthTokens:
         return await asyncio.wrap_future(self._renewal(grant, key, refused))
 
     def is_renewable(self, grant: Grant) -> bool:
@@ -116,7 +116,7 @@ class AccessTokens:
         """Record that a server refused a token that was just renewed."""
         self._fruitless[grant.key] = time.monotonic() + FRUITLESS_SECONDS
 
-    async def exchange(self, client: Client, values: Mapping[str, str]) -> Tokens:
+    async def exchange(self, client: Client, values: Mapping[str, str]) -> OAuthTokens:
         """Get the first tokens of a login for its code; the caller stores them."""
         egress = self._egress()
         tokens = await ask_for_tokens(egress, client, AUTHORIZATION_CODE, values, clock=self._clock)
@@ -136,7 +136,7 @@ class AccessTokens:
             if (tokens := self._read(self._kept, name)) is not None and tokens.source == source:
                 self._kept.remove(name)
 
-    def keep(self, grant: Grant, tokens: Tokens) -> None:
+    def keep(self, grant: Grant, tokens: OAuthTokens) -> None:
         """Store tokens, so that every process finds them."""
         self._mask(grant, tokens)
         if self._kept is not None:
@@ -144,12 +144,12 @@ class AccessTokens:
             self._forget_oldest(self._kept)
         self._known[grant.key] = tokens
 
-    def _hand_out(self, grant: Grant, tokens: Tokens) -> str:
+    def _hand_out(self, grant: Grant, tokens: OAuthTokens) -> str:
         if tokens.scope:
             check_scope(grant.client, grant.client.scopes, tokens.scope)
         return tokens.access_token
 
-    def _renewal(self, grant: Grant, key: str, refused: str) -> Future[Tokens]:
+    def _renewal(self, grant: Grant, key: str, refused: str) -> Future[OAuthTokens]:
         """The renewal that is under way in this process, or a new one."""
         with self._changing:
             found = self._renewals.get(key)
@@ -163,7 +163,7 @@ class AccessTokens:
                 ).start()
             return found
 
-    def _run(self, grant: Grant, key: str, refused: str, result: Future[Tokens]) -> None:
+    def _run(self, grant: Grant, key: str, refused: str, result: Future[OAuthTokens]) -> None:
         try:
             tokens = self._renew(grant, key, refused)
         except BaseException as problem:  # noqa: BLE001 - every failure is raised in the waiting callers
@@ -182,7 +182,7 @@ class AccessTokens:
         with self._changing:
             self._renewals.pop(key, None)
 
-    def _renew(self, grant: Grant, key: str, refused: str) -> Tokens:
+    def _renew(self, grant: Grant, key: str, refused: str) -> OAuthTokens:
         with self._only_one(key):
             if (owed := self._owed.get(key)) is not None:
                 self._store(grant, owed)
@@ -193,7 +193,7 @@ class AccessTokens:
             self._known[key] = tokens
             return tokens
 
-    def _store(self, grant: Grant, tokens: Tokens) -> None:
+    def _store(self, grant: Grant, tokens: OAuthTokens) -> None:
         """Store tokens before they are used; if the disk is full, memory keeps them, or the refresh token would be lost."""
         self._owed[grant.key] = tokens
         self.keep(grant, tokens)
@@ -203,7 +203,7 @@ class AccessTokens:
         """Keep other processes from renewing the same token."""
         return nullcontext() if self._locks is None else self._locks.hold(f"oauth-{key}", LOCK_SECONDS)
 
-    def _find(self, grant: Grant, key: str) -> Tokens | None:
+    def _find(self, grant: Grant, key: str) -> OAuthTokens | None:
         """The newest tokens of the grant: stored by a renewal, else those of the login."""
         tokens = self._known.get(key) if self._kept is None else self._read(self._kept, key)
         if tokens is None and grant.kind == AUTHORIZATION_CODE:
@@ -212,7 +212,7 @@ class AccessTokens:
             self._mask(grant, tokens)
         return tokens
 
-    def _mask(self, grant: Grant, tokens: Tokens) -> None:
+    def _mask(self, grant: Grant, tokens: OAuthTokens) -> None:
         """Mask the tokens of a grant instead of its oldest ones: a server that runs for months has had thousands."""
         values = [value for value in (tokens.access_token, tokens.refresh_token) if value and value not in grant.seed]
         self._masking.add(*values)
@@ -221,7 +221,7 @@ class AccessTokens:
         while len(masked) > MAX_MASKED:
             self._masking.forget(masked.popleft())
 
-    async def _ask(self, grant: Grant, tokens: Tokens | None) -> Tokens:
+    async def _ask(self, grant: Grant, tokens: OAuthTokens | None) -> OAuthTokens:
         egress = self._egress()
         try:
             if grant.kind == CLIENT_CREDENTIALS:
@@ -248,7 +248,7 @@ class AccessTokens:
         for name in sorted(names, key=lambda name: received.get(name, 0.0))[: len(names) - MAX_STORED]:
             kept.remove(name)
 
-    def _read(self, kept: KeptSecrets, name: str) -> Tokens | None:
+    def _read(self, kept: KeptSecrets, name: str) -> OAuthTokens | None:
         """Stored tokens; None if they cannot be decrypted, so that new ones are requested."""
         try:
             return read_tokens(kept.get(name) or "")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from toolcrib.infra.egress import Request, is_json, read_media_type
-from toolcrib.infra.oauth import Tokens
+from toolcrib.infra.oauth import OAuthTokens
 from toolcrib.lib.documents import read_json
 from toolcrib.lib.http_auth.kinds import BASIC, REFRESH_TOKEN
 from toolcrib.lib.http_syntax import read_retry_after
@@ -60,7 +60,7 @@ class Client:
 
 async def ask_for_tokens(
     egress: Egress, client: Client, grant: str, values: Mapping[str, str], *, clock: Callable[[], float]
-) -> Tokens:
+) -> OAuthTokens:
     """Send a token request; raises ToolError: AUTH for a refusal, a retryable one for a server that does not answer."""
     started = clock()
     response = await egress.fetch(
@@ -117,7 +117,7 @@ def _read(client: Client, response: Response) -> Mapping[str, object]:
     return document
 
 
-def _tokens(client: Client, response: Response, document: Mapping[str, object], before: str, started: float) -> Tokens:
+def _tokens(client: Client, response: Response, document: Mapping[str, object], before: str, started: float) -> OAuthTokens:
     kind = document.get("token_type", "bearer")
     if not isinstance(kind, str) or kind.lower() != "bearer":
         raise _useless(client, response, "it gives tokens of a type other than bearer")
@@ -130,7 +130,7 @@ def _tokens(client: Client, response: Response, document: Mapping[str, object], 
     if scope:
         check_scope(client, client.scopes, scope)
     life = _seconds(document.get("expires_in"))
-    return Tokens(
+    return OAuthTokens(
         access_token=access,
         # Without a new refresh token the old one stays valid (RFC 6749, 6).
         refresh_token=_token(client, response, document, REFRESH_TOKEN) or before,

@@ -42,7 +42,7 @@ CURES = {
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Found:
+class Executable:
     """The command line, with the interpreter of a script in front, and the paths that it reads to run."""
 
     argv: tuple[str, ...]
@@ -62,7 +62,7 @@ class _Located:
     is_operators: bool = False
 
 
-class Commands:
+class Executables:
     """Finds commands for tools: near the tool first, then the interpreter that runs Toolcrib, then on the search path.
 
     `roots` are project folders; installed packages are not looked up above them. Programs in them or in the `workspace`
@@ -82,7 +82,7 @@ class Commands:
         """The search path for what runs unconfined: without folders that authors and tools can write to."""
         return os.pathsep.join(self._trusted)
 
-    def find(self, command: str, folder: Path) -> Found:
+    def find(self, command: str, folder: Path) -> Executable:
         """Find the command for a tool in this folder; raises EXECUTOR_NOT_FOUND with what to install."""
         program = self._locate(command, folder)
         if program is None:
@@ -90,13 +90,13 @@ class Commands:
             raise ToolError(Kind.EXECUTOR_NOT_FOUND, f"the command {command[:200]!r} was not found", cure=cure)
         return self._started(program, folder)
 
-    def installed(self, command: str) -> Found | None:
+    def installed(self, command: str) -> Executable | None:
         """The command as installed by the operator, ignoring the tool's folder; None if there is none."""
-        alone = Commands(self.trusted_path, self._roots, self._workspace)
+        alone = Executables(self.trusted_path, self._roots, self._workspace)
         program = alone._installed(command)
         return alone._started(program, None) if program is not None and program.is_operators else None
 
-    def packaged_node(self) -> Found | None:
+    def packaged_node(self) -> Executable | None:
         """The Node of the extra toolcrib[node], which may be newer than the one on the search path."""
         node = _packaged_node()
         return None if node is None else self._started(_Located(path=node, is_operators=True), None)
@@ -175,11 +175,11 @@ class Commands:
         named = (Path(place, each) for place in self._trusted for each in {name, real.name})
         return any(_executable(path) and path.resolve() == real for path in named)
 
-    def _started(self, program: _Located, folder: Path | None) -> Found:
+    def _started(self, program: _Located, folder: Path | None) -> Executable:
         """How the kernel would start the file; the interpreter of a script is looked up for its folder."""
         path, words = program.path, _first_line(program.path)
         if not words:
-            return Found(argv=(str(path),), runtime=self._needs(program, folder))
+            return Executable(argv=(str(path),), runtime=self._needs(program, folder))
         if Path(words[0]).name == "env":
             words = [word for word in words[1:] if word != "-S"]
         is_fixed = bool(words) and words[0].startswith("/") and program.is_operators
@@ -188,7 +188,7 @@ class Commands:
             message = f"{path} is started by {' '.join(words) or 'nothing'}, which was not found; install it, or change its first line"
             raise ToolError(Kind.EXECUTOR_NOT_FOUND, message)
         runtime = (*self._needs(interpreter, folder), *self._needs(program, folder))
-        return Found(argv=(str(interpreter.path), *words[1:], str(path)), runtime=runtime)
+        return Executable(argv=(str(interpreter.path), *words[1:], str(path)), runtime=runtime)
 
     def _needs(self, program: _Located, folder: Path | None) -> tuple[Path, ...]:
         """What a program reads besides itself: its environment, else what is installed beside its folder.

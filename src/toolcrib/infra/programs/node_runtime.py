@@ -19,7 +19,7 @@ from toolcrib.model.tool import MEGABYTE
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from toolcrib.infra.programs.executables import Commands, Found
+    from toolcrib.infra.programs.executables import Executables, Executable
     from toolcrib.model.tool import Script
 
 COMMONJS = Path(__file__).parent / "commonjs.cjs"
@@ -55,7 +55,7 @@ _VERSION = re.compile(re.escape(RELEASE) + rb"(\d{1,4})\.(\d{1,4})\.(\d{1,4})/")
 _LONGEST = len(RELEASE) + 16
 
 
-def is_node(found: Found) -> bool:
+def is_node(found: Executable) -> bool:
     """Whether the program is Node."""
     return found.program in NAMES
 
@@ -71,7 +71,7 @@ def has_packages(near: Iterable[Path]) -> bool:
     return any(place.name == "node_modules" for place in near)
 
 
-def needs_commonjs(script: Script, commands: Commands) -> bool:
+def needs_commonjs(script: Script, commands: Executables) -> bool:
     """Whether the file uses `require` in a package of ES modules."""
     if script.path.suffix != ".js" or not _COMMONJS_SYNTAX.search(script.code) or _MODULE_SYNTAX.search(script.code):
         return False
@@ -130,7 +130,7 @@ def version_of(program: str) -> tuple[int, int, int] | None:
     return _version_of(path, facts.st_mtime_ns, facts.st_size)
 
 
-def _package_type(folder: Path, commands: Commands) -> object:
+def _package_type(folder: Path, commands: Executables) -> object:
     """The type in the nearest package.json."""
     for place in commands.folders(folder):
         text = read_small(place / "package.json", MAX_PACKAGE_BYTES)

@@ -59,7 +59,7 @@ class Row:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Hit:
-    """A tool that was found, by its id. `distance` orders the fuzzy tier: see Query.
+    """A tool that was found, by its id. `distance` orders the fuzzy tier: see SearchQuery.
 
     A search continues after (tier, distance, modified_at, id) of its last hit.
     """
@@ -173,7 +173,7 @@ def _plain(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class SearchQuery:
     """What was typed: its words, and all of it squeezed into one.
 
     A tool is a PREFIX hit if its slug, name or display name begins with what was typed; a WORD hit if every typed word is one
@@ -187,10 +187,10 @@ class Query:
     squeezed: str
 
 
-def read_query(text: str) -> Query | None:
+def read_query(text: str) -> SearchQuery | None:
     """Parse typed text, up to a bound; None if it has no word."""
     words = words_in_order(text[:MAX_LETTERS])[:MAX_WORDS]
-    return Query(tuple(dict.fromkeys(words)), "".join(words)[:MAX_WORD]) if words else None
+    return SearchQuery(tuple(dict.fromkeys(words)), "".join(words)[:MAX_WORD]) if words else None
 
 
 def order(hit: Hit) -> tuple[int, int, int, str]:

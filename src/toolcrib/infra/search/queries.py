@@ -19,7 +19,7 @@ from toolcrib.infra.search import (
     TIERS,
     WORDS_DISTANCE,
     Hit,
-    Query,
+    SearchQuery,
     Tier,
     by_relevance,
     moment,
@@ -214,7 +214,7 @@ def _count_tag(connection: sqlite3.Connection, tag: str) -> int:
 
 def search_rows(
     connection: sqlite3.Connection,
-    query: Query,
+    query: SearchQuery,
     vocabulary: Vocabulary,
     *,
     after: Hit | None,
@@ -286,7 +286,7 @@ def listed(names: Collection[str] | None) -> str | None:
 class _Fuzzy:
     """The fuzzy hits of a query; `better` are the rows of the better tiers."""
 
-    def __init__(self, query: Query, vocabulary: Vocabulary, better: list[str]) -> None:
+    def __init__(self, query: SearchQuery, vocabulary: Vocabulary, better: list[str]) -> None:
         self._query = query
         self._better = better
         self._names, self._near = _nearby(query, vocabulary)
@@ -341,7 +341,7 @@ class _Fuzzy:
             yield WORDS_DISTANCE + MAX_SLIPS, everything
 
 
-def _nearby(query: Query, vocabulary: Vocabulary) -> tuple[dict[str, int], list[dict[str, int]]]:
+def _nearby(query: SearchQuery, vocabulary: Vocabulary) -> tuple[dict[str, int], list[dict[str, int]]]:
     """The marks of names that are near what was typed, or begin with what is, and the words near each word, with their distances."""
     near = {text: vocabulary.near(text) for text in {query.squeezed, *query.words}}
     names = {BEGINNING + other: far for other, far in near[query.squeezed].items() if vocabulary.has_name(other)}
@@ -416,7 +416,7 @@ def _all_of(expressions: Iterable[str]) -> str:
 
 def scan_words(
     connection: sqlite3.Connection,
-    query: Query,
+    query: SearchQuery,
     vocabulary: Vocabulary,
     *,
     after: Hit | None,
@@ -435,7 +435,7 @@ def scan_words(
     return nsmallest(limit, (hit for hit in hits if after is None or order(hit) > order(after)), key=order)
 
 
-def judge(listed: str, query: Query, names: Mapping[str, int], near: list[dict[str, int]]) -> tuple[Tier, int] | None:
+def judge(listed: str, query: SearchQuery, names: Mapping[str, int], near: list[dict[str, int]]) -> tuple[Tier, int] | None:
     """The tier and the distance of a row with the words of this list; None if it is not a hit."""
     words = set(listed.split())
     if BEGINNING + query.squeezed in words:

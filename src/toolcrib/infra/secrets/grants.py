@@ -31,7 +31,7 @@ def granted_value(tool: Tool, name: str, variable: Callable[[Tool, str], str | N
 
 
 @dataclass(frozen=True, slots=True)
-class Grants:
+class ToolGrants:
     """The grants of one tool. `value` returns a variable or secret; it raises CAPABILITY_MISSING for any other name."""
 
     value: Callable[[str], str | None]

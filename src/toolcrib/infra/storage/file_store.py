@@ -65,7 +65,7 @@ class FileStore:
     def __init__(self, root: Path, *, disk: Disk = DISK) -> None:
         self._root = root
         self._disk = disk
-        self._listing = Listing(root, disk=disk)
+        self._listing = FolderLister(root, disk=disk)
         self._generations = Generations(root / ".generations", disk=disk)
         self._settled: set[int] = set()
 
@@ -257,7 +257,7 @@ class FileStore:
         raise ToolError(Kind.VALIDATION, message, details={"path": str(self._root / key)})
 
 
-class Listing:
+class FolderLister:
     """Lists the folders below the root without following links. Remains of killed writers are removed on the way."""
 
     def __init__(self, root: Path, *, disk: Disk = DISK) -> None:

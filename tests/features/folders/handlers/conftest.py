@@ -13,7 +13,7 @@ import pytest
 
 from toolcrib import Call, Context, Tool
 from toolcrib.features.folders.runner import HandlerRunner
-from toolcrib.infra.programs.executables import Commands
+from toolcrib.infra.programs.executables import Executables
 from toolcrib.infra.sandbox.jobs import WorkspacePolicy
 from toolcrib.model.tool import Handler
 
@@ -43,7 +43,7 @@ class Folders:
             self._runner = HandlerRunner(
                 sandbox=self.sandbox,
                 workspace_policy=self.workspace_policy,
-                commands=lambda: Commands(self.search_path, (self.project,), self.project),
+                commands=lambda: Executables(self.search_path, (self.project,), self.project),
                 egress=lambda: self.egress,
                 workers=self.workers,
                 fresh=self.fresh,

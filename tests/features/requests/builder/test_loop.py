@@ -18,7 +18,7 @@ from toolcrib.features.requests.claim import MAX_PROGRESS_NOTES, read_task
 from toolcrib.features.requests.command_maker import CommandMaker
 from toolcrib.features.requests.delivery import PersonMaker
 from toolcrib.features.requests.workspace import find_package, write_workspace
-from toolcrib.infra.programs.executables import Commands
+from toolcrib.infra.programs.executables import Executables
 from toolcrib.infra.sandbox.jobs import MEGABYTE
 from toolcrib.model.toolrequest import Allowance, Event, Status
 from warm_python import WarmPython
@@ -51,7 +51,7 @@ def command_maker(shop, folder, code, *, disk_bytes=50 * MEGABYTE):
         resources.get("sandbox"),
         resources.get("workspace_policy"),
         command=("python", str(folder / "maker.py")),
-        find=Commands(os.environ["PATH"], (shop.root,), shop.root).installed,
+        find=Executables(os.environ["PATH"], (shop.root,), shop.root).installed,
         egress=lambda: resources.get("egress"),
         project=(shop.root,),
         disk_bytes=disk_bytes,

@@ -13,7 +13,7 @@ from toolcrib.features.requests.command_maker import CommandMaker
 from toolcrib.features.requests.document import read_request
 from toolcrib.features.requests.workspace import write_workspace
 from toolcrib.infra.egress.client import Egress
-from toolcrib.infra.programs.executables import Commands
+from toolcrib.infra.programs.executables import Executables
 from toolcrib.infra.sandbox.jobs import MEGABYTE, WorkspacePolicy
 from toolcrib.model.protocols import MakerTask
 
@@ -79,7 +79,7 @@ class Office:
         """Where the operator's programs lie: on their search path, or where they say."""
         own = [str(Path(command).parent)] if command.startswith("/") else []
         places = os.pathsep.join([os.environ["PATH"], *own])
-        return Commands(places, (self.project,), self.workspace).installed(command)
+        return Executables(places, (self.project,), self.workspace).installed(command)
 
     def maker(self, *command, disk_bytes=50 * MEGABYTE, processes=64, **more):
         return CommandMaker(

@@ -25,7 +25,7 @@ class ArgumentsError(Exception):
     """Arguments that do not fit the signature or its hints."""
 
 
-class Source:
+class LoadedModule:
     """A loaded module, and the bytes that it was loaded from."""
 
     def __init__(self, module: Any, code: bytes) -> None:
@@ -87,7 +87,7 @@ def find_definition(function: Any, entry: str, path: str) -> Any:
 def call_by_name(
     function: Callable[..., object],
     arguments: Mapping[str, object],
-    source: Source,
+    source: LoadedModule,
     job: Mapping[str, Any],
     given: Mapping[str, object] | None = None,
 ) -> object:
@@ -107,7 +107,7 @@ def call_by_name(
 
 
 def call_with_params(
-    function: Callable[..., object], arguments: object, source: Source, job: Mapping[str, Any], *others: object
+    function: Callable[..., object], arguments: object, source: LoadedModule, job: Mapping[str, Any], *others: object
 ) -> object:
     """Call the function with all arguments as its first one; a second takes the project, or what `others` give."""
     signature = Signature(function, job["entry"], job["path"])
@@ -127,7 +127,7 @@ def call_with_params(
 class Hints:
     """Converts arguments by the hints of a signature."""
 
-    def __init__(self, signature: Signature, source: Source) -> None:
+    def __init__(self, signature: Signature, source: LoadedModule) -> None:
         self._signature = signature
         self._source = source
         self._names: dict[str, object] = vars(source.module)
@@ -235,7 +235,7 @@ def _by_position(signature: Signature, values: dict[str, object]) -> tuple[list[
     return [*positional, *variable], rest
 
 
-def _imports_for_type_checkers(source: Source) -> dict[str, object]:
+def _imports_for_type_checkers(source: LoadedModule) -> dict[str, object]:
     """The names that a file imports for type checkers alone, imported now: a hint needs them."""
     import ast
 

@@ -26,7 +26,7 @@ from toolcrib.infra.sandbox.child import framework_object, handler_context, scri
 from toolcrib.infra.sandbox.child.call_arguments import (
     ArgumentsError,
     Signature,
-    Source,
+    LoadedModule,
     call_by_name,
     call_with_params,
 )
@@ -166,10 +166,10 @@ def _call(job: dict[str, Any], code: bytes) -> object:
     if not callable(function):
         raise LookupError(f"there is no function named {entry}; write def {entry}(...)")
     if job["convention"] == "handler":
-        return _converse(function, Source(module, code), job)
+        return _converse(function, LoadedModule(module, code), job)
     if job["convention"] == "params":
-        return _settle(call_with_params(function, arguments, Source(module, code), job), job)
-    return _settle(call_by_name(function, arguments, Source(module, code), job), job)
+        return _settle(call_with_params(function, arguments, LoadedModule(module, code), job), job)
+    return _settle(call_by_name(function, arguments, LoadedModule(module, code), job), job)
 
 
 def _call_object(job: dict[str, Any], code: bytes) -> object:
@@ -182,7 +182,7 @@ def _call_object(job: dict[str, Any], code: bytes) -> object:
     if "tool" in job["binding"]:
         # One function of a server answers the calls of all its tools.
         return framework.result(_settle(function(job["binding"]["tool"], arguments), job))
-    source, given = Source(module, code), framework.given()
+    source, given = LoadedModule(module, code), framework.given()
     if job["binding"].get("whole"):
         return framework.result(_settle(call_with_params(function, arguments, source, job), job))
     try:
@@ -197,7 +197,7 @@ def _call_object(job: dict[str, Any], code: bytes) -> object:
     return framework.result(_settle(call_by_name(function, arguments, source, job, given), job))
 
 
-def _converse(function: Callable[..., object], source: Source, job: dict[str, Any]) -> object:
+def _converse(function: Callable[..., object], source: LoadedModule, job: dict[str, Any]) -> object:
     channel = _channel(job)
     if channel is None:
         raise LookupError(f"{job['entry']} needs a channel, and this call has none")
