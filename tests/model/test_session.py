@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolcrib import Kind, Session, ToolError
-from toolcrib.model.session import Step
+from toolcrib.model.session import CountedCall
 
 PATIENCE = 10
 
@@ -47,12 +47,12 @@ def test_a_bound_that_is_no_number_of_calls_is_refused(name, bound):
 def test_a_call_that_may_never_be_made_once_is_no_bound_on_repeats():
     with pytest.raises(ToolError, match="from 1 on, not 0"):
         Session(id="s", max_repeats=0)
-    assert Session(id="s", max_calls=0).admit(Step(tool="t")) is None
+    assert Session(id="s", max_calls=0).admit(CountedCall(tool="t")) is None
 
 
 def test_what_was_called_late_in_a_turn_is_remembered_for_that_turn():
     session = Session(id="s", max_repeats=1)
-    step = Step(tool="t", mark=b"m")
+    step = CountedCall(tool="t", mark=b"m")
     turn = session.admit(step)
     session.next_turn()
     for _ in range(Session.MAX_EMPTY):
@@ -63,7 +63,7 @@ def test_what_was_called_late_in_a_turn_is_remembered_for_that_turn():
 
 def test_a_call_that_was_not_made_after_all_is_taken_back_from_its_own_turn():
     session = Session(id="s", max_calls=1, max_turn_calls=1, max_turn_retrievals=1, max_repeats=1)
-    step = Step(tool="t", is_retrieval=True, mark=b"m")
+    step = CountedCall(tool="t", is_retrieval=True, mark=b"m")
     turn = session.admit(step)
     assert session.admit(step) is None
     session.take_back(step, turn)
@@ -71,7 +71,9 @@ def test_a_call_that_was_not_made_after_all_is_taken_back_from_its_own_turn():
     assert session.admit(step) is not None
 
 
-steps = st.builds(Step, tool=st.sampled_from("ab"), is_retrieval=st.booleans(), mark=st.sampled_from([b"", b"x", b"y"]))
+steps = st.builds(
+    CountedCall, tool=st.sampled_from("ab"), is_retrieval=st.booleans(), mark=st.sampled_from([b"", b"x", b"y"])
+)
 
 
 @given(
@@ -87,9 +89,9 @@ def test_a_session_admits_what_a_plain_list_of_its_calls_would(acts, max_calls, 
         max_turn_retrievals=max_retrievals,
         max_repeats=max_repeats,
     )
-    made, turn, empty, current = [], [], [], session.admit(Step(tool="first"))
+    made, turn, empty, current = [], [], [], session.admit(CountedCall(tool="first"))
     if current is not None:
-        made, turn = [Step(tool="first")], [Step(tool="first")]
+        made, turn = [CountedCall(tool="first")], [CountedCall(tool="first")]
 
     def below(bound, calls):
         return bound is None or len(calls) < bound
@@ -119,7 +121,7 @@ def test_a_session_admits_what_a_plain_list_of_its_calls_would(acts, max_calls, 
         assert session.calls == len(made)
 
 
-LOOK_UP = Step(tool="t", is_retrieval=True)
+LOOK_UP = CountedCall(tool="t", is_retrieval=True)
 
 
 class Slow:

@@ -1,4 +1,4 @@
-"""The state of a call in the pipeline (Case), and a tool prepared for its calls (Plan)."""
+"""The state of a call in the pipeline (CallState), and a tool prepared for its calls (Plan)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from toolcrib.model.limits import Claim, Quota, Taken
     from toolcrib.model.protocols import Bound, Line, Rule, Runner
     from toolcrib.model.result import Outcome, Result, Verdict
-    from toolcrib.model.session import Step, Turn
+    from toolcrib.model.session import CountedCall, Turn
     from toolcrib.model.tool import Entry, RetryPolicy, Tool
 
     Perform = Callable[[Call], Awaitable[Result]]
@@ -66,7 +66,7 @@ def limited_to(quota: Quota | None) -> Iterator[None]:
         QUOTA.reset(token)
 
 
-class Case:
+class CallState:
     """The mutable state of one call in the pipeline."""
 
     __slots__ = (
@@ -109,7 +109,7 @@ class Case:
         # The id of a person's approval of exactly this call.
         self.approval = ""
         # How the session counts the call, and in which turn.
-        self.step: Step | None = None
+        self.step: CountedCall | None = None
         self.turn: Turn | None = None
         # How much the client has been streamed already; after that there is no retry.
         self.chunks = 0
@@ -133,7 +133,7 @@ def mode_of(call: Call) -> str:
 
 
 def make_context(
-    case: Case,
+    state: CallState,
     plan: Plan,
     deadline: float,
     room: float,
@@ -143,21 +143,21 @@ def make_context(
     mask: SecretsMask,
 ) -> Context:
     """Make the Context of a call; `perform` makes the calls of the tool, `record` writes its journal entries."""
-    call = case.call
-    link = None if call.client is None else PatientLink(call.client, case, plan, deadlines, mask)
+    call = state.call
+    link = None if call.client is None else PatientLink(call.client, state, plan, deadlines, mask)
     return Context(
         tool=plan.tool,
-        call_id=case.id,
+        call_id=state.id,
         caller=call.caller,
         mode=mode_of(call),
         deadline=deadline,
-        seconds=min(plan.seconds, deadline - case.started),
+        seconds=min(plan.seconds, deadline - state.started),
         session=call.session,
-        call=partial(_call_from, perform, call, plan.tool, deadline, current_view(), case.quota, link),
-        audit=partial(_audit, record, case, plan),
+        call=partial(_call_from, perform, call, plan.tool, deadline, current_view(), state.quota, link),
+        audit=partial(_audit, record, state, plan),
         room=room,
         client=link,
-        prepared=case.prepared,
+        prepared=state.prepared,
     )
 
 
@@ -178,14 +178,16 @@ class PatientLink:
     A tool that was called by another tool sends no chunks: only its caller gets its value.
     """
 
-    def __init__(self, client: ClientLink, case: Case, plan: Plan, deadlines: Deadlines, mask: SecretsMask) -> None:
+    def __init__(
+        self, client: ClientLink, state: CallState, plan: Plan, deadlines: Deadlines, mask: SecretsMask
+    ) -> None:
         self._is_one_text = joins_text(plan.tool.output_schema)
         self.can_ask = client.can_ask
-        self.takes_chunks = client.takes_chunks and case.call.parent is None
+        self.takes_chunks = client.takes_chunks and state.call.parent is None
         self._mask = mask
         self._chunk_mask: ChunkMask | None = None
         self._client = client
-        self._case = case
+        self._state = state
         self._deadlines = deadlines
         self._hold: Callable[[], AbstractContextManager[None]] = nullcontext
         self._held = ExitStack()
@@ -202,14 +204,14 @@ class PatientLink:
 
     async def chunk(self, value: object) -> None:
         """Send the client a chunk; raises ToolError if it is not JSON, or if there were too many."""
-        case, name = self._case, self._case.call.name
+        state, name = self._state, self._state.call.name
         try:
-            case.chunk_bytes += json_size(value)
+            state.chunk_bytes += json_size(value)
         except (TypeError, ValueError, RecursionError) as problem:
             message = f"{name} yielded what is not JSON: {problem}"
             raise ToolError(Kind.OUTPUT_INVALID, message, partial_side_effects=True) from problem
-        case.chunks += 1
-        if case.chunks > MAX_CHUNKS or case.chunk_bytes > MAX_CHUNK_BYTES:
+        state.chunks += 1
+        if state.chunks > MAX_CHUNKS or state.chunk_bytes > MAX_CHUNK_BYTES:
             message = f"{name} yielded more than {MAX_CHUNKS} chunks or {MAX_CHUNK_BYTES} bytes; yield less"
             raise ToolError(Kind.LIMIT_EXCEEDED, message, partial_side_effects=True)
         # Not in the constructor: a secret becomes known when the tool first uses it.
@@ -245,13 +247,13 @@ class PatientLink:
 
     def _stop_clock(self) -> None:
         self._held.enter_context(self._hold())
-        self._since, watch = monotonic(), self._case.watch
+        self._since, watch = monotonic(), self._state.watch
         if watch is not None:
             self._left = watch.deadline - self._since
             self._deadlines.move(watch, self._since + ASK_SECONDS)
 
     def _start_clock(self) -> None:
-        now, watch = monotonic(), self._case.watch
+        now, watch = monotonic(), self._state.watch
         self._waited += now - self._since
         if watch is not None:
             self._deadlines.move(watch, now + self._left)
@@ -290,11 +292,11 @@ async def _call_from(
         return await perform(call)
 
 
-def _audit(record: Record, case: Case, plan: Plan, event: str, data: Mapping[str, object] | None = None) -> None:
+def _audit(record: Record, state: CallState, plan: Plan, event: str, data: Mapping[str, object] | None = None) -> None:
     facts = {"data": dict(data or {})}
     # Only the pipeline writes `call` events, so that a tool cannot forge one.
     event = f"audit:{event}" if event == CALL else event
-    record((event, monotonic(), case.id, plan.address, case.call.caller, 0.0, None, facts, plan.tool_id))
+    record((event, monotonic(), state.id, plan.address, state.call.caller, 0.0, None, facts, plan.tool_id))
 
 
 HOLDS_THE_LOOP_SECONDS = 0.05
@@ -419,26 +421,26 @@ class Gate(Protocol):
     def concerns(self, plan: Plan) -> bool:
         """Whether the gate could refuse a plain call with valid arguments; if not, the fast path skips it."""
 
-    def judge(self, case: Case, plan: Plan) -> Verdict:
+    def judge(self, state: CallState, plan: Plan) -> Verdict:
         """Allow, or refuse with a reason; consumes nothing."""
 
 
 class CallLimits(Protocol):
     """Rate limits of tools and quotas of callers, counted across processes; raises ToolError if it cannot count."""
 
-    def judge(self, case: Case, plan: Plan) -> Verdict:
+    def judge(self, state: CallState, plan: Plan) -> Verdict:
         """Allow, or deny a call that exceeds a limit; consumes nothing."""
 
-    def admit(self, case: Case, plan: Plan) -> Verdict:
+    def admit(self, state: CallState, plan: Plan) -> Verdict:
         """Count the call, or deny it."""
 
-    def give_back(self, case: Case) -> None:
+    def give_back(self, state: CallState) -> None:
         """Refund a call that was not made."""
 
-    def charge(self, case: Case, result: Result | None, seconds: float) -> None:
+    def charge(self, state: CallState, result: Result | None, seconds: float) -> None:
         """Count what is known only at the end of a call."""
 
-    def describe(self, case: Case, plan: Plan) -> str:
+    def describe(self, state: CallState, plan: Plan) -> str:
         """Describe what is left of the limits."""
 
 

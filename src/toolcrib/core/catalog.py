@@ -7,7 +7,7 @@ from itertools import chain, takewhile
 from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
 
-from toolcrib.core.sources import STORED_RANKS, Index, LateSource, Rank, Switches, ToolList, current_view
+from toolcrib.core.sources import STORED_RANKS, CatalogIndex, LateSource, Rank, Switches, ToolList, current_view
 from toolcrib.infra.settings import Table, read_word_set, read_words, setting
 from toolcrib.lib.names import action_of, did_you_mean, read_address, slug_of
 from toolcrib.model.errors import LIST_THE_TOOLS, Cure, Kind, ToolError, cure_of
@@ -93,7 +93,7 @@ class Catalog:
         self._settled: tuple[Source, ...] = self._sources
         self._watched: tuple[Callable[[], object], ...] = ()
         self._settled_entries: tuple[Generations, dict[Key, Entry]] = ((), {})
-        self._index: tuple[tuple[object, ...] | None, Index] = (None, Index())
+        self._index: tuple[tuple[object, ...] | None, CatalogIndex] = (None, CatalogIndex())
         self._changing = threading.Lock()
 
     def add(self, tool: Tool) -> None:
@@ -112,7 +112,7 @@ class Catalog:
             self._sources = tuple(sorted((*self._sources, source), key=lambda each: each.rank))
             self._settled = tuple(takewhile(lambda each: each.settled and each.listed, self._sources))
             self._watch()
-            self._index = (None, Index())
+            self._index = (None, CatalogIndex())
 
     def forget(self) -> None:
         """Empty all caches of lookups, after a change in this process."""
@@ -394,7 +394,7 @@ class Catalog:
             raise refusal
         return None, None
 
-    def _indexed(self, *, look_at_files: bool = True) -> Index:
+    def _indexed(self, *, look_at_files: bool = True) -> CatalogIndex:
         """The index of all listed sources, cached until the tools of one of them change."""
         listed = [source for source in self._sources if source.listed]
         if look_at_files:
@@ -404,7 +404,7 @@ class Catalog:
         state = tuple(source.generation() for source in listed)
         known = self._index
         if known[0] != state:
-            known = self._index = state, Index(chain.from_iterable(source.entries() for source in listed))
+            known = self._index = state, CatalogIndex(chain.from_iterable(source.entries() for source in listed))
         return known[1]
 
     def has_named(self, word: str) -> bool:

@@ -20,13 +20,13 @@ from toolcrib.model.tool import MODES, Behaviour
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from toolcrib.core.call_state import CallLimits, Case, Plan
+    from toolcrib.core.call_state import CallLimits, CallState, Plan
     from toolcrib.core.confirmations import Confirmations
     from toolcrib.core.grants import Grants
     from toolcrib.lib.schema import Validator
     from toolcrib.model.protocols import ApprovalStore
     from toolcrib.model.result import Result
-    from toolcrib.model.session import Session, Step
+    from toolcrib.model.session import CountedCall, Session
 
 
 # Describes why a value is invalid; loaded on first use, because a call with valid arguments and value does not need it.
@@ -44,11 +44,11 @@ class Rules:
         """Only if a rule concerns the tool."""
         return bool(plan.rules)
 
-    def judge(self, case: Case, plan: Plan) -> Verdict:
+    def judge(self, state: CallState, plan: Plan) -> Verdict:
         """Return the strictest verdict of the rules."""
-        verdict = strictest(plan.rules, plan.tool, case.call)
+        verdict = strictest(plan.rules, plan.tool, state.call)
         if verdict.decision is Decision.CONFIRM:
-            case.asks = verdict
+            state.asks = verdict
             return ALLOW
         return verdict
 
@@ -62,9 +62,9 @@ class Enabled:
         """Never by the tool itself; the fast path checks the switch too."""
         return False
 
-    def judge(self, case: Case, plan: Plan) -> Verdict:
+    def judge(self, state: CallState, plan: Plan) -> Verdict:
         """Deny a disabled tool."""
-        entry = case.entry
+        entry = state.entry
         if entry is None or entry.enabled:
             return ALLOW
         return deny(f"{entry.tool.name} is disabled: {entry.reason}", kind=Kind.DISABLED, cure=entry.cure)
@@ -79,9 +79,9 @@ class Mode:
         """Only if the tool declares modes."""
         return plan.tool.modes is not None
 
-    def judge(self, case: Case, plan: Plan) -> Verdict:
+    def judge(self, state: CallState, plan: Plan) -> Verdict:
         """Deny a call whose mode (its own, else that of its session, else text) the tool does not declare."""
-        tool, mode = plan.tool, mode_of(case.call)
+        tool, mode = plan.tool, mode_of(state.call)
         if mode not in MODES:
             return deny(f"there is no mode {mode!r}", kind=Kind.VALIDATION, cure=f"use {' or '.join(sorted(MODES))}")
         if tool.modes is None or mode in tool.modes:
@@ -103,12 +103,12 @@ class Capabilities:
         """Only if the tool requires a capability."""
         return bool(plan.tool.requires)
 
-    def judge(self, case: Case, plan: Plan) -> Verdict:
+    def judge(self, state: CallState, plan: Plan) -> Verdict:
         """Deny a capability that the operator did not grant, or that the calling tool does not have itself."""
         # Not cached: a tool that is added may change which tool a line of the grants means.
         tool, ungranted = plan.tool, self._grants.missing(plan.tool)
         missing = ungranted
-        narrowed = case.call.grants
+        narrowed = state.call.grants
         if narrowed is not None:
             missing = missing | missing_grants(tool.requires, narrowed)
         if not missing:
@@ -140,17 +140,17 @@ class Arguments:
         """Only if the tool takes text: the fast path validates against the schema, but does not run `check_plain`."""
         return plan.holds_text
 
-    def judge(self, case: Case, plan: Plan) -> Verdict:
+    def judge(self, state: CallState, plan: Plan) -> Verdict:
         """Validate the arguments against the schema, without coercing or dropping any."""
         try:
             if plan.holds_text:
                 # A schema permits what it does not mention; schemas of numbers alone are bounded by `prepare`.
-                check_plain(case.arguments)
+                check_plain(state.arguments)
             if plan.fill is not None:
-                case.arguments = plan.fill(case.arguments)
-            if plan.arguments.is_valid(case.arguments):
+                state.arguments = plan.fill(state.arguments)
+            if plan.arguments.is_valid(state.arguments):
                 return ALLOW
-            problems = explain_problems(plan.arguments, case.arguments, plan.parameters)
+            problems = explain_problems(plan.arguments, state.arguments, plan.parameters)
         except (ToolError, ValueError, TypeError, AttributeError) as problem:
             problems = [str(problem)]
         return deny(
@@ -195,28 +195,28 @@ class Confirmation:
         """If the tool requires confirmation, or a rule might."""
         return plan.tool.requires_confirmation or bool(plan.rules)
 
-    def judge(self, case: Case, plan: Plan) -> Verdict:
+    def judge(self, state: CallState, plan: Plan) -> Verdict:
         """Require a token for exactly this call, or its approval by another person."""
-        tool, call = plan.tool, case.call
-        if not tool.requires_confirmation and case.asks is None:
+        tool, call = plan.tool, state.call
+        if not tool.requires_confirmation and state.asks is None:
             return ALLOW
         problem = "it was not confirmed"
         approval = None
         if call.consent is not Consent.TOKEN:
-            approval = self._approvals().find(tool, plan.bound, case.arguments, call)
+            approval = self._approvals().find(tool, plan.bound, state.arguments, call)
         if approval is not None and approval.state == REFUSED:
             # Even if the caller has a token, because that may be older than the refusal.
             return deny(f"{approval.decided_by} refused it", rule="approval", details={"approval": approval.id})
         if call.consent is not Consent.TOKEN and (call.confirmation is None or call.consent is Consent.PERSON):
-            case.approval = "" if approval is None or approval.state != APPROVED else approval.id
-            if case.approval:
+            state.approval = "" if approval is None or approval.state != APPROVED else approval.id
+            if state.approval:
                 return ALLOW
             problem = "no other person has approved it" if call.consent is Consent.PERSON else problem
         elif call.confirmation is not None:
-            problem = self._confirmations().problem_with(call.confirmation, tool, case.arguments, call)
+            problem = self._confirmations().problem_with(call.confirmation, tool, state.arguments, call)
         if not problem:
             return ALLOW
-        asks = case.asks or confirm(f"{tool.name} needs confirmation", rule="requires_confirmation")
+        asks = state.asks or confirm(f"{tool.name} needs confirmation", rule="requires_confirmation")
         return confirm(
             f"{asks.reason}, and {problem}",
             rule=asks.rule,
@@ -224,12 +224,12 @@ class Confirmation:
             cure=APPROVE if call.consent is Consent.PERSON else CONFIRM,
         )
 
-    def admit(self, case: Case, plan: Plan) -> bool:
+    def admit(self, state: CallState, plan: Plan) -> bool:
         """Use the approval or the token; False if a concurrent call has used it."""
-        if case.approval:
-            return self._approvals().use(case.approval)
-        token = case.call.confirmation
-        if token is None or not (plan.tool.requires_confirmation or case.asks):
+        if state.approval:
+            return self._approvals().use(state.approval)
+        token = state.call.confirmation
+        if token is None or not (plan.tool.requires_confirmation or state.asks):
             return True
         return self._confirmations().use(token)
 
@@ -243,10 +243,10 @@ class Prepare:
         """If the runner has a check."""
         return plan.bound.checks
 
-    def judge(self, case: Case, plan: Plan) -> Verdict:
+    def judge(self, state: CallState, plan: Plan) -> Verdict:
         """Deny if the check of the runner raises ToolError."""
         try:
-            case.prepared = plan.bound.check(case.arguments, case.call)
+            state.prepared = plan.bound.check(state.arguments, state.call)
         except ToolError as refusal:
             return Verdict(
                 decision=Decision.DENY,
@@ -283,30 +283,30 @@ class Rate:
         """Only if the tool has a rate limit; the fast path checks for a quota too."""
         return plan.tool.limits.calls_per_minute is not None
 
-    def judge(self, case: Case, plan: Plan) -> Verdict:
+    def judge(self, state: CallState, plan: Plan) -> Verdict:
         """Ask the ledger whether the limits have room, without consuming anything."""
-        return self._limits().judge(case, plan) if self._is_limited(case, plan) else ALLOW
+        return self._limits().judge(state, plan) if self._is_limited(state, plan) else ALLOW
 
-    def admit(self, case: Case, plan: Plan) -> Verdict:
+    def admit(self, state: CallState, plan: Plan) -> Verdict:
         """Count the call; denies it if concurrent calls have exhausted a limit."""
-        return self._limits().admit(case, plan) if self._is_limited(case, plan) else ALLOW
+        return self._limits().admit(state, plan) if self._is_limited(state, plan) else ALLOW
 
-    def give_back(self, case: Case) -> None:
+    def give_back(self, state: CallState) -> None:
         """Refund a call that was not made after all."""
-        if case.taken is not None:
-            self._limits().give_back(case)
+        if state.taken is not None:
+            self._limits().give_back(state)
 
-    def charge(self, case: Case, result: Result | None) -> None:
+    def charge(self, state: CallState, result: Result | None) -> None:
         """Count what is known only at the end of a call, such as its duration; a failure to count is logged."""
-        if case.quota is not None and case.ran:
-            self._limits().charge(case, result, time.monotonic() - case.started)
+        if state.quota is not None and state.ran:
+            self._limits().charge(state, result, time.monotonic() - state.started)
 
-    def describe(self, case: Case, plan: Plan) -> str:
+    def describe(self, state: CallState, plan: Plan) -> str:
         """What is left of the limits of a call."""
-        return self._limits().describe(case, plan) if self._is_limited(case, plan) else ""
+        return self._limits().describe(state, plan) if self._is_limited(state, plan) else ""
 
-    def _is_limited(self, case: Case, plan: Plan) -> bool:
-        return case.quota is not None or self.concerns(plan)
+    def _is_limited(self, state: CallState, plan: Plan) -> bool:
+        return state.quota is not None or self.concerns(plan)
 
 
 class Budget:
@@ -318,9 +318,9 @@ class Budget:
         """Never by the tool itself: only a call with a deadline, a session or a parent has a budget."""
         return False
 
-    def judge(self, case: Case, plan: Plan) -> Verdict:
+    def judge(self, state: CallState, plan: Plan) -> Verdict:
         """Check the deadline, then the depth, then the budgets of the session."""
-        call = case.call
+        call = state.call
         # Written so that a deadline of NaN has passed too.
         if call.deadline is not None and not call.deadline > time.monotonic():
             return deny("the deadline of the call has passed", kind=Kind.TIMEOUT, rule="deadline")
@@ -347,12 +347,12 @@ class Loop:
         """Never by the tool itself: only a session counts calls."""
         return False
 
-    def judge(self, case: Case, plan: Plan) -> Verdict:
+    def judge(self, state: CallState, plan: Plan) -> Verdict:
         """Deny what the counts of the present turn show to be a loop."""
-        session = case.call.session
-        if session is None or not _looks_for_loops(case, session):
+        session = state.call.session
+        if session is None or not _looks_for_loops(state, session):
             return ALLOW
-        step = step_of(session, case, plan)
+        step = step_of(session, state, plan)
         if session.repeats(step.mark):
             times = "once" if session.max_repeats == 1 else f"{session.max_repeats} times"
             reason = f"{plan.name} was called {times} in this turn with the very same arguments"
@@ -362,41 +362,41 @@ class Loop:
         return ALLOW
 
 
-def step_of(session: Session, case: Case, plan: Plan) -> Step:
-    """The Step of a call; its arguments must have been validated and have their defaults."""
-    if case.step is None:
-        mark = _mark(plan.address, case.arguments) if _looks_for_loops(case, session) else b""
+def step_of(session: Session, state: CallState, plan: Plan) -> CountedCall:
+    """The CountedCall of a call; its arguments must have been validated and have their defaults."""
+    if state.step is None:
+        mark = _mark(plan.address, state.arguments) if _looks_for_loops(state, session) else b""
         is_retrieval = _is_retrieval(plan)
-        case.step = session.step(plan.address, is_retrieval=is_retrieval, mark=mark, capabilities=plan.tool.requires)
-    return case.step
+        state.step = session.step(plan.address, is_retrieval=is_retrieval, mark=mark, capabilities=plan.tool.requires)
+    return state.step
 
 
-def take_place(case: Case, plan: Plan) -> bool:
+def take_place(state: CallState, plan: Plan) -> bool:
     """Have the session count the call; False if its budget is exhausted by now."""
-    session = case.call.session
+    session = state.call.session
     if session is None:
         return True
-    case.turn = session.admit(step_of(session, case, plan))
-    return case.turn is not None
+    state.turn = session.admit(step_of(session, state, plan))
+    return state.turn is not None
 
 
-def give_back(case: Case) -> None:
+def give_back(state: CallState) -> None:
     """Have the session uncount a call that was not made after all."""
-    if case.call.session is not None and case.step is not None and case.turn is not None:
-        case.call.session.take_back(case.step, case.turn)
+    if state.call.session is not None and state.step is not None and state.turn is not None:
+        state.call.session.take_back(state.step, state.turn)
 
 
-def note_empty(case: Case, plan: Plan, value: object) -> None:
+def note_empty(state: CallState, plan: Plan, value: object) -> None:
     """Have the session count an empty result, unless the output schema of the tool is null."""
-    session, step, turn = case.call.session, case.step, case.turn
+    session, step, turn = state.call.session, state.step, state.turn
     if session is None or step is None or turn is None or not step.mark or plan.tool.output_schema == NULL:
         return
     if value is None or (isinstance(value, str | list | tuple | dict) and not value):
         session.note_empty(step.tool, turn)
 
 
-def _looks_for_loops(case: Case, session: Session) -> bool:
-    return session.max_repeats is not None and case.call.parent is None
+def _looks_for_loops(state: CallState, session: Session) -> bool:
+    return session.max_repeats is not None and state.call.parent is None
 
 
 def _is_retrieval(plan: Plan) -> bool:

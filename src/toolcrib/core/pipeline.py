@@ -14,10 +14,10 @@ from types import CoroutineType
 from typing import TYPE_CHECKING, Protocol
 
 from toolcrib.core import gates
-from toolcrib.core.call_state import Case, Gate, Plan, Policy, current_quota, make_context, mode_of, prepare
+from toolcrib.core.call_state import CallState, Gate, Plan, Policy, current_quota, make_context, mode_of, prepare
 from toolcrib.core.catalog import KnownTools
 from toolcrib.core.execution import Deadlines, SecretsMask, as_coroutine, classify, go_on, named_for_warning, unwatch
-from toolcrib.core.results import Answers, Whole, settle
+from toolcrib.core.results import ResultMaker, Whole, settle
 from toolcrib.core.rules import strictest
 from toolcrib.core.sources import current_view
 from toolcrib.model.call import CALL, Call, plain_call
@@ -89,7 +89,7 @@ class Pipeline:
         self._record = journal.record
         approvals = approvals or _no_approvals
         self._mask = mask or SecretsMask()
-        self._answers = Answers(journal.record, confirmations, approvals, kept, policy.result_bytes, self._mask)
+        self._answers = ResultMaker(journal.record, confirmations, approvals, kept, policy.result_bytes, self._mask)
         self._policy = policy
         self._sleep = _sleep if sleep is None else sleep
         self._plans: dict[Tool, Plan] = {}
@@ -135,28 +135,28 @@ class Pipeline:
         The order of the steps is a safety property, so they stand here one after the other. `entry` is the tool that the
         fast path has just looked up.
         """
-        case = Case(call, call.id or self._new_id())
-        case.entry = entry
+        state = CallState(call, call.id or self._new_id())
+        state.entry = entry
         try:
-            plan = self._find_plan(case)
+            plan = self._find_plan(state)
             if isinstance(plan, Verdict):
-                return await self._refuse_unknown(case, plan)
-            if refusal := self._judge(self._gates, case, plan):
-                return self._answers.refuse(*refusal, case, plan)
-            if overtaken := self._admit(case, plan):
-                return self._answers.refuse(*overtaken, case, plan)
-            logger.info("call %s: %s starts for %s", case.id, plan.tool.name, call.caller)
-            answer = await self._run(case, plan)
-        except BaseException as problem:  # noqa: BLE001 - the border to foreign code; Answers.fail re-raises what is meant for the host program
+                return await self._refuse_unknown(state, plan)
+            if refusal := self._judge(self._gates, state, plan):
+                return self._answers.refuse(*refusal, state, plan)
+            if overtaken := self._admit(state, plan):
+                return self._answers.refuse(*overtaken, state, plan)
+            logger.info("call %s: %s starts for %s", state.id, plan.tool.name, call.caller)
+            answer = await self._run(state, plan)
+        except BaseException as problem:  # noqa: BLE001 - the border to foreign code; ResultMaker.fail re-raises what is meant for the host program
             result = None
             try:
-                result = self._answers.fail(problem, case)
+                result = self._answers.fail(problem, state)
             finally:
                 # A cancelled call is charged too.
-                self._rate.charge(case, result)
+                self._rate.charge(state, result)
             return result
-        result = self._answers.finish(case, plan, answer)
-        self._rate.charge(case, result)
+        result = self._answers.finish(state, plan, answer)
+        self._rate.charge(state, result)
         return result
 
     @named_for_warning
@@ -219,7 +219,7 @@ class Pipeline:
             value = settle(plan, answer, self._result_bytes)
             if self._mask.active:
                 value = self._mask.value(value)
-        except BaseException as problem:  # noqa: BLE001 - the border to foreign code; Answers.fail re-raises what is meant for the host program
+        except BaseException as problem:  # noqa: BLE001 - the border to foreign code; ResultMaker.fail re-raises what is meant for the host program
             return self._answers.fail(
                 problem, self._case(call or plain_call(name, arguments, caller), plan, started, watch)
             )
@@ -237,11 +237,11 @@ class Pipeline:
 
     def explain(self, call: Call) -> Explanation:
         """The finding of every gate for this call, in the order of the pipeline; runs nothing and consumes nothing."""
-        case = Case(call, call.id)
-        plan = self._find_plan(case)
+        state = CallState(call, call.id)
+        plan = self._find_plan(state)
         if isinstance(plan, Verdict):
             first, *rest = (gate.name for gate in self._gates)
-            verdicts = {first: self._screen(case), LOOK_UP: plan, **dict.fromkeys(rest)}
+            verdicts = {first: self._screen(state), LOOK_UP: plan, **dict.fromkeys(rest)}
             findings = [Finding(gate=name, verdict=verdict) for name, verdict in verdicts.items()]
             return Explanation(tool=str(call.name), findings=tuple(findings))
         findings = []
@@ -249,10 +249,10 @@ class Pipeline:
         for gate in self._gates:
             verdict = None
             if is_judging:
-                refusal = self._judge((gate,), case, plan)
+                refusal = self._judge((gate,), state, plan)
                 verdict = ALLOW if refusal is None else refusal[1]
             is_rate, is_grant = (verdict is ALLOW and gate is each for each in (self._rate, self._capabilities))
-            note = self._rate.describe(case, plan) if is_rate else ""
+            note = self._rate.describe(state, plan) if is_rate else ""
             granted = self._capabilities.describe(plan) if is_grant else ""
             findings.append(Finding(gate=gate.name, verdict=verdict, note=note, granted=granted))
             if gate is self._gates[0]:
@@ -290,85 +290,85 @@ class Pipeline:
         )
         return plan
 
-    def _admit(self, case: Case, plan: Plan) -> tuple[str, Verdict] | None:
+    def _admit(self, state: CallState, plan: Plan) -> tuple[str, Verdict] | None:
         """Consume budget, rate and confirmation; the gate that refuses if a concurrent call has taken the last of one."""
-        if overtaken := self._take_place(case, plan):
+        if overtaken := self._take_place(state, plan):
             return overtaken
         try:
-            verdict = self._rate.admit(case, plan)
+            verdict = self._rate.admit(state, plan)
         except Exception as problem:  # noqa: BLE001 - a gate that fails has not allowed anything
-            verdict = self._explain_failure(self._rate, problem, case)
+            verdict = self._explain_failure(self._rate, problem, state)
         if verdict is not ALLOW:
-            gates.give_back(case)
+            gates.give_back(state)
             return self._rate.name, verdict
         # Last, because a used confirmation cannot be restored.
         try:
-            is_confirmed = self._confirmation.admit(case, plan)
+            is_confirmed = self._confirmation.admit(state, plan)
             verdict = deny("the confirmation was used before", kind=Kind.CONFIRMATION_REQUIRED)
         except Exception as problem:  # noqa: BLE001 - see above
             is_confirmed = False
-            verdict = self._explain_failure(self._confirmation, problem, case)
+            verdict = self._explain_failure(self._confirmation, problem, state)
         if is_confirmed:
             return None
-        gates.give_back(case)
-        self._rate.give_back(case)
+        gates.give_back(state)
+        self._rate.give_back(state)
         return self._confirmation.name, verdict
 
-    def _take_place(self, case: Case, plan: Plan) -> tuple[str, Verdict] | None:
+    def _take_place(self, state: CallState, plan: Plan) -> tuple[str, Verdict] | None:
         """Consume the budget of the session; returns the refusal if a concurrent call has exhausted it."""
-        while not gates.take_place(case, plan):
-            if refusal := self._judge(self._counted, case, plan):
+        while not gates.take_place(state, plan):
+            if refusal := self._judge(self._counted, state, plan):
                 return refusal
         return None
 
-    async def _run(self, case: Case, plan: Plan) -> object:
+    async def _run(self, state: CallState, plan: Plan) -> object:
         """Run the tool, with retries until it succeeds, fails for good, or reaches the deadline."""
-        given, deadline = case.call.deadline, case.started + plan.seconds
+        given, deadline = state.call.deadline, state.started + plan.seconds
         deadline = deadline if given is None else min(given, deadline)
         room = plan.room if given is None else min(plan.room, given - deadline)
         context = (
-            make_context(case, plan, deadline, room, self.call, self._record, self._deadlines, self._mask)
+            make_context(state, plan, deadline, room, self.call, self._record, self._deadlines, self._mask)
             if plan.bound.wants_context
             else None
         )
-        case.began = monotonic()
-        case.ran = True
+        state.began = monotonic()
+        state.ran = True
         while True:
             try:
-                answer = plan.bound.run(self._arguments(case, plan), context)
+                answer = plan.bound.run(self._arguments(state, plan), context)
                 if type(answer) is CoroutineType or (plan.is_async and isinstance(answer, Awaitable)):
-                    case.watch = case.watch or self._deadlines.watch(deadline + room, answer)
+                    state.watch = state.watch or self._deadlines.watch(deadline + room, answer)
                     answer = await answer
             except Exception as problem:
-                pause = self._pause(problem, case, plan, deadline)
+                pause = self._pause(problem, state, plan, deadline)
                 if pause is None:
                     raise
             else:
                 outcome = answer if isinstance(answer, Outcome) else NOTHING
-                pause = None if outcome.error is None else self._pause(outcome.error, case, plan, deadline)
+                pause = None if outcome.error is None else self._pause(outcome.error, state, plan, deadline)
                 if pause is None:
-                    if case.chunks and context is not None and context.client is not None:
+                    if state.chunks and context is not None and context.client is not None:
                         await context.client.end_chunks()
-                    unwatch(case.watch, plan.name, case.started)
+                    unwatch(state.watch, plan.name, state.started)
                     return answer
-                case.began += outcome.waited  # the latency budget covers only the tool's own time
-            case.watch = case.watch or self._deadlines.watch(deadline + room)
+                state.began += outcome.waited  # the latency budget covers only the tool's own time
+            state.watch = state.watch or self._deadlines.watch(deadline + room)
             await self._sleep(pause)
-            case.attempts += 1
+            state.attempts += 1
 
-    def _arguments(self, case: Case, plan: Plan) -> dict[str, object]:
+    def _arguments(self, state: CallState, plan: Plan) -> dict[str, object]:
         """The arguments of one attempt; a copy if there may be a retry, because the tool may modify them."""
-        return case.arguments if plan.retry.max_attempts == 1 else deepcopy(case.arguments)
+        return state.arguments if plan.retry.max_attempts == 1 else deepcopy(state.arguments)
 
-    def _pause(self, problem: Exception, case: Case, plan: Plan, deadline: float) -> float | None:
+    def _pause(self, problem: Exception, state: CallState, plan: Plan, deadline: float) -> float | None:
         """Seconds until the next attempt; None if there is no retry."""
-        if case.chunks or case.attempts >= plan.retry.max_attempts or mode_of(case.call) == VOICE:
+        if state.chunks or state.attempts >= plan.retry.max_attempts or mode_of(state.call) == VOICE:
             return None
         error = classify(problem, plan.tool.name)
         # A tool with more than one attempt was declared to be repeatable, so possible side effects do not prevent a retry.
         if not error.retryable:
             return None
-        pause = plan.retry.delay_after(case.attempts)
+        pause = plan.retry.delay_after(state.attempts)
         if plan.retry.jitter:
             pause = random.uniform(0, pause)  # noqa: S311 - jitter needs no cryptographic randomness
         asked = error.retry_after
@@ -378,18 +378,18 @@ class Pipeline:
             pause = max(pause, asked)
         return pause if monotonic() + pause < deadline else None
 
-    def _find_plan(self, case: Case) -> Plan | Verdict:
+    def _find_plan(self, state: CallState) -> Plan | Verdict:
         """The plan of the called tool, or the verdict if there is no usable one."""
-        given: object = case.call.name
+        given: object = state.call.name
         if not isinstance(given, str):
             reason = f"the name of a tool is a text, not a {type(given).__name__}"
             return deny(reason, kind=Kind.VALIDATION, cure="give the name of the tool")
-        name = case.call.name
+        name = state.call.name
         try:
-            case.entry = entry = case.entry or self._look_up(case.call)
+            state.entry = entry = state.entry or self._look_up(state.call)
             if entry is not None:
-                case.plan = self._plan(entry.tool)
-                return case.plan
+                state.plan = self._plan(entry.tool)
+                return state.plan
         except ToolError as problem:
             return deny(problem.reason, kind=problem.kind, rule="load", cure=problem.cure, details=problem.details)
         return deny(
@@ -402,18 +402,18 @@ class Pipeline:
             return self._find(call.name, call.bundle, call.version)
         return self._find(call.name, call.bundle, call.version, session)
 
-    def _judge(self, asked: Iterable[Gate], case: Case, plan: Plan) -> tuple[str, Verdict] | None:
+    def _judge(self, asked: Iterable[Gate], state: CallState, plan: Plan) -> tuple[str, Verdict] | None:
         """The first gate that does not allow the call, with its verdict; a gate that raises refuses."""
         for gate in asked:
             try:
-                verdict = gate.judge(case, plan)
+                verdict = gate.judge(state, plan)
             except Exception as problem:  # noqa: BLE001 - a gate that fails has not allowed anything
-                verdict = self._explain_failure(gate, problem, case)
+                verdict = self._explain_failure(gate, problem, state)
             if verdict is not ALLOW:
                 return gate.name, verdict
         return None
 
-    def _explain_failure(self, gate: Gate, problem: Exception, case: Case) -> Verdict:
+    def _explain_failure(self, gate: Gate, problem: Exception, state: CallState) -> Verdict:
         """The verdict of a gate that raised an error."""
         if isinstance(problem, ToolError):
             return deny(
@@ -423,31 +423,31 @@ class Pipeline:
                 details=problem.details,
                 retryable=problem.retryable,
             )
-        logger.error("call %s: the gate %s failed", case.id, gate.name, exc_info=problem)
+        logger.error("call %s: the gate %s failed", state.id, gate.name, exc_info=problem)
         return deny(f"the gate {gate.name!r} failed, so the call is refused", kind=Kind.INTERNAL, cure=READ_THE_LOG)
 
-    def _screen(self, case: Case) -> Verdict:
+    def _screen(self, state: CallState) -> Verdict:
         """The verdict of the rules on a call of an unknown tool."""
-        verdict = strictest(self._rules.rules, None if case.entry is None else case.entry.tool, case.call)
+        verdict = strictest(self._rules.rules, None if state.entry is None else state.entry.tool, state.call)
         return verdict if verdict.decision is Decision.DENY else ALLOW
 
-    async def _refuse_unknown(self, case: Case, unknown: Verdict) -> Result:
-        screened = self._screen(case)
+    async def _refuse_unknown(self, state: CallState, unknown: Verdict) -> Result:
+        screened = self._screen(state)
         if screened is not ALLOW:
-            return self._answers.answer(screened.to_error(self._gates[0].name), case)
+            return self._answers.answer(screened.to_error(self._gates[0].name), state)
         if self._missing is not None and unknown.kind is Kind.NOT_FOUND:
-            unknown = _with_request(unknown, await self._missing(case.call))
-        return self._answers.answer(unknown.to_error(LOOK_UP), case)
+            unknown = _with_request(unknown, await self._missing(state.call))
+        return self._answers.answer(unknown.to_error(LOOK_UP), state)
 
     def _new_id(self) -> str:
         # A counter and not uuid4, which alone costs more than both schema checks of a call.
         return f"{self._id_prefix}{next(self._id_numbers)}"
 
-    def _case(self, call: Call, plan: Plan, started: float, watch: Watch | None) -> Case:
-        """Make the Case of a call that took the fast path."""
-        case = Case(call, call.id or self._new_id(), started)
-        case.plan, case.watch, case.ran = plan, watch, True
-        return case
+    def _case(self, call: Call, plan: Plan, started: float, watch: Watch | None) -> CallState:
+        """Make the CallState of a call that took the fast path."""
+        state = CallState(call, call.id or self._new_id(), started)
+        state.plan, state.watch, state.ran = plan, watch, True
+        return state
 
 
 def _with_request(unknown: Verdict, request_id: str) -> Verdict:

@@ -20,7 +20,7 @@ from toolcrib.values import to_json
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from toolcrib.core.call_state import Case, Plan
+    from toolcrib.core.call_state import CallState, Plan
     from toolcrib.core.confirmations import Confirmations
     from toolcrib.core.execution import SecretsMask
     from toolcrib.infra.storage.expiring import KeptResults
@@ -187,7 +187,7 @@ COST = "cost"
 STDERR = "stderr"
 
 
-class Answers:
+class ResultMaker:
     """Makes the Result of a call: succeeded, failed or refused."""
 
     def __init__(
@@ -206,110 +206,110 @@ class Answers:
         self._kept = kept
         self._result_bytes = result_bytes
 
-    def finish(self, case: Case, plan: Plan, answer: object) -> Result:
+    def finish(self, state: CallState, plan: Plan, answer: object) -> Result:
         """Make the Result of what a runner returned, after validating it against the output schema."""
         try:
             if isinstance(answer, Outcome):
-                case.outcome = answer
-                case.began += answer.waited  # the latency budget covers only the tool's own time
+                state.outcome = answer
+                state.began += answer.waited  # the latency budget covers only the tool's own time
                 if answer.error is not None:
                     raise copy_error(answer.error, value=answer.value)
                 if answer.stands_in:
-                    return self.succeed(case, plan, answer.value)
+                    return self.succeed(state, plan, answer.value)
                 answer = answer.value
             value = settle(plan, answer, self._result_bytes)
         except ToolError as problem:
-            return self.fail(problem, case)
-        return self.succeed(case, plan, value)
+            return self.fail(problem, state)
+        return self.succeed(state, plan, value)
 
-    def succeed(self, case: Case, plan: Plan, value: object) -> Result:
+    def succeed(self, state: CallState, plan: Plan, value: object) -> Result:
         """Make and record the Result of a success; a value that is too large is stored, and fetched with its handle."""
-        seconds, call = monotonic() - case.started, case.call
+        seconds, call = monotonic() - state.started, state.call
         value = self._mask.value(value)
-        meta = {**plan.meta, "callId": case.id, "durationMs": seconds * 1000}
-        if case.outcome is not None:
-            meta |= self._masked_meta(case.outcome)
+        meta = {**plan.meta, "callId": state.id, "durationMs": seconds * 1000}
+        if state.outcome is not None:
+            meta |= self._masked_meta(state.outcome)
         if call.session is not None and call.session.max_calls is not None:
             meta["steps"] = {"used": call.session.calls, "max": call.session.max_calls}
-        facts = _facts_of(case, seconds)
-        note_empty(case, plan, value)
+        facts = _facts_of(state, seconds)
+        note_empty(state, plan, value)
         if type(value) is Whole:
             value = self._keep(value, call, meta)
-        _tell(case, plan, meta, facts)
-        intents = case.outcome.intents if case.outcome else ()
+        _tell(state, plan, meta, facts)
+        intents = state.outcome.intents if state.outcome else ()
         if intents:
-            _warn(deliver(intents, call.session, case.id), case, meta)
+            _warn(deliver(intents, call.session, state.id), state, meta)
         self._record(
-            (CALL, case.started, case.id, plan.address, call.caller, seconds, None, facts or None, plan.tool_id)
+            (CALL, state.started, state.id, plan.address, call.caller, seconds, None, facts or None, plan.tool_id)
         )
-        logger.info("call %s: %s succeeded after %.1f ms", case.id, plan.name, seconds * 1000)
+        logger.info("call %s: %s succeeded after %.1f ms", state.id, plan.name, seconds * 1000)
         return succeed(value, intents, meta)
 
-    def refuse(self, gate: str, verdict: Verdict, case: Case, plan: Plan) -> Result:
+    def refuse(self, gate: str, verdict: Verdict, state: CallState, plan: Plan) -> Result:
         """Make and record the Result of a call that a gate refused."""
         error = verdict.to_error(gate)
         if verdict.decision is Decision.CONFIRM:
             # A tool that calls another must not get a token with which it could confirm the call itself.
-            if case.call.parent is None and case.call.consent is not Consent.PERSON:
-                error = self._with_token(error, case, plan)
-            if case.call.consent is not Consent.TOKEN:
-                error = self._with_approval(error, verdict, case, plan)
-        return self.answer(error, case)
+            if state.call.parent is None and state.call.consent is not Consent.PERSON:
+                error = self._with_token(error, state, plan)
+            if state.call.consent is not Consent.TOKEN:
+                error = self._with_approval(error, verdict, state, plan)
+        return self.answer(error, state)
 
-    def fail(self, problem: BaseException, case: Case) -> Result:
+    def fail(self, problem: BaseException, state: CallState) -> Result:
         """Make and record the Result of a call that raised; re-raises what is meant for the host program."""
-        name = case.call.name
-        problem = leave(case.watch, problem, name, case.started)
+        name = state.call.name
+        problem = leave(state.watch, problem, name, state.started)
         error = classify(problem, name)
         if must_pass(problem):
-            self.answer(error, case)
+            self.answer(error, state)
             try:
                 raise problem
             finally:
                 # Its traceback references this frame: a reference cycle, which would keep the objects of the call alive.
                 del problem
         if error.kind is Kind.INTERNAL and not isinstance(problem, ToolError):
-            logger.error("call %s: %s failed unexpectedly", case.id, name, exc_info=self._mask.raised(problem))
-        return self.answer(error, case)
+            logger.error("call %s: %s failed unexpectedly", state.id, name, exc_info=self._mask.raised(problem))
+        return self.answer(error, state)
 
-    def answer(self, error: ToolError, case: Case) -> Result:
+    def answer(self, error: ToolError, state: CallState) -> Result:
         """Make and record the Result of a failure."""
-        seconds, plan, call = monotonic() - case.started, case.plan, case.call
+        seconds, plan, call = monotonic() - state.started, state.plan, state.call
         # The name of an unknown tool may be anything that a caller sends, even a secret.
         wanted = self._mask.value(call.name) if plan is None else call.name
         name, tool_id = (str(wanted), "") if plan is None else (plan.address, plan.tool_id)
-        meta: dict[str, object] = {"callId": case.id, "tool": wanted, "durationMs": seconds * 1000}
+        meta: dict[str, object] = {"callId": state.id, "tool": wanted, "durationMs": seconds * 1000}
         if plan is not None:
             meta |= {"tool": plan.name, "version": plan.tool.version, "source": plan.meta["source"]}
-        if case.outcome is not None:
-            meta |= self._masked_meta(case.outcome)
+        if state.outcome is not None:
+            meta |= self._masked_meta(state.outcome)
         error = self._mask.error(error)
         value = self._partial(error, call, meta)
-        facts = _facts_of(case, seconds)
-        if plan is not None and case.ran:
-            _tell(case, plan, meta, facts)
-        self._record((CALL, case.started, case.id, name, call.caller, seconds, error.kind, facts or None, tool_id))
-        logger.info("call %s: %s failed after %.1f ms: %s", case.id, name, seconds * 1000, error.kind)
-        intents = case.outcome.intents if case.outcome else ()
-        return Result(value=value, error=error, intents=intents, meta=meta, refused=plan is None or not case.ran)
+        facts = _facts_of(state, seconds)
+        if plan is not None and state.ran:
+            _tell(state, plan, meta, facts)
+        self._record((CALL, state.started, state.id, name, call.caller, seconds, error.kind, facts or None, tool_id))
+        logger.info("call %s: %s failed after %.1f ms: %s", state.id, name, seconds * 1000, error.kind)
+        intents = state.outcome.intents if state.outcome else ()
+        return Result(value=value, error=error, intents=intents, meta=meta, refused=plan is None or not state.ran)
 
     def _masked_meta(self, outcome: Outcome) -> Mapping[str, object]:
         return (
             {name: self._mask.value(fact) for name, fact in outcome.meta.items()} if self._mask.active else outcome.meta
         )
 
-    def _with_token(self, error: ToolError, case: Case, plan: Plan) -> ToolError:
+    def _with_token(self, error: ToolError, state: CallState, plan: Plan) -> ToolError:
         """Add a confirmation token to a refusal; if none can be issued, say why."""
         try:
-            token, expiry = self._confirmations().issue(plan.tool, case.arguments, case.call)
+            token, expiry = self._confirmations().issue(plan.tool, state.arguments, state.call)
         except ToolError as problem:
             return error.replace(cure=error.cure.then(problem.as_cure()))
         return error.replace(details={**error.details, "confirmation": token, "expiresAt": expiry})
 
-    def _with_approval(self, error: ToolError, verdict: Verdict, case: Case, plan: Plan) -> ToolError:
+    def _with_approval(self, error: ToolError, verdict: Verdict, state: CallState, plan: Plan) -> ToolError:
         """Store the call for approval and add its id to the refusal; if it cannot be stored, say why."""
         try:
-            approval = self._approvals().file(plan.tool, plan.bound, case.arguments, case.call, verdict)
+            approval = self._approvals().file(plan.tool, plan.bound, state.arguments, state.call, verdict)
         except ToolError as problem:
             return error.replace(cure=error.cure.then(problem.as_cure()))
         facts = {"approval": approval.id, "approvalExpiresAt": int(approval.expires_at)}
@@ -338,34 +338,34 @@ class Answers:
             return whole[:HEAD_LETTERS]
 
 
-def _facts_of(case: Case, seconds: float) -> dict[str, object]:
+def _facts_of(state: CallState, seconds: float) -> dict[str, object]:
     """The further facts of a journal entry: refused or not, cost, whether over budget, and stderr."""
-    if case.plan is None or not case.ran:
+    if state.plan is None or not state.ran:
         return {"refused": True}
     facts: dict[str, object] = {}
-    cost = case.plan.tool.cost
+    cost = state.plan.tool.cost
     if cost is not None:
         facts[COST] = {"amount": cost.of(seconds), "currency": cost.currency}
-    if case.plan.is_over_budget(monotonic() - case.began):
+    if state.plan.is_over_budget(monotonic() - state.began):
         facts["overBudget"] = True
-    written = None if case.outcome is None else case.outcome.meta.get(STDERR)
+    written = None if state.outcome is None else state.outcome.meta.get(STDERR)
     if written:
         facts[STDERR] = written
     return facts
 
 
-def _tell(case: Case, plan: Plan, meta: dict[str, object], facts: dict[str, object]) -> None:
+def _tell(state: CallState, plan: Plan, meta: dict[str, object], facts: dict[str, object]) -> None:
     """Add attempts, cost and warnings to the `meta` of a call that ran."""
-    if case.attempts > 1:
-        meta["attempts"] = case.attempts
+    if state.attempts > 1:
+        meta["attempts"] = state.attempts
     if COST in facts:
         meta[COST] = facts[COST]
-    _warn(plan.warn(monotonic() - case.began), case, meta)
+    _warn(plan.warn(monotonic() - state.began), state, meta)
 
 
-def _warn(warnings: Iterable[str], case: Case, meta: dict[str, object]) -> None:
+def _warn(warnings: Iterable[str], state: CallState, meta: dict[str, object]) -> None:
     """Log warnings and append them to those in `meta`."""
     if new := list(warnings):
-        logger.warning("call %s: %s", case.id, "; ".join(new))
+        logger.warning("call %s: %s", state.id, "; ".join(new))
         kept = meta.get("warnings")
         meta["warnings"] = [*(kept if isinstance(kept, list) else []), *new]

@@ -280,7 +280,7 @@ class LateSource:
         return next(filter(None, (source.hint(slug) for source in self.sources)), "")
 
 
-class Index:
+class CatalogIndex:
     """The index of the catalog: entries by address and by slug, slugs by the names that models see, and actions of tools.
 
     Equal addresses, and names that look equal to models, are problems.

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Step:
+class CountedCall:
     """A call as its session counts it; `mark` is a hash of the call, and empty if loop detection is off.
 
     `capabilities` are those of the tool.
@@ -41,7 +41,7 @@ class Turn:
     repeats: dict[bytes, int] = field(default_factory=dict)
     empty: dict[str, int] = field(default_factory=dict)
 
-    def count(self, step: Step, by: int) -> None:
+    def count(self, step: CountedCall, by: int) -> None:
         """Add a call to the counts, or subtract it again."""
         self.calls += by
         self.retrievals += by if step.is_retrieval else 0
@@ -153,11 +153,11 @@ class Session:
 
     def step(
         self, tool: str, *, is_retrieval: bool = False, mark: bytes = b"", capabilities: frozenset[str] = frozenset()
-    ) -> Step:
-        """Make the Step of a call."""
-        return Step(tool=tool, is_retrieval=is_retrieval, mark=mark, capabilities=capabilities)
+    ) -> CountedCall:
+        """Make the CountedCall of a call."""
+        return CountedCall(tool=tool, is_retrieval=is_retrieval, mark=mark, capabilities=capabilities)
 
-    def admit(self, step: Step) -> Turn | None:
+    def admit(self, step: CountedCall) -> Turn | None:
         """Count a call and return its turn; None if a budget is exhausted or the call is a loop. Check and count are atomic."""
         with self._lock:
             is_loop = bool(step.mark) and (self.repeats(step.mark) or self.finds_nothing(step.tool))
@@ -169,7 +169,7 @@ class Session:
                 self._capabilities.setdefault(capability, step.tool)
             return self._turn
 
-    def take_back(self, step: Step, turn: Turn) -> None:
+    def take_back(self, step: CountedCall, turn: Turn) -> None:
         """Uncount a call that was not made after all."""
         with self._lock:
             self._calls -= 1

@@ -15,7 +15,7 @@ from toolcrib.infra.storage import MemoryStore
 from toolcrib.infra.storage.expiring import KeptResults
 from toolcrib.infra.usage_ledger import UsageLedger
 from toolcrib.model.errors import NO_CURE
-from toolcrib.model.session import Step
+from toolcrib.model.session import CountedCall
 from toolcrib.model.tool import Behaviour, Entry, Function
 
 
@@ -316,7 +316,7 @@ async def test_a_turn_that_begins_in_the_last_moment_has_room(crib_of):
     session = Session(id="s", max_turn_calls=1)
 
     def overtake():
-        session.admit(Step(tool="other"))
+        session.admit(CountedCall(tool="other"))
         session.next_turn()
 
     meanwhile.act = overtake
@@ -332,7 +332,7 @@ class Interrupted(Session):
         if self.is_over:
             return super().admit(step)
         self.is_over = True
-        assert super().admit(Step(tool="other")) is not None
+        assert super().admit(CountedCall(tool="other")) is not None
         assert super().admit(step) is None
         self.next_turn()
         return None
@@ -361,7 +361,7 @@ async def test_a_call_without_a_place_leaves_its_confirmation_unused(crib_of):
     crib = crib_of(canonical)
     token = (await crib.call("touch")).error.details["confirmation"]
     session = Session(id="s", max_calls=1)
-    meanwhile.act = lambda: session.admit(Step(tool="other"))
+    meanwhile.act = lambda: session.admit(CountedCall(tool="other"))
     refused = await crib.call(Call(name="touch", confirmation=token, session=session))
     assert refused.error.kind is Kind.BUDGET_EXCEEDED
     meanwhile.act = lambda: None

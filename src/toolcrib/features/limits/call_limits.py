@@ -15,7 +15,7 @@ from toolcrib.model.result import ALLOW, deny
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from toolcrib.core.call_state import Case, Plan
+    from toolcrib.core.call_state import CallState, Plan
     from toolcrib.infra.usage_ledger import UsageLedger
     from toolcrib.model.limits import Quota
     from toolcrib.model.result import Result, Verdict
@@ -33,50 +33,50 @@ class CallLimits:
     def __init__(self, ledger: UsageLedger) -> None:
         self._ledger = ledger
 
-    def judge(self, case: Case, plan: Plan) -> Verdict:
+    def judge(self, state: CallState, plan: Plan) -> Verdict:
         """Deny a call that exceeds a limit; counts nothing."""
-        if problem := _currency_problem(case.quota, plan.tool):
+        if problem := _currency_problem(state.quota, plan.tool):
             return problem
-        shortage = self._ledger.check(_claims(case, plan))
-        return ALLOW if shortage is None else _refusal(shortage, case, plan)
+        shortage = self._ledger.check(_claims(state, plan))
+        return ALLOW if shortage is None else _refusal(shortage, state, plan)
 
-    def admit(self, case: Case, plan: Plan) -> Verdict:
+    def admit(self, state: CallState, plan: Plan) -> Verdict:
         """Count the call; denies it if a concurrent one has used up the limit."""
-        claims = _claims(case, plan)
+        claims = _claims(state, plan)
         taken = self._ledger.take(claims)
         if isinstance(taken, Shortage):
-            return _refusal(taken, case, plan)
-        case.claims, case.taken = claims, taken
+            return _refusal(taken, state, plan)
+        state.claims, state.taken = claims, taken
         return ALLOW
 
-    def give_back(self, case: Case) -> None:
+    def give_back(self, state: CallState) -> None:
         """Uncount a call that was admitted but not made."""
-        if case.taken is not None:
-            self._ledger.give_back(case.claims, case.taken)
+        if state.taken is not None:
+            self._ledger.give_back(state.claims, state.taken)
 
-    def charge(self, case: Case, result: Result | None, seconds: float) -> None:
+    def charge(self, state: CallState, result: Result | None, seconds: float) -> None:
         """Count the duration, result bytes and real cost of a call whose caller has a quota."""
-        quota = case.quota
-        if quota is None or case.plan is None or case.taken is None:
+        quota = state.quota
+        if quota is None or state.plan is None or state.taken is None:
             return
-        cost = case.plan.tool.cost
+        cost = state.plan.tool.cost
         try:
             if cost is not None and cost.per_minute:
-                estimated = [claim for claim in case.claims if claim.subject.endswith(f" {MONEY}")]
+                estimated = [claim for claim in state.claims if claim.subject.endswith(f" {MONEY}")]
                 # In this order, so that a concurrent call never sees more left than there is.
-                self._ledger.add(quota.claims(case.call.caller, money=cost.of(seconds)))
-                self._ledger.give_back(estimated, case.taken)
-            if case.call.parent is None:
+                self._ledger.add(quota.claims(state.call.caller, money=cost.of(seconds)))
+                self._ledger.give_back(estimated, state.taken)
+            if state.call.parent is None:
                 # A cancelled stream counts what the client has read; a finished one counts its value.
-                size = max(case.chunk_bytes, 0 if result is None else _size_of(result))
-                self._ledger.add(quota.claims(case.call.caller, bytes=size, seconds=seconds))
+                size = max(state.chunk_bytes, 0 if result is None else _size_of(result))
+                self._ledger.add(quota.claims(state.call.caller, bytes=size, seconds=seconds))
         except ToolError as problem:
             # The call was made, so its result counts. While usage cannot be counted, further calls are denied.
-            logger.warning("call %s: what it used could not be counted: %s", case.id, problem.message)
+            logger.warning("call %s: what it used could not be counted: %s", state.id, problem.message)
 
-    def describe(self, case: Case, plan: Plan) -> str:
+    def describe(self, state: CallState, plan: Plan) -> str:
         """What is left of every limit of a call, in words."""
-        usages = self._usages(_named_claims(case, plan))
+        usages = self._usages(_named_claims(state, plan))
         return "; ".join(
             f"{spell_amount(usage.left)} of {spell_amount(usage.limit)} {usage.unit} per {usage.per} left"
             for usage in usages
@@ -101,20 +101,20 @@ class CallLimits:
             yield Usage(subject=subject, unit=unit, per=per, limit=claim.limit / parts, used=number / parts)
 
 
-def _claims(case: Case, plan: Plan) -> list[Claim]:
-    return [claim for _, _, claim, _ in _named_claims(case, plan)]
+def _claims(state: CallState, plan: Plan) -> list[Claim]:
+    return [claim for _, _, claim, _ in _named_claims(state, plan)]
 
 
-def _named_claims(case: Case, plan: Plan) -> list[tuple[str, str, Claim, str]]:
+def _named_claims(state: CallState, plan: Plan) -> list[tuple[str, str, Claim, str]]:
     """The claims of a call, each with its unit, its period and the owner of the limit."""
-    tool, call, quota = plan.tool, case.call, case.quota
+    tool, call, quota = plan.tool, state.call, state.quota
     found = [] if tool.limits.calls_per_minute is None else [("calls", "minute", _rate_claim(tool, 1), tool.address)]
     if quota is None:
         return found
     amounts: dict[str, float] = {}
     if call.parent is None:
         # What is known only at the end of the call claims 0 now, which is denied only if nothing is left.
-        sent = _size(case.arguments) if quota.bytes is not None else 0
+        sent = _size(state.arguments) if quota.bytes is not None else 0
         amounts = {"calls": 1.0, "bytes": float(sent), "seconds": 0.0}
     if tool.cost is not None:
         amounts[MONEY] = tool.cost.estimate()
@@ -134,7 +134,7 @@ def _currency_problem(quota: Quota | None, tool: Tool) -> Verdict | None:
     return deny(reason, kind=Kind.LIMIT_EXCEEDED, rule=QUOTA, cure="make a token without a quota of money")
 
 
-def _refusal(shortage: Shortage, case: Case, plan: Plan) -> Verdict:
+def _refusal(shortage: Shortage, state: CallState, plan: Plan) -> Verdict:
     claim, wait = shortage.claim, shortage.wait
     again = "" if wait is None else f"; try again in {math.ceil(wait)} s"
     if claim.subject.startswith("tool "):
@@ -144,10 +144,8 @@ def _refusal(shortage: Shortage, case: Case, plan: Plan) -> Verdict:
         unit = claim.subject.rpartition(" ")[2]
         per = next(word for word, seconds in PERIODS.items() if seconds == claim.window)
         rule, where = QUOTA, "the token of the caller"
-        limit = (
-            f"{spell_amount(claim.limit / UNITS[unit])} {case.quota.currency if case.quota and unit == MONEY else unit}"
-        )
-        reason = f"the quota of {case.call.caller} is used up, which is {limit} per {per}{again}"
+        limit = f"{spell_amount(claim.limit / UNITS[unit])} {state.quota.currency if state.quota and unit == MONEY else unit}"
+        reason = f"the quota of {state.call.caller} is used up, which is {limit} per {per}{again}"
     details = {} if wait is None else {RETRY_AFTER: round(wait, 3)}
     return deny(reason, kind=Kind.RATE_LIMIT, rule=rule, where=where, details=details, retryable=wait is not None)
 
