@@ -33,8 +33,8 @@ from toolcrib.core.execution import run_alone
 from toolcrib.crib import Crib
 from toolcrib.features.testing.case_files import find_cases, load_cases
 from toolcrib.features.testing.cases import (
-    Bench,
     Case,
+    CaseHost,
     CaseResult,
     FakeContext,
     bench_of,
@@ -105,13 +105,13 @@ def cases_of(crib: Crib | Path | str, name: str) -> list[Case]:
 
 
 async def _call(
-    crib: Crib, bench: Bench, name: str, arguments: Mapping[str, object] | None, context: FakeContext | None
+    crib: Crib, host: CaseHost, name: str, arguments: Mapping[str, object] | None, context: FakeContext | None
 ) -> Result:
     entry = crib.find(name)
     call = Call(name=name, arguments=dict(arguments or {}))
     client = FakeContext() if context is None else context
-    performance = await perform(bench, call, client, None if entry is None else entry.tool)
-    read_audit(bench, performance)
+    performance = await perform(host, call, client, None if entry is None else entry.tool)
+    read_audit(host, performance)
     return performance.result
 
 

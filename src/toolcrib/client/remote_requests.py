@@ -13,7 +13,7 @@ from toolcrib.client import shapes
 from toolcrib.client.shapes import read_event, read_experiment, read_filed
 from toolcrib.features.requests.candidate import read_candidate
 from toolcrib.features.requests.document import read_request
-from toolcrib.features.requests.document.fields import Source
+from toolcrib.features.requests.document.fields import RequestText
 from toolcrib.features.requests.document.writer import set_field, write_request
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.toolrequest import Status, Submitted
@@ -114,7 +114,7 @@ class RemoteRequests:
         """Have an experiment wait for an open request."""
         text = set_field(filed.text, "experiment_blocked", experiment)
         # Without an id it is merged into the open request, or filed as a new one if that has ended meanwhile.
-        fields = Source(text, PLACE).root().values
+        fields = RequestText(text, PLACE).root().values
         return self.new({name: value for name, value in fields.items() if name != "id"}).filed
 
     def package(self, request_id: str) -> Path | None:

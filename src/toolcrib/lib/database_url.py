@@ -18,7 +18,7 @@ _URL = re.compile(
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Server:
+class DatabaseServer:
     """A database of a PostgreSQL server; parts that may be secret are not in the `repr`."""
 
     url: Url
@@ -33,7 +33,7 @@ def split_url(text: str) -> re.Match[str] | None:
     return _URL.fullmatch(text)
 
 
-def parse_server(text: str) -> Server:
+def parse_server(text: str) -> DatabaseServer:
     """Parse a URL; raises ToolError for one that is not plain, such as one with several hosts or other options."""
     parts = split_url(text)
     if parts is None or any(letter <= " " for letter in text):
@@ -50,7 +50,7 @@ def parse_server(text: str) -> Server:
     name = unquote(path.removeprefix("/"))
     if not name or "/" in name or "#" in path:
         raise _refusal('names no database; write "postgresql://user:password@host/database"')
-    return Server(
+    return DatabaseServer(
         url=Url(scheme="postgresql", host=host, port=port or POSTGRESQL_PORT, target="/"),
         name=name,
         user=unquote(parts["user"] or ""),

@@ -47,7 +47,7 @@ CONVERSIONS = frozenset({"Number", "parseInt", "parseFloat"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Program:
+class JavaScriptProgram:
     """How a file is used: `entry` is the export that is called, empty for a program.
 
     One of `signature`, `line` and `functions` (several tools, by name) is set, unless `problem` says why none is; `is_empty`
@@ -59,13 +59,13 @@ class Program:
     number: int = 1
     signature: Signature | None = None
     line: CommandLine | None = None
-    functions: Mapping[str, Program] = field(default_factory=dict)
+    functions: Mapping[str, JavaScriptProgram] = field(default_factory=dict)
     warnings: tuple[tuple[int, str], ...] = ()
     problem: str = ""
     is_empty: bool = False
 
 
-def read_javascript_program(text: str, stem: str, place: str = "") -> Program:
+def read_javascript_program(text: str, stem: str, place: str = "") -> JavaScriptProgram:
     """How the file is used; raises ToolError if it cannot be tokenised."""
     code = JavaScript(text, place)
     found = code.found
@@ -73,7 +73,7 @@ def read_javascript_program(text: str, stem: str, place: str = "") -> Program:
     entry, function = _exported(code, stem)
     if (number := _mixed(code)) is not None:
         problem = "require is not defined in a file with import or export; write import instead of require"
-        return Program(entry=entry, summary=header, number=number, problem=problem)
+        return JavaScriptProgram(entry=entry, summary=header, number=number, problem=problem)
     if TOOLS in found.exports:
         return _listed(code, header)
     starts = bool(found.acts) or (
@@ -82,11 +82,11 @@ def read_javascript_program(text: str, stem: str, place: str = "") -> Program:
     if function is not None and not starts:
         return _with_declared(code, _called(code, entry, function, header), stem)
     if starts or _reads_words(code):
-        return Program(summary=header, line=_command_line(code))
+        return JavaScriptProgram(summary=header, line=_command_line(code))
     return _documented(code, header) or _neither(code, entry, header)
 
 
-def _listed(code: JavaScript, header: str) -> Program:
+def _listed(code: JavaScript, header: str) -> JavaScriptProgram:
     """The functions that the file lists in `__tools__`."""
     where = code.found.values.get(TOOLS, range(0))
     number = code[where.start].line if len(where) else 1
@@ -97,18 +97,18 @@ def _listed(code: JavaScript, header: str) -> Program:
         names = None
     if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
         sample = ", ".join(f"'{name}'" for name in sorted(known)[:3])
-        return Program(
+        return JavaScriptProgram(
             summary=header,
             number=number,
             problem=f"{TOOLS}: write a list of the names of exported functions, such as [{sample}]",
         )
     if missing := [name for name in names if name not in known]:
         problem = f"{TOOLS}: {missing[0][:80]} is not a function that this file exports; it exports {', '.join(sorted(known)[:MAX_NAMED]) or 'none'}"
-        return Program(summary=header, number=number, problem=problem)
-    return Program(summary=header, functions=_several(code, list(dict.fromkeys(names)), header))
+        return JavaScriptProgram(summary=header, number=number, problem=problem)
+    return JavaScriptProgram(summary=header, functions=_several(code, list(dict.fromkeys(names)), header))
 
 
-def _documented(code: JavaScript, header: str) -> Program | None:
+def _documented(code: JavaScript, header: str) -> JavaScriptProgram | None:
     """The exported functions with a comment, if none of them is the obvious entry; None if there are not several."""
     found = code.found
     names = [
@@ -122,10 +122,10 @@ def _documented(code: JavaScript, header: str) -> Program | None:
     written = ", ".join(f"'{name}'" for name in names[:MAX_NAMED])
     how = f"export const {TOOLS} = [{written}]" if found.is_module else f"exports.{TOOLS} = [{written}]"
     warning = f"{', '.join(names[:MAX_NAMED])} are taken for tools; say so: {how}"
-    return Program(summary=header, functions=_several(code, names, header), warnings=((number, warning),))
+    return JavaScriptProgram(summary=header, functions=_several(code, names, header), warnings=((number, warning),))
 
 
-def _several(code: JavaScript, names: list[str], header: str) -> dict[str, Program]:
+def _several(code: JavaScript, names: list[str], header: str) -> dict[str, JavaScriptProgram]:
     found = code.found
     return {name: _called(code, name, found.functions[found.exports[name]], header) for name in names}
 
@@ -145,19 +145,21 @@ def is_positional(line: CommandLine) -> bool:
     return bool(line.parameters) and not any(one.option or one.takes == SPREAD for one in line.parameters)
 
 
-def _called(code: JavaScript, entry: str, function: Function, header: str) -> Program:
+def _called(code: JavaScript, entry: str, function: Function, header: str) -> JavaScriptProgram:
     summary = summary_of(function.comment) or header
     if (callback := _callback(code, function)) is not None:
         problem = f"{function.name or entry} answers by calling {callback}, and a call here has no such function; return the value or a promise"
-        return Program(entry=entry, summary=summary, number=function.line, problem=problem)
+        return JavaScriptProgram(entry=entry, summary=summary, number=function.line, problem=problem)
     try:
         signature = read_signature(code, function)
     except TypeProblemError as problem:
-        return Program(entry=entry, summary=summary, number=function.line, problem=f"{function.name} {problem}")
-    return Program(entry=entry, summary=summary, number=function.line, signature=signature)
+        return JavaScriptProgram(
+            entry=entry, summary=summary, number=function.line, problem=f"{function.name} {problem}"
+        )
+    return JavaScriptProgram(entry=entry, summary=summary, number=function.line, signature=signature)
 
 
-def _with_declared(code: JavaScript, program: Program, stem: str) -> Program:
+def _with_declared(code: JavaScript, program: JavaScriptProgram, stem: str) -> JavaScriptProgram:
     """The program with the description and the schema that the file exports beside its function."""
     declared = {name: _exported_value(code, name) for name in (NAME, DESCRIPTION, *SCHEMAS)}
     name, description = declared.pop(NAME), declared.pop(DESCRIPTION)
@@ -195,7 +197,7 @@ def _callback(code: JavaScript, function: Function) -> str | None:
     return name if calls else None
 
 
-def _neither(code: JavaScript, entry: str, header: str) -> Program:
+def _neither(code: JavaScript, entry: str, header: str) -> JavaScriptProgram:
     names = [name for name in code.found.functions if not name.startswith("_")]
     exported = [name for name, local in code.found.exports.items() if local in code.found.functions]
     if len(exported) > 1:
@@ -211,7 +213,7 @@ def _neither(code: JavaScript, entry: str, header: str) -> Program:
     else:
         problem = "it runs nothing and exports no function; write export function main(…), or begin its name with '_'"
     is_empty = not names and all(name.startswith("__") for name in code.found.exports)
-    return Program(summary=header, problem=problem, is_empty=is_empty)
+    return JavaScriptProgram(summary=header, problem=problem, is_empty=is_empty)
 
 
 def _exported(code: JavaScript, stem: str) -> tuple[str, Function | None]:

@@ -37,7 +37,7 @@ class Function:
 
 
 @dataclass(slots=True)
-class Found:
+class Definitions:
     """The top-level definitions, exports and actions of a file."""
 
     functions: dict[str, Function] = field(default_factory=dict)
@@ -56,7 +56,7 @@ class JavaScript(Tokens):
     """A file: its tokens, and its top-level definitions."""
 
     @cached_property
-    def found(self) -> Found:
+    def found(self) -> Definitions:
         """The top-level definitions, exports and actions, analysed on first use."""
         return Statements(self).read()
 
@@ -66,9 +66,9 @@ class Statements:
 
     def __init__(self, code: Tokens) -> None:
         self._code = code
-        self._found = Found()
+        self._found = Definitions()
 
-    def read(self) -> Found:
+    def read(self) -> Definitions:
         """Process all statements."""
         index, count = 0, len(self._code.tokens)
         while index < count:

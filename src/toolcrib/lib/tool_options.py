@@ -27,7 +27,7 @@ OPTION_KINDS: tuple[tuple[tuple[type, ...], frozenset[str], str], ...] = (
 )
 
 
-class Declared(TypedDict, total=False):
+class DeclaredOptions(TypedDict, total=False):
     """The fields of a Tool that only its author can declare."""
 
     version: str
@@ -44,7 +44,7 @@ class Declared(TypedDict, total=False):
     metadata: dict[str, object]
 
 
-def read_options(options: Mapping[str, Any]) -> Declared:
+def read_options(options: Mapping[str, Any]) -> DeclaredOptions:
     """The fields that the options declare; raises ToolError or ValueError."""
     modes = options.get("modes")
     behaviour, effects = options.get("behaviour"), options.get("side_effects")

@@ -32,7 +32,7 @@ from hypothesis import strategies as st
 
 from soaks import examples
 from toolcrib import Kind, ToolError
-from toolcrib.features.functions.hints import HintError, HintReader
+from toolcrib.features.functions.hints import HintReader, UnsupportedHintError
 from toolcrib.features.functions.values import NotJSON, as_default, write_answer
 from toolcrib.lib.python_declarations import CLASSES
 from toolcrib.lib.schema import check_schema, compile_schema
@@ -252,7 +252,7 @@ def test_two_pydantic_models_of_one_name_do_not_mix():
 
 def test_pydantic_is_never_imported_by_us(monkeypatch):
     monkeypatch.delitem(sys.modules, "pydantic")
-    with pytest.raises(HintError, match="cannot be written as JSON"):
+    with pytest.raises(UnsupportedHintError, match="cannot be written as JSON"):
         HintReader().read(Order)
     assert "pydantic" not in sys.modules
 
@@ -269,7 +269,7 @@ def test_pydantic_is_never_imported_by_us(monkeypatch):
     ],
 )
 def test_a_hint_without_json_is_refused_with_the_cure(hint, words):
-    with pytest.raises(HintError, match=words):
+    with pytest.raises(UnsupportedHintError, match=words):
         HintReader().read(hint)
 
 
@@ -277,13 +277,13 @@ def test_a_ladder_of_classes_is_refused():
     kind: type = int
     for number in range(12):
         kind = dataclasses.make_dataclass(f"C{number}", [("a", kind), ("b", kind), ("c", kind)])
-    with pytest.raises(HintError, match="unfolds to more than 2,000 types"):
+    with pytest.raises(UnsupportedHintError, match="unfolds to more than 2,000 types"):
         HintReader().read(kind)
 
 
 def test_a_field_with_an_undefined_hint_is_named():
     kind = dataclasses.make_dataclass("Broken", [("x", "Nowhere")])
-    with pytest.raises(HintError, match="Broken: name 'Nowhere' is not defined"):
+    with pytest.raises(UnsupportedHintError, match="Broken: name 'Nowhere' is not defined"):
         HintReader().read(kind)
 
 

@@ -14,7 +14,7 @@ import pytest
 from sql_shop import Shop
 
 from toolcrib import Crib, Kind, ToolError
-from toolcrib.infra.files.jail import JailedFile, Jail, locked
+from toolcrib.infra.files.jail import Jail, JailedFile, locked
 
 ENDLESS = "WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers) SELECT count(*) FROM numbers"
 PATIENCE = 20

@@ -21,7 +21,7 @@ from toolcrib import Kind, ToolError
 from toolcrib.infra.egress import Request
 from toolcrib.infra.egress.http1 import MAX_HEAD_BYTES
 from toolcrib.infra.egress.proxy import Visit
-from toolcrib.infra.egress.recorded import RecordedReplies, Authority, Recorded
+from toolcrib.infra.egress.recorded import Authority, Recorded, RecordedReplies
 from toolcrib.lib.http_syntax import parse_hosts, parse_url
 from toolcrib.model.toolrequest import RecordedAnswer
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolcrib.infra.egress.http1 import MAX_CHUNK_LINE, MAX_HEAD_BYTES, MalformedError
-from toolcrib.infra.egress.response_parser import MAX_AROUND, FloodError, ConnectionLostError, ResponseParser
+from toolcrib.infra.egress.response_parser import MAX_AROUND, ConnectionLostError, FloodError, ResponseParser
 
 
 class Record:

@@ -10,7 +10,7 @@ import pytest
 
 from toolcrib import Kind
 from toolcrib.features.access.endpoints import SHOWN_LIMITS
-from toolcrib.features.requests.queues import Step
+from toolcrib.features.requests.queues import HistoryStep
 from toolcrib.model.approval import State
 from toolcrib.model.call import Scope
 from toolcrib.model.limits import PERIODS
@@ -126,7 +126,7 @@ async def test_every_word_of_the_server_that_the_page_shows_has_a_text(world):
         "gate": [finding["gate"] for finding in explained["findings"]],
         "approvals": State,
         "requests.status": Status,
-        "requests.step": Step,
+        "requests.step": HistoryStep,
         "tools.kind": {run.kind for run in get_args(Run) if isinstance(run.kind, str)},
         "tools.effects": SideEffects,
         "access.scope": Scope,

@@ -31,7 +31,7 @@ MAX_MISTAKES = 5
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Declared:
+class DeclaredLogin:
     """A login with the tools that declare it; its scopes are the union of theirs."""
 
     auth: OAuth2
@@ -47,22 +47,22 @@ class Declared:
         return operators if own is None else replace(parse_hosts(own), within=operators)
 
 
-def find_login(tools: Iterable[Tool], name: str) -> Declared:
+def find_login(tools: Iterable[Tool], name: str) -> DeclaredLogin:
     """Find the login of that name; raises ToolError if no tool declares it, or two declare it differently."""
-    found: Declared | None = None
+    found: DeclaredLogin | None = None
     names: set[str] = set()
     for tool, auth in _logins(tools):
         names.add(auth.login)
         if auth.login != name:
             continue
         if found is None:
-            found = Declared(auth=auth, tools=(tool,))
+            found = DeclaredLogin(auth=auth, tools=(tool,))
             continue
         if replace(auth, scopes=()) != replace(found.auth, scopes=()):
             message = f"{found.tools[0].name} and {tool.name} declare the login {name} differently; give one of them another name"
             raise ToolError(Kind.VALIDATION, message)
         scopes = tuple(dict.fromkeys((*found.auth.scopes, *auth.scopes)))
-        found = Declared(auth=replace(found.auth, scopes=scopes), tools=(*found.tools, tool))
+        found = DeclaredLogin(auth=replace(found.auth, scopes=scopes), tools=(*found.tools, tool))
     if found is None:
         known = f"; the logins are {', '.join(sorted(names))}" if names else ""
         message = (
@@ -73,7 +73,7 @@ def find_login(tools: Iterable[Tool], name: str) -> Declared:
 
 
 async def log_in(
-    declared: Declared, secrets: Secrets, tokens: AccessTokens, *, hosts: HostList | None, seconds: float
+    declared: DeclaredLogin, secrets: Secrets, tokens: AccessTokens, *, hosts: HostList | None, seconds: float
 ) -> OAuthTokens:
     """Print the address to open, wait for the redirect or a pasted address, and exchange the code for tokens."""
     auth = declared.auth

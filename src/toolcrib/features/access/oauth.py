@@ -67,7 +67,7 @@ class UnreachableIssuerError(ToolError):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Grant:
+class IssuerGrant:
     """What a token of the issuer grants: a caller, its scopes, and which tools it sees."""
 
     caller: str
@@ -102,7 +102,7 @@ class Authorization:
         self._egress = Egress(private=(*private, *own))
         self._keys = IssuerKeys(issuer, keys_url, self._egress)
         self._clock = clock
-        self._remembered: OrderedDict[bytes, tuple[float, Grant]] = OrderedDict()
+        self._remembered: OrderedDict[bytes, tuple[float, IssuerGrant]] = OrderedDict()
 
     @property
     def metadata_url(self) -> str:
@@ -121,7 +121,7 @@ class Authorization:
             "resource_name": "Toolcrib",
         }
 
-    async def check(self, text: str) -> Grant:
+    async def check(self, text: str) -> IssuerGrant:
         """Verify a token; raises TokenError if it is invalid, UnreachableIssuerError if there are no keys to verify it."""
         now = self._clock()
         digest = hashlib.sha256(text.encode()).digest()
@@ -149,7 +149,7 @@ class Authorization:
                 return
         raise TokenError("its signature is not one of the issuer")
 
-    def _read(self, claims: Mapping[str, object], now: float) -> Grant:
+    def _read(self, claims: Mapping[str, object], now: float) -> IssuerGrant:
         if claims.get("iss") != self.issuer:
             raise TokenError("it is of another issuer")
         audience = claims.get("aud")
@@ -173,7 +173,7 @@ class Authorization:
         if view is not None:
             scopes -= {Scope.MANAGE}
         # The prefix keeps a subject of the issuer apart from our own token ids and from users of this machine.
-        return Grant(caller=f"oauth:{subject}", scopes=scopes, view=view, expires_at=expires_at + LEEWAY_SECONDS)
+        return IssuerGrant(caller=f"oauth:{subject}", scopes=scopes, view=view, expires_at=expires_at + LEEWAY_SECONDS)
 
 
 class IssuerKeys:

@@ -102,7 +102,7 @@ def logs(
         hidden = hide(line)
         write(hidden if isinstance(hidden, dict) else {})
 
-    wanted = Wanted(tool, failed=failed)
+    wanted = LogFilter(tool, failed=failed)
     if STANDARD_INPUT in files:
         if len(files) > 1:
             raise WrongUseError("- is read alone; leave the other files out")
@@ -126,7 +126,7 @@ def logs(
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class LogFilter:
     """Which lines to show."""
 
     tool: str | None
@@ -189,7 +189,7 @@ def _read_all(journal: JournalReader, readers: Iterable[FileReader]) -> Iterator
         yield from reader()
 
 
-def _show_input(wanted: Wanted, show: Callable[[Line], None]) -> ExitCode:
+def _show_input(wanted: LogFilter, show: Callable[[Line], None]) -> ExitCode:
     stream: BinaryIO = sys.stdin.buffer
     while text := stream.readline(MAX_LINE_BYTES):
         if wanted(line := read_log_line(text)):

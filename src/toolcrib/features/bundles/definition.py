@@ -68,7 +68,7 @@ TAG = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]*")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Address:
+class StoredAddress:
     """The address of a stored tool."""
 
     bundle_id: str
@@ -76,7 +76,7 @@ class Address:
     version: str
 
 
-def check_address(document: Fields, address: Address) -> None:
+def check_address(document: Fields, address: StoredAddress) -> None:
     """Refuse an invalid address, and a document with a different one."""
     check_id(document, "bundleID", address.bundle_id)
     check_slug_of(document, address.slug)
@@ -155,7 +155,7 @@ def _refuse_secrets(document: Fields, name: str, schema: dict[str, object], secr
 
 def build_tool(
     document: Fields,
-    address: Address,
+    address: StoredAddress,
     *,
     tool_id: str,
     bundle: str,

@@ -14,7 +14,7 @@ from toolcrib.features.bundles.definition import (
     BUNDLE_COMPUTED,
     COMPUTED,
     MAX_DISPLAY_NAME,
-    Address,
+    StoredAddress,
     build_tool,
     check_built_in,
     check_id,
@@ -47,7 +47,7 @@ TIMES = ("createdAt", "modifiedAt", "toggledAt", "softDeletedAt")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Reading:
+class ReadDocument:
     """A document that was read: the tool, the document as it is stored, and warnings."""
 
     tool: Tool
@@ -104,13 +104,13 @@ def read_tool(
     bundle: str = "",
     secrets: Collection[str] = (),
     place: str = "",
-) -> Reading:
+) -> ReadDocument:
     """Read the document of a new tool; one error has all problems, listed in `details.problems`.
 
     `bundle` is the slug of its bundle. Computed keys are accepted and ignored, so that a tool can be written as it was read.
     """
     fields = open_document(document, place)
-    address = Address(bundle_id=bundle_id, slug=slug, version=version)
+    address = StoredAddress(bundle_id=bundle_id, slug=slug, version=version)
     tool_id = read_tool_id(fields, new_id)
     tool = build_tool(fields, address, tool_id=tool_id, bundle=bundle, secrets=secrets, place=place)
     identity = {
@@ -123,21 +123,21 @@ def read_tool(
     kept = {name: value for name, value in fields.values.items() if name not in COMPUTED}
     stored = {**identity, **kept, **identity}
     _check_size(stored, place)
-    return Reading(tool=tool, document=stored, warnings=tool.warnings)
+    return ReadDocument(tool=tool, document=stored, warnings=tool.warnings)
 
 
-def read_stored_tool(data: bytes, *, bundle: Bundle, place: str) -> Reading:
+def read_stored_tool(data: bytes, *, bundle: Bundle, place: str) -> ReadDocument:
     """Read a stored document, which a person may have edited; raises ToolError for a broken one.
 
     Without an id it gets a stable one derived from its address.
     """
     fields = read_fields(data, place)
     fields.require({"slug": '"weather"', "version": '"v1"'})
-    address = Address(bundle_id=bundle.id, slug=fields.text("slug"), version=fields.text("version"))
+    address = StoredAddress(bundle_id=bundle.id, slug=fields.text("slug"), version=fields.text("version"))
     tool_id = read_tool_id(fields, lambda: stable_id("tool", address.bundle_id, address.slug, address.version))
     times = read_times(fields)
     tool = build_tool(fields, address, tool_id=tool_id, bundle=bundle.slug, place=place)
-    return Reading(tool=tool, document={**fields.values, "toolID": tool_id, **times}, warnings=tool.warnings)
+    return ReadDocument(tool=tool, document={**fields.values, "toolID": tool_id, **times}, warnings=tool.warnings)
 
 
 def _check_size(document: dict[str, object], place: str) -> None:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from toolcrib.features.ecosystems.definitions import Definition
     from toolcrib.features.ecosystems.mcp_server import Listed
-    from toolcrib.features.ecosystems.tool_objects import Found
+    from toolcrib.features.ecosystems.tool_objects import ToolObject
     from toolcrib.lib.python_declarations import Docstring
     from toolcrib.lib.python_source import AnyFunction
 
@@ -163,7 +163,7 @@ class _Reader:
         self._imports = top_imports(module)
         self._packages = () if BLOCK in code else tuple(sorted(_packages(module, names)))
 
-    def add(self, found: Found) -> None:
+    def add(self, found: ToolObject) -> None:
         """Add the tool of a framework object."""
         self._keep(found.line, self._name(found), lambda: self._framework_tool(found))
 
@@ -203,7 +203,7 @@ class _Reader:
         except RecursionError:
             self.refuse(ToolError(Kind.VALIDATION, "nested too deeply; make it simpler"), line=line, name=name)
 
-    def _framework_tool(self, found: Found) -> Tool:
+    def _framework_tool(self, found: ToolObject) -> Tool:
         self._refuse_disabled(found)
         given = read_injected(found, self._names)
         hints = SyntaxHints(self._module)
@@ -220,7 +220,7 @@ class _Reader:
             side_effects=SideEffects.READ_ONLY if is_read_only else None,
         )
 
-    def _interface(self, found: Found, hints: SyntaxHints, given: Mapping[str, str]) -> _Interface:
+    def _interface(self, found: ToolObject, hints: SyntaxHints, given: Mapping[str, str]) -> _Interface:
         docstring = read_docstring(ast.get_docstring(found.function, clean=False))
         said = self._text(found, found.framework.texts)
         description = said or docstring.summary
@@ -242,7 +242,7 @@ class _Reader:
         )
 
     def _parameters(
-        self, found: Found, hints: SyntaxHints, given: Mapping[str, str], docstring: Docstring
+        self, found: ToolObject, hints: SyntaxHints, given: Mapping[str, str], docstring: Docstring
     ) -> dict[str, object]:
         if found.framework is SMOLAGENTS and found.owner is not None:
             return self._inputs(found)
@@ -255,7 +255,7 @@ class _Reader:
         skip = frozenset((*given, *self._excluded(found), *(("self",) if found.owner is not None else ())))
         return read_parameters(without_field_defaults(found.function, self._names), hints, docstring, skip=skip)
 
-    def _inputs(self, found: Found) -> dict[str, object]:
+    def _inputs(self, found: ToolObject) -> dict[str, object]:
         """The schema of the class attribute `inputs` of smolagents."""
         node = None if found.owner is None else self._names.attribute(found.owner, "inputs")
         inputs = NotImplemented if node is None else self._names.literal(node)
@@ -270,14 +270,14 @@ class _Reader:
             properties[name] = _input_schema(name, said)
         return object_schema(properties, [name for name, said in inputs.items() if said.get("nullable") is not True])
 
-    def _schema_class(self, found: Found) -> ast.expr | None:
+    def _schema_class(self, found: ToolObject) -> ast.expr | None:
         """The class that declares the arguments, if the file names one."""
         node = found.said.get("args_schema")
         if node is None and found.owner is not None:
             node = self._names.attribute(found.owner, "args_schema")
         return node if isinstance(node, ast.Name | ast.Attribute) else None
 
-    def _extras(self, found: Found) -> dict[str, object]:
+    def _extras(self, found: ToolObject) -> dict[str, object]:
         """Further facts that the process needs to run the file."""
         extras: dict[str, object] = {}
         if (fields := self._schema_class(found)) is not None:
@@ -289,12 +289,12 @@ class _Reader:
             extras["first"] = True
         return extras
 
-    def _excluded(self, found: Found) -> list[str]:
+    def _excluded(self, found: ToolObject) -> list[str]:
         node = found.said.get("exclude_args")
         excluded = None if node is None else self._names.literal(node)
         return [name for name in excluded if isinstance(name, str)] if isinstance(excluded, list) else []
 
-    def _name(self, found: Found) -> str:
+    def _name(self, found: ToolObject) -> str:
         written = self._text(found, found.framework.names)
         if not written:
             is_class = found.owner is not None and found.framework is not OPEN_WEBUI
@@ -302,7 +302,7 @@ class _Reader:
         name = NOT_A_NAME.sub("_", written.strip()).strip("_") or found.function.name
         return name.lower() if found.framework.small_letters else name
 
-    def _text(self, found: Found, words: tuple[str, ...]) -> str:
+    def _text(self, found: ToolObject, words: tuple[str, ...]) -> str:
         """A text from the call that makes the tool, or from its class."""
         for word in words:
             node = found.said.get(word)
@@ -318,7 +318,7 @@ class _Reader:
                 raise ToolError(Kind.VALIDATION, message)
         return ""
 
-    def _annotation(self, found: Found, word: str) -> bool:
+    def _annotation(self, found: ToolObject, word: str) -> bool:
         node = found.said.get("annotations")
         if node is None:
             return False
@@ -328,7 +328,7 @@ class _Reader:
         words = node.keywords if isinstance(node, ast.Call) else []
         return any(item.arg == word and literal(item.value) is True for item in words)
 
-    def _refuse_disabled(self, found: Found) -> None:
+    def _refuse_disabled(self, found: ToolObject) -> None:
         for word in found.framework.switches & found.said.keys():
             value = self._names.literal(found.said[word])
             if value is False:
@@ -337,7 +337,7 @@ class _Reader:
                 message = f"{word} of {found.function.name} decides at run time whether it is a tool; take it out"
                 raise ToolError(Kind.VALIDATION, message)
 
-    def _needs_confirmation(self, found: Found) -> bool:
+    def _needs_confirmation(self, found: ToolObject) -> bool:
         """Whether calls need confirmation: if the file says so, or decides it at run time."""
         nodes = [found.said[word] for word in found.framework.confirms if word in found.said]
         return any(self._names.literal(node) is not False for node in nodes)

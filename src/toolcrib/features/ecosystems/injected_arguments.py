@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from toolcrib.features.ecosystems.file_names import FileNames
-    from toolcrib.features.ecosystems.tool_objects import Found
+    from toolcrib.features.ecosystems.tool_objects import ToolObject
 
 # Parameters that LangChain and CrewAI fill in by their names.
 BY_NAME = frozenset({"run_manager", "callbacks"})
 
 
-def read_injected(found: Found, names: FileNames) -> dict[str, str]:
+def read_injected(found: ToolObject, names: FileNames) -> dict[str, str]:
     """The injected parameters, each with its substitute: `log`, `emitter`, `nothing`, or its default.
 
     Raises ToolError for one without which the function cannot work.
@@ -36,7 +36,7 @@ def read_injected(found: Found, names: FileNames) -> dict[str, str]:
     return given
 
 
-def refuse_injected_fields(found: Found, node: ast.expr, names: FileNames) -> None:
+def refuse_injected_fields(found: ToolObject, node: ast.expr, names: FileNames) -> None:
     """Refuse a class of arguments with a field that the framework injects."""
     kind = names.classes.get(node.id) if isinstance(node, ast.Name) else None
     for item in [] if kind is None else kind.body:
@@ -47,7 +47,7 @@ def refuse_injected_fields(found: Found, node: ast.expr, names: FileNames) -> No
                 raise ToolError(Kind.VALIDATION, f"{message}; no model may give it, so take it out of the class")
 
 
-def _parameters(found: Found) -> Iterator[tuple[ast.arg, ast.expr | None, bool]]:
+def _parameters(found: ToolObject) -> Iterator[tuple[ast.arg, ast.expr | None, bool]]:
     arguments = found.function.args
     positional = [*arguments.posonlyargs, *arguments.args]
     defaults: list[ast.expr | None] = [None] * (len(positional) - len(arguments.defaults))
@@ -59,7 +59,7 @@ def _parameters(found: Found) -> Iterator[tuple[ast.arg, ast.expr | None, bool]]
         yield argument, default, False
 
 
-def _reason(argument: ast.arg, default: ast.expr | None, found: Found, names: FileNames, *, is_first: bool) -> str:
+def _reason(argument: ast.arg, default: ast.expr | None, found: ToolObject, names: FileNames, *, is_first: bool) -> str:
     """Why the parameter is an injected one; empty if a model gives it."""
     framework, name = found.framework, argument.arg
     if framework is OPEN_WEBUI:
@@ -81,7 +81,7 @@ def _reason(argument: ast.arg, default: ast.expr | None, found: Found, names: Fi
     return ""
 
 
-def _stand_in(argument: ast.arg, default: ast.expr | None, reason: str, found: Found) -> str:
+def _stand_in(argument: ast.arg, default: ast.expr | None, reason: str, found: ToolObject) -> str:
     name, function = argument.arg, found.function
     if name == EMITTER:
         return "emitter"

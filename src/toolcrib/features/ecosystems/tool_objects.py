@@ -28,7 +28,7 @@ OWN_FIELDS = frozenset({"args_schema", "description", "name", "return_direct", "
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Found:
+class ToolObject:
     """A tool of a framework: its function, the arguments of the call that makes it a tool, and its binding."""
 
     framework: Framework
@@ -40,7 +40,7 @@ class Found:
     context_first: bool = False
 
 
-def find_tools(names: FileNames) -> Iterator[Found | ToolError]:
+def find_tools(names: FileNames) -> Iterator[ToolObject | ToolError]:
     """The tools of a file in order, and the errors of those that cannot be used."""
     finder = _Finder(names)
     for statement in names.statements:
@@ -79,7 +79,7 @@ class _Finder:
     def __init__(self, names: FileNames) -> None:
         self._names = names
 
-    def decorated(self, function: AnyFunction) -> Iterator[Found]:
+    def decorated(self, function: AnyFunction) -> Iterator[ToolObject]:
         """The tool that decorators make of a function."""
         for place, decorator in reversed(list(enumerate(function.decorator_list))):
             call = decorator if isinstance(decorator, ast.Call) else None
@@ -87,7 +87,7 @@ class _Finder:
             if made is None:
                 continue
             framework, context_first = made
-            yield Found(
+            yield ToolObject(
                 framework=framework,
                 function=function,
                 line=function.lineno,
@@ -97,7 +97,7 @@ class _Finder:
             )
             return
 
-    def registered(self, call: ast.Call) -> Iterator[Found | ToolError]:
+    def registered(self, call: ast.Call) -> Iterator[ToolObject | ToolError]:
         """The tools that a call makes: `server.tool(function)`, `StructuredTool.from_function(…)`, `Agent(tools=[…])`."""
         if isinstance(call.func, ast.Call):
             # A decorator with arguments, applied as a function: `tool("name")(function)`.
@@ -117,7 +117,7 @@ class _Finder:
             if not isinstance(self._names.value(call.args[0]), ast.Call):
                 yield self._of_function(call.args[0], made[0], call, said, made[1])
 
-    def of_class(self, node: ast.ClassDef) -> Iterator[Found | ToolError]:
+    def of_class(self, node: ast.ClassDef) -> Iterator[ToolObject | ToolError]:
         """The tool that a class is, or the tools that are its methods."""
         names = self._names
         for base in names.bases(node):
@@ -147,7 +147,7 @@ class _Finder:
         kind = ends_in(made_by, framework.makers)
         return (framework, f"{kind}.{target.attr}" in framework.context_first) if kind else None
 
-    def _wrapped(self, call: ast.Call, framework: Framework) -> Found | ToolError | None:
+    def _wrapped(self, call: ast.Call, framework: Framework) -> ToolObject | ToolError | None:
         said = {word.arg: word.value for word in call.keywords if word.arg}
         given = [said[word] for word in ("func", "function", "coroutine", "fn") if word in said]
         given = [node for node in given if self._names.literal(node) is not None]
@@ -160,7 +160,7 @@ class _Finder:
             return None
         return self._of_function(given[0], framework, call, said, context_first=False)
 
-    def _listed(self, call: ast.Call, framework: Framework) -> Iterator[Found | ToolError]:
+    def _listed(self, call: ast.Call, framework: Framework) -> Iterator[ToolObject | ToolError]:
         tools = next((word.value for word in call.keywords if word.arg == "tools"), None)
         if tools is None:
             return
@@ -186,13 +186,13 @@ class _Finder:
         call: ast.Call,
         said: Mapping[str, ast.expr],
         context_first: bool,  # noqa: FBT001 - the second value of `_marks`
-    ) -> Found | ToolError:
+    ) -> ToolObject | ToolError:
         target = self._names.value(node)
         function = self._names.functions.get(target.id) if isinstance(target, ast.Name) else None
         if function is None:
             message = f"{ast.unparse(node)[:80]} is made a tool of {framework.title}, and is not a function of this file; write it as a function: def …(…)"
             return _problem(call.lineno, message)
-        return Found(
+        return ToolObject(
             framework=framework,
             function=function,
             line=call.lineno,
@@ -201,7 +201,7 @@ class _Finder:
             context_first=context_first,
         )
 
-    def _tool_class(self, node: ast.ClassDef, framework: Framework) -> Iterator[Found | ToolError]:
+    def _tool_class(self, node: ast.ClassDef, framework: Framework) -> Iterator[ToolObject | ToolError]:
         names = self._names
         function = self._work(node, framework)
         if function is None:
@@ -209,7 +209,7 @@ class _Finder:
                 yield _problem(node.lineno, f"{node.name} has no method {framework.calls[0]}; write it")
             return
         made = [call for call in names.calls if isinstance(call.func, ast.Name) and call.func.id == node.name]
-        found = Found(framework=framework, function=function, line=node.lineno, binding={}, owner=node)
+        found = ToolObject(framework=framework, function=function, line=node.lineno, binding={}, owner=node)
         for call in made:
             said = {word.arg: word.value for word in call.keywords if word.arg}
             binding = {"kind": "made", "name": node.name, "line": call.lineno, "column": call.col_offset}
@@ -250,13 +250,13 @@ class _Finder:
         private = (name for name, is_needed in fields.items() if is_needed and not name.startswith("_"))
         return [name for name in private if name not in OWN_FIELDS and name != "model_config"]
 
-    def _methods(self, node: ast.ClassDef) -> Iterator[Found]:
+    def _methods(self, node: ast.ClassDef) -> Iterator[ToolObject]:
         for item in node.body:
             if not isinstance(item, ast.FunctionDef | ast.AsyncFunctionDef):
                 continue
             if not item.name.startswith("_") and not item.decorator_list:
                 binding = {"kind": "class", "name": node.name, "method": item.name}
-                yield Found(framework=OPEN_WEBUI, function=item, line=item.lineno, binding=binding, owner=node)
+                yield ToolObject(framework=OPEN_WEBUI, function=item, line=item.lineno, binding=binding, owner=node)
 
 
 def uses_framework(names: FileNames) -> bool:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from toolcrib.features.folders.build_files import Content, Entry, Files, Hashes
-    from toolcrib.features.folders.format import Reading
+    from toolcrib.features.folders.format import ReadFolder
 
     Stamp = tuple[int, int, int, int]
 
@@ -242,7 +242,7 @@ def _with_error_types(content: Content) -> Files:
     return {**content.shared, ERROR_TYPES: error_types()}
 
 
-def read_alone(root: Path, folder: str, files: Files) -> Reading:
+def read_alone(root: Path, folder: str, files: Files) -> ReadFolder:
     """Read a tool folder that stands alone, with nothing beside it but the error types that every project has."""
     return read_tool(root, folder, files, {ERROR_TYPES: error_types()})
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from toolcrib.features.folders.documentation import doc_examples, failure_modes, missing_sections, unix_lines
 from toolcrib.features.folders.handler_source import check_javascript, check_python
-from toolcrib.features.folders.report import Report
+from toolcrib.features.folders.report import FolderReport
 from toolcrib.features.folders.schema_file import NOTHING_DECLARED, read_declaration, read_fields
 from toolcrib.infra.files.tool_folder import DOCUMENTATION, HANDLERS, SCHEMA, SUMMARY, spell_name, spell_root
 from toolcrib.lib.documents import decode
@@ -39,7 +39,7 @@ CAN_WRITE = frozenset({"fs.write", "shell.execute"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Reading:
+class ReadFolder:
     """The tool of a folder, or its problems. Each line is `PATH:LINE: what; cure`."""
 
     tool: Tool | None
@@ -55,13 +55,13 @@ def read_tool(
     *,
     registry: str = "",
     unread: Collection[str] = (),
-) -> Reading:
+) -> ReadFolder:
     """Read one folder from the bytes of its files; `registry` is the version of the registry that it is loaded from.
 
     `unread` are paths of the folder that lie there and could not be read: these are not reported again, and there is no tool.
     """
     tool, report = build_tool(root, folder, files, shared, registry, unread)
-    return Reading(tool=tool, problems=report.problems, warnings=report.warnings)
+    return ReadFolder(tool=tool, problems=report.problems, warnings=report.warnings)
 
 
 def build_tool(
@@ -71,9 +71,11 @@ def build_tool(
     shared: Mapping[str, bytes],
     registry: str,
     unread: Collection[str],
-) -> tuple[Tool | None, Report]:
+) -> tuple[Tool | None, FolderReport]:
     """The tool, or None if anything is wrong; the report says what."""
-    report = Report(f"{spell_root(root)}/{spell_name(folder)}", {path.removeprefix(f"{folder}/") for path in unread})
+    report = FolderReport(
+        f"{spell_root(root)}/{spell_name(folder)}", {path.removeprefix(f"{folder}/") for path in unread}
+    )
     own = {path.removeprefix(f"{folder}/"): code for path, code in files.items()}
     language = _check_handler(report, own, folder, {*files, *shared, *unread, ERROR_TYPES})
     declared = _declaration(report, folder, own)
@@ -124,7 +126,7 @@ def warn_of_practices(file: SchemaFile, declared: Declaration) -> None:
     _warn_of_budget(file, declared)
 
 
-def _check_handler(report: Report, own: Mapping[str, bytes], folder: str, known: Collection[str]) -> str:
+def _check_handler(report: FolderReport, own: Mapping[str, bytes], folder: str, known: Collection[str]) -> str:
     """The language of the handler; empty if there is not exactly one."""
     found = [name for name in HANDLERS if name in own]
     if not found:
@@ -139,7 +141,7 @@ def _check_handler(report: Report, own: Mapping[str, bytes], folder: str, known:
     return HANDLERS[found[0]]
 
 
-def _declaration(report: Report, folder: str, own: Mapping[str, bytes]) -> Declaration:
+def _declaration(report: FolderReport, folder: str, own: Mapping[str, bytes]) -> Declaration:
     if SCHEMA not in own:
         report.refuse(SCHEMA, 1, "is missing; write the fields of the tool in it")
         return NOTHING_DECLARED
@@ -151,7 +153,7 @@ def _declaration(report: Report, folder: str, own: Mapping[str, bytes]) -> Decla
     return declared
 
 
-def _summary(report: Report, own: Mapping[str, bytes]) -> str:
+def _summary(report: FolderReport, own: Mapping[str, bytes]) -> str:
     text = _text(report, own, SUMMARY, "what a system prompt says of the tool").rstrip("\n")
     if len(text) > MAX_SUMMARY:
         report.refuse(SUMMARY, 1, f"has {len(text)} characters; shorten it to at most {MAX_SUMMARY}")
@@ -161,7 +163,7 @@ def _summary(report: Report, own: Mapping[str, bytes]) -> str:
     return text
 
 
-def _documentation(report: Report, own: Mapping[str, bytes]) -> str:
+def _documentation(report: FolderReport, own: Mapping[str, bytes]) -> str:
     before = len(report.problems)
     text = _text(report, own, DOCUMENTATION, "all there is to read about the tool")
     if len(report.problems) > before:
@@ -175,7 +177,7 @@ def _documentation(report: Report, own: Mapping[str, bytes]) -> str:
     return text
 
 
-def _text(report: Report, own: Mapping[str, bytes], name: str, meaning: str) -> str:
+def _text(report: FolderReport, own: Mapping[str, bytes], name: str, meaning: str) -> str:
     """The text of a file; empty, with a problem, if it is missing or not text."""
     if name not in own:
         report.refuse(name, 1, f"is missing; write {meaning} in it")
@@ -194,7 +196,7 @@ def _text(report: Report, own: Mapping[str, bytes], name: str, meaning: str) -> 
     return text
 
 
-def _examples(report: Report, documentation: str, declared: Declaration) -> tuple[dict[str, object], ...]:
+def _examples(report: FolderReport, documentation: str, declared: Declaration) -> tuple[dict[str, object], ...]:
     """The arguments of the calls that the documentation shows to succeed; of those that the schema refuses the author is told."""
     shown = doc_examples(documentation)
     if not shown:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from tree_sitter import Language, Node
 
-    from toolcrib.features.folders.report import Report
+    from toolcrib.features.folders.report import FolderReport
 
 # The imports of a handler without a match are not checked.
 SUSPECT = re.compile(r"node_modules|__pycache__|[/\"'`]\.[^./\"'`\s]")
@@ -40,7 +40,7 @@ NO_PYTHON_FUNCTION = "has no function `execute`; write `async def execute(args, 
 POSITIONAL = 2
 
 
-def check_javascript(report: Report, name: str, code: bytes, folder: str, known: Collection[str]) -> None:
+def check_javascript(report: FolderReport, name: str, code: bytes, folder: str, known: Collection[str]) -> None:
     """Report a syntax error, a missing export `execute`, and each import of a missing file.
 
     `known` holds the paths of the tool's own and shared files, relative to the root of the folders.
@@ -71,7 +71,7 @@ def _is_there(folder: str, path: str, known: Collection[str]) -> bool:
     return any(f"{place}{ending}" in known for ending in ENDINGS)
 
 
-def check_python(report: Report, name: str, code: bytes, _folder: str, _known: Collection[str]) -> None:
+def check_python(report: FolderReport, name: str, code: bytes, _folder: str, _known: Collection[str]) -> None:
     """Report a syntax error, or a missing function `execute` with two arguments."""
     try:
         module = parse_python(code, f"{report.place}/{name}")
@@ -91,7 +91,7 @@ def check_python(report: Report, name: str, code: bytes, _folder: str, _known: C
         report.refuse(name, line, "`execute` must take two arguments; write `async def execute(args, context):`")
 
 
-def warn_of_javascript(report: Report, name: str, text: str, root: Node) -> None:
+def warn_of_javascript(report: FolderReport, name: str, text: str, root: Node) -> None:
     """Warn about each imported path that is not part of the tool."""
     if not SUSPECT.search(text):
         return
@@ -101,7 +101,7 @@ def warn_of_javascript(report: Report, name: str, text: str, root: Node) -> None
             _warn(report, name, source.start_point.row + 1, path)
 
 
-def warn_of_python(report: Report, name: str, text: str, module: ast.Module) -> None:
+def warn_of_python(report: FolderReport, name: str, text: str, module: ast.Module) -> None:
     """Warn about each import that is not part of the tool."""
     if not SUSPECT.search(text):
         return
@@ -111,7 +111,7 @@ def warn_of_python(report: Report, name: str, text: str, module: ast.Module) -> 
                 _warn(report, name, getattr(node, "lineno", 1), path)
 
 
-def _warn(report: Report, name: str, line: int, path: str) -> None:
+def _warn(report: FolderReport, name: str, line: int, path: str) -> None:
     report.warn(name, line, f"imports {show(path)}, which {NOT_PART}; {CURE}")
 
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from toolcrib.features.folders.handler_messages import HandlerService
     from toolcrib.infra.programs.child_channel import ChildClock
-    from toolcrib.infra.programs.executables import Executables, Executable
+    from toolcrib.infra.programs.executables import Executable, Executables
     from toolcrib.infra.sandbox.attempt import Lines, Talk
     from toolcrib.infra.sandbox.jobs import CompletedJob, WorkspacePolicy
     from toolcrib.model.tool import Handler, Tool

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 Remark = tuple[str, int, str]
 
 
-class Report:
+class FolderReport:
     """Collects problems and warnings of the files of one folder.
 
     `unread` are files that could not be read, which is already reported.
@@ -61,7 +61,7 @@ class Report:
 class SchemaFile:
     """The fields of `schema.json`, with their problems and warnings."""
 
-    def __init__(self, report: Report, name: str, text: str, fields: dict[str, object]) -> None:
+    def __init__(self, report: FolderReport, name: str, text: str, fields: dict[str, object]) -> None:
         self.fields = fields
         self._report = report
         self._name = name

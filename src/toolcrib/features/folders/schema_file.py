@@ -31,7 +31,7 @@ from toolcrib.model.tool import (
 if TYPE_CHECKING:
     from enum import StrEnum
 
-    from toolcrib.features.folders.report import Report
+    from toolcrib.features.folders.report import FolderReport
     from toolcrib.lib.icons import Icon
     from toolcrib.lib.positions import Steps
     from toolcrib.lib.schema_structure import Place
@@ -109,7 +109,7 @@ class Declaration:
 NOTHING_DECLARED = Declaration()
 
 
-def read_fields(report: Report, name: str, code: bytes) -> SchemaFile | None:
+def read_fields(report: FolderReport, name: str, code: bytes) -> SchemaFile | None:
     """The fields of the file; None if it holds no JSON object."""
     place = f"{report.place}/{name}"
     try:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, cast
 
 from toolcrib.core.plugins import later
 from toolcrib.features.functions.decorators import MARK, functions_among, is_tool
-from toolcrib.features.functions.hints import HintError, HintReader
+from toolcrib.features.functions.hints import HintReader, UnsupportedHintError
 from toolcrib.features.functions.values import Field, NotJSON, as_default, read_record, write_answer
 from toolcrib.lib.python_declarations import is_async_generator, is_generator, read_docstring
 from toolcrib.lib.schema import check_parameters, check_schema
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from toolcrib.features.functions.decorators import Options
-    from toolcrib.lib.tool_options import Declared
+    from toolcrib.lib.tool_options import DeclaredOptions
 
 
 if typing.TYPE_CHECKING:
@@ -40,7 +40,7 @@ if typing.TYPE_CHECKING:
 
 MAX_MESSAGE = 500
 # Most functions have no options.
-read_options: Callable[[Options], Declared] = later("toolcrib.lib.tool_options:read_options")
+read_options: Callable[[Options], DeclaredOptions] = later("toolcrib.lib.tool_options:read_options")
 UNREADABLE = (NameError, AttributeError, SyntaxError, TypeError, ValueError)
 AWAITABLES = frozenset({abc.Awaitable, abc.Coroutine})
 STREAMS = frozenset({abc.AsyncIterator, abc.AsyncIterable, abc.AsyncGenerator})
@@ -58,7 +58,7 @@ class Inputs:
 
 
 @record
-class Answer:
+class ReturnValue:
     """The return value of a function."""
 
     schema: Schema | None
@@ -123,7 +123,7 @@ def read_inputs(
     fields, extra = _fields([known for known in parameters if known.name != context], hints, texts)
     try:
         schema, revive = _read_fields(fields, extra)
-    except HintError as error:
+    except UnsupportedHintError as error:
         raise ToolError(Kind.VALIDATION, f"{place}: parameter {error}") from None
     warnings = tuple(
         f"{place}: parameter {known.name} has no type hint, so any value is accepted; add one"
@@ -135,7 +135,7 @@ def read_inputs(
 
 def read_answer(
     function: Callable[..., object], hints: Mapping[str, object], place: str, given: Schema | None = None
-) -> Answer:
+) -> ReturnValue:
     """The schema of the return value; None without a hint, or for `Any`."""
     hint = hints.get("return", typing.Any)
     # A wrapper may be plain and the wrapped function async; the runner checks what a call really returns.
@@ -151,15 +151,15 @@ def read_answer(
         hint, is_async = list[typing.get_args(hint)[:1] or (typing.Any,)], True  # type: ignore[misc]  # made of a hint
     if given is not None:
         check_schema(given, f"{place}: output_schema")
-        return Answer(schema=given, flatten=write_answer, is_async=is_async, yields=yields)
+        return ReturnValue(schema=given, flatten=write_answer, is_async=is_async, yields=yields)
     reader = HintReader("serialization")
     try:
         shape = reader.read(None if hint is typing.NoReturn else hint)
-    except HintError as error:
+    except UnsupportedHintError as error:
         raise ToolError(Kind.VALIDATION, f"{place}: the answer: {error}") from None
     schema = {**shape.schema, "$defs": reader.definitions} if reader.definitions else shape.schema
     flatten = write_answer if yields or not shape.plain else None
-    return Answer(schema=schema or None, flatten=flatten, is_async=is_async, yields=yields)
+    return ReturnValue(schema=schema or None, flatten=flatten, is_async=is_async, yields=yields)
 
 
 def _parameters(function: Callable[..., object], place: str) -> list[inspect.Parameter]:

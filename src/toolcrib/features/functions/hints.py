@@ -63,7 +63,7 @@ def apply_note(schema: dict[str, object], note: object) -> None:
             apply_note(schema, part)
 
 
-class HintError(Exception):
+class UnsupportedHintError(Exception):
     """A hint that has no JSON Schema, with the cure."""
 
 
@@ -116,7 +116,7 @@ class HintReader:
         self._count = 0
 
     def read(self, hint: object) -> Shape:
-        """What the hint means; raises HintError."""
+        """What the hint means; raises UnsupportedHintError."""
         try:
             if (simple := SIMPLE.get(hint)) is not None:
                 return simple
@@ -144,9 +144,9 @@ class HintReader:
     def _field(self, known: Field) -> Schema:
         try:
             schema = self._schema(known.hint)
-        except HintError as error:
+        except UnsupportedHintError as error:
             message = f"{known.name}: {error}"
-            raise HintError(message) from None
+            raise UnsupportedHintError(message) from None
         if known.default is None and not self._accepts(schema, None):
             schema = any_of([schema, NULL])
         schema = dict(described(schema, known.description))
@@ -163,7 +163,7 @@ class HintReader:
         self._count += 1
         if self._count > MAX_SHAPES:
             message = f"unfolds to more than {MAX_SHAPES:,} types; make it smaller"
-            raise HintError(message)
+            raise UnsupportedHintError(message)
         try:
             simple = PLAIN_TYPES.get(hint)
         except TypeError:  # Annotated with a note that cannot be hashed
@@ -200,7 +200,7 @@ class HintReader:
         schema = mapping_schema(self._schema(key), self._schema(value))
         if schema is None:
             message = "the keys of a JSON object are text; use dict[str, …]"
-            raise HintError(message)
+            raise UnsupportedHintError(message)
         return schema
 
     def _named(self, hint: object) -> Schema:
@@ -208,7 +208,7 @@ class HintReader:
             return self._schema(other)
         if not isinstance(hint, type):
             message = f"{hint!r:.80} cannot be written as JSON; {CURE}"
-            raise HintError(message)
+            raise UnsupportedHintError(message)
         if (known := self._known_class(hint)) is not None:
             return known
         if issubclass(hint, Enum):
@@ -232,10 +232,10 @@ class HintReader:
             fields = read_record(kind, is_result=self.mode == "serialization")
         except NameError as error:
             message = f"{kind.__name__}: {error}; define it in the module of the class"
-            raise HintError(message) from None
+            raise UnsupportedHintError(message) from None
         if fields is None:
             message = f"{kind.__qualname__} cannot be written as JSON; {CURE}"
-            raise HintError(message)
+            raise UnsupportedHintError(message)
         opened = self._opened[kind] = _Opened(self._free_name(kind.__name__))
         schema = self._object(fields)
         del self._opened[kind]
@@ -269,7 +269,7 @@ def _reviver(hint: object) -> Revive | None:
     try:
         return HintConverter().read(hint)
     except UnreadableHintError as error:
-        raise HintError(str(error)) from None
+        raise UnsupportedHintError(str(error)) from None
 
 
 def _is_class(kind: type, name: str) -> bool:

@@ -60,7 +60,7 @@ class Segment:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Address:
+class RequestAddress:
     """Where a request goes.
 
     `base` is the URL with something in place of the slots, or the URL itself where there are none. `pieces` are path and
@@ -109,7 +109,7 @@ class WholeAddress:
 
 def compile_address(
     url: str, fields: Mapping[str, str], spelling: Spelling = Spelling.DOLLARS
-) -> Address | WholeAddress:
+) -> RequestAddress | WholeAddress:
     """Read the slots of a URL and of the values that are added to its query."""
     read = reader_of(spelling)
     values = {name: read(value) for name, value in fields.items()}
@@ -126,7 +126,7 @@ def compile_address(
     if not slots and added:
         target = base.target + joint + "&".join(name + "".join(map(str, value)) for name, value in added)
         base = Url(scheme=base.scheme, host=base.host, port=base.port, target=target)
-    return Address(
+    return RequestAddress(
         base=base,
         pieces=(*_path(path), *put_in_place(_encoded(query), as_url_part)),
         joint=joint,

@@ -12,7 +12,7 @@ from toolcrib.features.http_tools.pages import compile_pagination
 from toolcrib.features.http_tools.request_template import compile_mapping, compile_method, read_body
 from toolcrib.features.http_tools.response_cache import compile_cache
 from toolcrib.features.http_tools.slot_values import PLATFORM
-from toolcrib.features.http_tools.slots import Source, reader_of, slots_in
+from toolcrib.features.http_tools.slots import SlotSource, reader_of, slots_in
 from toolcrib.lib.http_auth.declaration import check_auth, headers_written
 from toolcrib.lib.http_syntax import check_header
 from toolcrib.lib.names import near_misses
@@ -50,7 +50,7 @@ def remark_on_slots(http: Http, parameters: Mapping[str, object], secrets: Colle
     remarks = []
     for index, call in enumerate(http.calls):
         for part, slot in _slots_of(call, read):
-            if slot.source is not Source.ANY or slot.name in known or slot.name in secrets:
+            if slot.source is not SlotSource.ANY or slot.name in known or slot.name in secrets:
                 continue
             for _, meant in near_misses([slot.name], {*known, *secrets}):
                 cure = f"did you mean {meant}? Write ${{secret:{slot.name}}} if it is a secret"
@@ -140,7 +140,7 @@ def _check_extract(call: HttpCall) -> Iterator[str]:
 def _check_order(call: HttpCall, later: set[str], read: Read) -> Iterator[str]:
     """Slots that refer to a response that comes later."""
     for part, slot in _slots_of(call, read):
-        if slot.source in {Source.ANY, Source.ANSWER} and slot.name in later:
+        if slot.source in {SlotSource.ANY, SlotSource.ANSWER} and slot.name in later:
             cure = f"put {slot.name} before it"
             yield f"{part}: {slot} asks for the answer of a call that comes later, or of this one; {cure}"
 
@@ -148,7 +148,7 @@ def _check_order(call: HttpCall, later: set[str], read: Read) -> Iterator[str]:
 def _check_reach(call: HttpCall, declared: Mapping[str, object], read: Read) -> Iterator[str]:
     """Slots with a path into a parameter that is not an object or array."""
     for part, slot in _slots_of(call, read):
-        schema = declared.get(slot.name) if slot.source in {Source.ANY, Source.ARGUMENT} else None
+        schema = declared.get(slot.name) if slot.source in {SlotSource.ANY, SlotSource.ARGUMENT} else None
         kind = schema.get("type") if slot.steps and isinstance(schema, dict) else None
         wanted = "array" if slot.steps and isinstance(slot.steps[0], int) else "object"
         if isinstance(kind, str) and kind != wanted:
@@ -163,13 +163,13 @@ def _check_names(
     declared = _declared(parameters)
     is_closed = parameters.get("additionalProperties") is False
     for part, slot in _slots_of(call, read):
-        if slot.source is Source.PLATFORM and slot.name not in PLATFORM:
+        if slot.source is SlotSource.PLATFORM and slot.name not in PLATFORM:
             yield f"{part}: {slot} is not a name of the platform; {_nearest(slot, PLATFORM)}"
-        elif slot.source is Source.ANSWER and slot.name not in answers:
+        elif slot.source is SlotSource.ANSWER and slot.name not in answers:
             yield f"{part}: {slot} is the name of no call; {_nearest(slot, answers)}"
-        elif slot.source is Source.ARGUMENT and is_closed and slot.name not in declared:
+        elif slot.source is SlotSource.ARGUMENT and is_closed and slot.name not in declared:
             yield f"{part}: {slot} is not a parameter; {_nearest(slot, declared)}"
-        elif slot.source is Source.NAME and is_closed and slot.name not in {*declared, *PLATFORM}:
+        elif slot.source is SlotSource.NAME and is_closed and slot.name not in {*declared, *PLATFORM}:
             cure = f"{_nearest(slot, {*declared, *PLATFORM})}, or write {{{{{slot.name}}}}} for the text itself"
             yield f"{part}: {slot} is neither a parameter nor a name of the platform; {cure}"
 

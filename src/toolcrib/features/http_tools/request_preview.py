@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, quote, urlsplit
 
 from toolcrib.features.http_tools.slot_values import PLATFORM
-from toolcrib.features.http_tools.slots import Source
+from toolcrib.features.http_tools.slots import SlotSource
 from toolcrib.lib.http_auth import REFERENCE
 from toolcrib.lib.redaction import HIDDEN, hide_secrets, is_secret
 from toolcrib.lib.run_part import KNOWN_LATER, PartKind, RunPart
@@ -22,7 +22,7 @@ from toolcrib.model.errors import ToolError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from toolcrib.features.http_tools.request_step import Step
+    from toolcrib.features.http_tools.request_step import RequestStep
     from toolcrib.features.http_tools.slot_values import Names, Values
     from toolcrib.features.http_tools.slots import Slot
     from toolcrib.model.tool import HttpCall
@@ -62,7 +62,7 @@ class StandIns:
     def __call__(self, slot: Slot) -> object:
         """The value of the slot, or the marker of its name; raises ToolError as the call itself would."""
         name, source = slot.name, slot.source
-        if source is Source.ANSWER or (source is Source.ANY and name in self._answers):
+        if source is SlotSource.ANSWER or (source is SlotSource.ANY and name in self._answers):
             self.waits_for_answer = True
             return self._mark(str(slot).removeprefix("$").strip("{}").removeprefix("answer:"))
         value = self._values(slot)
@@ -81,15 +81,15 @@ class StandIns:
 
     def _name_of(self, slot: Slot) -> str:
         name, source = slot.name, slot.source
-        if source in {Source.SECRET, Source.VARIABLE}:
+        if source in {SlotSource.SECRET, SlotSource.VARIABLE}:
             return f"{source}:{name}"
-        if source is Source.GRANTED:
+        if source is SlotSource.GRANTED:
             return f"granted:{name}"
-        if source is not Source.PLATFORM and (source is Source.ARGUMENT or name in self._names.declared):
+        if source is not SlotSource.PLATFORM and (source is SlotSource.ARGUMENT or name in self._names.declared):
             return ""
         if name in PLATFORM:
             return name if name in KNOWN_LATER else ""
-        is_operators = source is Source.ANY and self._names.secrets.get(name) is not None
+        is_operators = source is SlotSource.ANY and self._names.secrets.get(name) is not None
         return f"secret:{name}" if is_operators else ""
 
     def _mark(self, shown: str) -> str:
@@ -97,7 +97,7 @@ class StandIns:
         return f"{self._marker}{len(self._shown) - 1}x"
 
 
-def preview_requests(steps: list[Step], stand_ins: StandIns) -> Iterator[RunPart]:
+def preview_requests(steps: list[RequestStep], stand_ins: StandIns) -> Iterator[RunPart]:
     """Each request in its order: the first exactly, a later one as far as it does not depend on an answer."""
     for step in steps:
         stand_ins.begin()
@@ -110,7 +110,7 @@ def preview_requests(steps: list[Step], stand_ins: StandIns) -> Iterator[RunPart
         stand_ins.keep(step.call.name)
 
 
-def _filled(step: Step, stand_ins: StandIns) -> RunPart:
+def _filled(step: RequestStep, stand_ins: StandIns) -> RunPart:
     written, literals = step.template.write(stand_ins), _secret_literals(step.call)
 
     def show(text: str) -> str:

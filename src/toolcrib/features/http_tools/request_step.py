@@ -65,7 +65,7 @@ class SendOptions:
     clock: Callable[[], float]
 
 
-class Report:
+class RequestOutcome:
     """The result of a sent request; `answer` is for later requests, `value` for the caller."""
 
     def __init__(self, origin: str) -> None:
@@ -107,17 +107,17 @@ class Sending:
     values: Values
     context: Context
     deadline: float
-    report: Report
+    report: RequestOutcome
 
 
-class Page(NamedTuple):
+class ResponsePage(NamedTuple):
     """The items of a page: raw for later requests, and masked for the caller."""
 
     raw: list[object]
     shown: list[object]
 
 
-class Step:
+class RequestStep:
     """A compiled request; `names` resolves its slots."""
 
     def __init__(
@@ -171,9 +171,9 @@ class Step:
             raise ToolError(Kind.LIMIT_EXCEEDED, message, details={"size": size, "limit": limit})
         return request
 
-    async def perform(self, request: Request, values: Values, context: Context) -> Report:
+    async def perform(self, request: Request, values: Values, context: Context) -> RequestOutcome:
         """Send the request and read its answer, with all of its pages; what goes wrong is in the report."""
-        report = Report(request.url.origin)
+        report = RequestOutcome(request.url.origin)
         deadline = min(report.started + self.call.timeout_ms / 1000, context.deadline)
         sending = Sending(values=values, context=context, deadline=deadline, report=report)
         try:
@@ -187,7 +187,7 @@ class Step:
             self._give_up(report, error, context)
         return report
 
-    async def pages(self, pagination: Pagination, request: Request, sending: Sending) -> AsyncIterator[Page]:
+    async def pages(self, pagination: Pagination, request: Request, sending: Sending) -> AsyncIterator[ResponsePage]:
         """The items of one page after the other, as they come; raises ToolError where there are too many."""
         pager, report, left = Pager(pagination, request), sending.report, self._options.max_response_bytes
         following: Request | None = pager.first()
@@ -200,7 +200,9 @@ class Step:
             report.pages += 1
             page = await self._read(following, response, sending.deadline, Encoding.JSON, None)
             items = pagination.items_of(page.raw, is_first=report.pages == 1)
-            yield Page(items, items if page.shown is page.raw else [self._masking.hide_in(item) for item in items])
+            yield ResponsePage(
+                items, items if page.shown is page.raw else [self._masking.hide_in(item) for item in items]
+            )
             following = pager.following(response, page.raw, len(items))
 
     async def _collect(self, pagination: Pagination, request: Request, sending: Sending) -> Value:
@@ -220,7 +222,7 @@ class Step:
         except ToolError as error:
             raise error.replace(value=shown or None) from None
 
-    def _refuse_more(self, pagination: Pagination, report: Report) -> None:
+    def _refuse_more(self, pagination: Pagination, report: RequestOutcome) -> None:
         """Refuse to read on at the limit, unless the author says that so many pages are enough."""
         if pagination.truncate and report.pages == pagination.pages:
             return
@@ -412,7 +414,7 @@ class Step:
             facts = {"origin": response.url.origin, "status": response.status, **error.details}
             raise error.replace(partial_side_effects=request.has_effects, details=facts, value=None) from None
 
-    def _give_up(self, report: Report, error: ToolError, context: Context) -> None:
+    def _give_up(self, report: RequestOutcome, error: ToolError, context: Context) -> None:
         if error.kind is Kind.TIMEOUT:
             error = _late(error, report.origin, min(self.call.timeout_ms, round(context.seconds * 1000)))
         report.error = self._masking.hide_error(error)

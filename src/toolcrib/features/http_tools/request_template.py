@@ -17,7 +17,7 @@ from toolcrib.model.tool import READING_METHODS, Spelling
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from toolcrib.features.http_tools.address import Address, WholeAddress
+    from toolcrib.features.http_tools.address import RequestAddress, WholeAddress
     from toolcrib.features.http_tools.body_template import DocumentBody
     from toolcrib.features.http_tools.slots import Fills, Lookup, Read, Slot
     from toolcrib.lib.http_syntax import Url
@@ -35,7 +35,7 @@ class CallTemplate:
     """
 
     method: str | Slot
-    address: Address | WholeAddress
+    address: RequestAddress | WholeAddress
     fixed: dict[str, str]
     headers: tuple[tuple[str, Fills], ...]
     mapping: Slot | None

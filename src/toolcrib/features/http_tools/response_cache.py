@@ -61,7 +61,7 @@ def compile_cache(written: Mapping[str, object], method: str) -> CacheRule | Non
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class CachedResponse:
     """A cached answer, and until when (time.monotonic) it is fresh."""
 
     response: Response
@@ -84,12 +84,12 @@ class ResponseCache:
     def __init__(self, max_bytes: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._max_bytes = max_bytes
         self._clock = clock
-        self._kept: OrderedDict[bytes, Kept] = OrderedDict()
+        self._kept: OrderedDict[bytes, CachedResponse] = OrderedDict()
         self._bytes = 0
         # Several event loops, each in its own thread, share the cache.
         self._changing = threading.RLock()
 
-    def get(self, key: bytes) -> Kept | None:
+    def get(self, key: bytes) -> CachedResponse | None:
         """The answer, fresh or not."""
         with self._changing:
             kept = self._kept.get(key)
@@ -97,7 +97,7 @@ class ResponseCache:
                 self._kept.move_to_end(key)
             return kept
 
-    def is_fresh(self, kept: Kept) -> bool:
+    def is_fresh(self, kept: CachedResponse) -> bool:
         """Whether it may be used without asking the server."""
         return self._clock() < kept.fresh_until
 
@@ -114,7 +114,7 @@ class ResponseCache:
             # A proxy may have cached the answer for a part of its lifetime.
             spent = int(found[0]) if (found := _AGE.fullmatch(response.headers.get("age", ""))) else 0
             seconds = min(seconds, *(max(0, int(age) - spent) for age in ages))
-        kept = Kept(response, self._clock() + seconds)
+        kept = CachedResponse(response, self._clock() + seconds)
         if not seconds and not kept.conditions():
             return
         with self._changing:
@@ -149,13 +149,13 @@ def cache_key(tool: str, caller: str, request: Request, secrets: Iterable[object
     return digest.digest()
 
 
-def ask_whether_changed(request: Request, kept: Kept) -> Request:
+def ask_whether_changed(request: Request, kept: CachedResponse) -> Request:
     """The request with conditions, unless its author wrote some."""
     if any(name.lower() in CONDITIONS for name in request.headers):
         return request
     return replace(request, headers={**request.headers, **kept.conditions()})
 
 
-def refreshed(kept: Kept, response: Response) -> Response:
+def refreshed(kept: CachedResponse, response: Response) -> Response:
     """The cached answer, with the headers of the server's confirmation."""
     return replace(kept.response, headers={**kept.response.headers, **response.headers})

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from toolcrib.features.http_tools import HttpToolsSettings
 from toolcrib.features.http_tools.request_check import check_http
 from toolcrib.features.http_tools.request_preview import StandIns, preview_requests
-from toolcrib.features.http_tools.request_step import SendOptions, Step
+from toolcrib.features.http_tools.request_step import RequestStep, SendOptions
 from toolcrib.features.http_tools.response_cache import ResponseCache
 from toolcrib.features.http_tools.slot_values import UNKNOWN, Names, Values
-from toolcrib.features.http_tools.slots import Source
+from toolcrib.features.http_tools.slots import SlotSource
 from toolcrib.features.http_tools.streamed_response import STREAMED
 from toolcrib.infra.oauth.access_tokens import AccessTokens
 from toolcrib.infra.secrets.grants import ToolGrants, granted_value
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping
 
     from toolcrib.core.resources import Resources
-    from toolcrib.features.http_tools.request_step import Report
+    from toolcrib.features.http_tools.request_step import RequestOutcome
     from toolcrib.features.http_tools.slot_values import SecretSource
     from toolcrib.infra.egress import Request
     from toolcrib.infra.egress.client import Egress
@@ -140,14 +140,14 @@ class BoundHttp:
         self._masking = VariableMasking()
         self._names = names
         self._steps = [
-            Step(call, options, self._masking, names, hosts=hosts, spelling=http.spelling, place=place)
+            RequestStep(call, options, self._masking, names, hosts=hosts, spelling=http.spelling, place=place)
             for call in http.calls
         ]
         self._steps[-1].is_last = True
         last = self._steps[-1]
         self._joins = last.joins_text = last.call.encoding in STREAMED and joins_text(tool.output_schema)
         self._contested = names.declared.intersection(
-            slot.name for step in self._steps for slot in step.template.slots if slot.source is Source.ANY
+            slot.name for step in self._steps for slot in step.template.slots if slot.source is SlotSource.ANY
         )
         self._is_the_same_later = KNOWN_LATER.isdisjoint(slot.name for slot in self._steps[0].template.slots)
 
@@ -181,7 +181,7 @@ class BoundHttp:
         if context is None:
             raise ToolError(Kind.INTERNAL, f"{self._tool.name} runs only in a call")
         values = self._values(arguments, context.call_id, context.caller)
-        reports: list[Report] = []
+        reports: list[RequestOutcome] = []
         has_effects = False
         prepared = context.prepared
         first = prepared.request if isinstance(prepared, Prepared) and prepared.bound is self else None
@@ -205,13 +205,13 @@ class BoundHttp:
     def _values(self, arguments: dict[str, object], call_id: str, caller: str) -> Values:
         return Values(self._names, arguments, call_id=call_id, caller=caller, masking=self._masking)
 
-    def _fail(self, error: ToolError, reports: list[Report], *, has_effects: bool) -> Outcome:
+    def _fail(self, error: ToolError, reports: list[RequestOutcome], *, has_effects: bool) -> Outcome:
         """An error with facts about the requests; side effects of earlier ones remain."""
         if has_effects and not error.partial_side_effects:
             error = error.replace(partial_side_effects=True)
         return Outcome(value=error.value, error=error, meta=self._tell(reports))
 
-    def _tell(self, reports: list[Report]) -> dict[str, object]:
+    def _tell(self, reports: list[RequestOutcome]) -> dict[str, object]:
         """The facts of the last request, and those of each where there may be several."""
         facts = [report.to_json(self._masking) for report in reports]
         if len(self._steps) == 1 or not facts:

@@ -16,7 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import quote
 
-from toolcrib.features.http_tools.slots import Slot, Source
+from toolcrib.features.http_tools.slots import Slot, SlotSource
 from toolcrib.infra.oauth import read_tokens
 from toolcrib.infra.oauth.access_tokens import Grant
 from toolcrib.infra.oauth.token_endpoint import Client
@@ -294,7 +294,7 @@ def _reveal(lookup: Lookup, value: Value) -> str:
     """The text; what is looked up is masked from then on."""
     if isinstance(value, str):
         return value
-    return str(lookup(Slot(value.name, source=Source(value.kind), written=str(value))))
+    return str(lookup(Slot(value.name, source=SlotSource(value.kind), written=str(value))))
 
 
 def _check_login(auth: OAuth2, client_id: str, seed: str) -> None:

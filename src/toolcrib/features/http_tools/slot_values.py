@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Final, Protocol
 
-from toolcrib.features.http_tools.slots import Source
+from toolcrib.features.http_tools.slots import SlotSource
 from toolcrib.lib.templates import ABSENT
 from toolcrib.model.errors import Cure, Kind, ToolError
 from toolcrib.model.tool import Spelling
@@ -22,7 +22,7 @@ PLATFORM = frozenset(
     {"request_id", "version", "tool_version", "slug", "tool_id", "bundle_id", "client_id", "now"},
 )
 # Sources whose values come from the operator or a server, never from the caller.
-CONFIDENTIAL = frozenset({Source.SECRET, Source.VARIABLE, Source.GRANTED, Source.ANSWER})
+CONFIDENTIAL = frozenset({SlotSource.SECRET, SlotSource.VARIABLE, SlotSource.GRANTED, SlotSource.ANSWER})
 
 
 class _Unknown(str):
@@ -69,14 +69,14 @@ class Names:
 
     def settle(self, slot: Slot) -> object:
         """The value that the slot has at each call, or ABSENT."""
-        is_bare = slot.source in {Source.ANY, Source.NAME}
-        if slot.source is not Source.PLATFORM and not (is_bare and slot.name not in self.declared | self.answers):
+        is_bare = slot.source in {SlotSource.ANY, SlotSource.NAME}
+        if slot.source is not SlotSource.PLATFORM and not (is_bare and slot.name not in self.declared | self.answers):
             return ABSENT
         return slot.reach(self.platform.get(slot.name, ABSENT))
 
     def may_be_secret(self, slot: Slot) -> bool:
         """Whether only the operator, or a server, gives it a value."""
-        if slot.source is Source.ANY:
+        if slot.source is SlotSource.ANY:
             return slot.name not in self.declared and slot.name not in PLATFORM
         return slot.source in CONFIDENTIAL
 
@@ -112,10 +112,10 @@ class Values:
     def __call__(self, slot: Slot) -> object:
         """What the slot stands for, or ABSENT."""
         name, source = slot.name, slot.source
-        if source is Source.ANSWER or (source is Source.ANY and name in self._answers):
+        if source is SlotSource.ANSWER or (source is SlotSource.ANY and name in self._answers):
             answer = self._answers.get(name, ABSENT)
             return answer if answer is UNKNOWN else slot.reach(answer)
-        if source is Source.ANY or source is Source.NAME:
+        if source is SlotSource.ANY or source is SlotSource.NAME:
             if name in self._names.declared:
                 return slot.reach(self._arguments.get(name, ABSENT))
             return slot.reach(self._platform(slot) if name in PLATFORM else self._further(slot))
@@ -123,14 +123,14 @@ class Values:
 
     def _named(self, slot: Slot) -> object:
         """What a slot stands for that says where its value comes from."""
-        if slot.source is Source.ARGUMENT:
+        if slot.source is SlotSource.ARGUMENT:
             return self._argument(slot)
-        if slot.source is Source.PLATFORM:
+        if slot.source is SlotSource.PLATFORM:
             return self._platform(slot)
-        if slot.source is Source.SECRET:
+        if slot.source is SlotSource.SECRET:
             return self._secret(slot)
         grants = self._names.grants
-        return self._set(slot, (grants.variable if slot.source is Source.VARIABLE else grants.value)(slot.name))
+        return self._set(slot, (grants.variable if slot.source is SlotSource.VARIABLE else grants.value)(slot.name))
 
     def _argument(self, slot: Slot) -> object:
         if slot.name in self._names.declared or slot.name in self._arguments:
@@ -154,12 +154,12 @@ class Values:
 
     def _further(self, slot: Slot) -> object:
         """What a bare name means that is neither declared nor the platform's."""
-        if slot.source is Source.ANY and (secret := self._names.secrets.get(slot.name)) is not None:
+        if slot.source is SlotSource.ANY and (secret := self._names.secrets.get(slot.name)) is not None:
             return self._hide(secret.reveal())
         # Beside parameters that are declared, what is not is the operator's: no argument stands for a secret that is missing.
-        if slot.name in self._arguments and (slot.source is Source.NAME or not self._names.declared):
+        if slot.name in self._arguments and (slot.source is SlotSource.NAME or not self._names.declared):
             return self._arguments[slot.name]
-        if slot.source is Source.NAME:
+        if slot.source is SlotSource.NAME:
             cure = f"declare a parameter of that name, or write {{{{{slot.name}}}}} for the text itself"
             message = f"{slot} is neither a parameter nor a name of the platform; {cure}"
         else:

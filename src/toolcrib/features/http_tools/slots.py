@@ -53,7 +53,7 @@ _BRACES = re.compile(
 )
 
 
-class Source(StrEnum):
+class SlotSource(StrEnum):
     """Where the value of a slot comes from; the first five are written out, the others are bare names."""
 
     ARGUMENT = "arg"
@@ -75,7 +75,7 @@ class Slot:
 
     name: str
     steps: tuple[str | int, ...] = ()
-    source: Source = Source.ANY
+    source: SlotSource = SlotSource.ANY
     default: str | None = None
     written: str = field(default="", compare=False)
 
@@ -199,17 +199,17 @@ def _slot(inside: re.Match[str], written: str) -> Slot:
     """The slot that begins with `${`."""
     kind, explicit, way, variable, default, bare, bare_way = inside.groups()
     if variable:
-        return Slot(variable, (), Source.VARIABLE, default, written)
-    name, source = (explicit, Source(kind)) if kind else (bare, Source.ANY)
+        return Slot(variable, (), SlotSource.VARIABLE, default, written)
+    name, source = (explicit, SlotSource(kind)) if kind else (bare, SlotSource.ANY)
     steps = tuple(step[1] or int(step[2]) for step in _STEP.finditer(way or bare_way or ""))
     return Slot(name, steps, source, None, written)
 
 
 def _slot_of_script(found: re.Match[str]) -> Slot:
     if found["name"]:
-        return Slot(found["name"], (), Source.NAME, None, found[0])
+        return Slot(found["name"], (), SlotSource.NAME, None, found[0])
     if found["variable"]:
-        return Slot(found["variable"], (), Source.GRANTED, found["default"], found[0])
+        return Slot(found["variable"], (), SlotSource.GRANTED, found["default"], found[0])
     inside = _INSIDE.fullmatch(found["explicit"])
     if inside is None:
         raise _no_slot(found[0])

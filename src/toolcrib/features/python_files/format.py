@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from toolcrib.lib.python_declarations import Docstring
     from toolcrib.lib.python_hints import Schema
     from toolcrib.lib.python_source import AnyFunction
-    from toolcrib.lib.tool_options import Declared
+    from toolcrib.lib.tool_options import DeclaredOptions
 
 OTHER_FILES = frozenset({"conftest.py", "setup.py"})
 OTHER_BEGINNINGS = ("_", ".", "test_")
@@ -71,7 +71,7 @@ OPTIONS = (
 CLASSES: dict[str, Any] = {"RetryPolicy": RetryPolicy, "Cost": Cost}
 WORDS: dict[str, Any] = {"Behaviour": Behaviour, "SideEffects": SideEffects}
 # Loaded on first use: most functions have no options.
-read_options: Callable[[Mapping[str, Any]], Declared] = later("toolcrib.lib.tool_options:read_options")
+read_options: Callable[[Mapping[str, Any]], DeclaredOptions] = later("toolcrib.lib.tool_options:read_options")
 NOT_LITERAL = "is not a literal, and nothing of the file is run to find out; write the value itself"
 MAX_NAMED = 20
 
@@ -382,7 +382,7 @@ def _tool(file: ParsedFile, function: AnyFunction, place: str, *, is_only: bool)
     if answers_by_printing and output_schema == NOTHING_RETURNED:
         output_schema = None
     try:
-        declared: Declared = read_options(options) if options else {}
+        declared: DeclaredOptions = read_options(options) if options else {}
         declared["requires"] = declared.get("requires", frozenset()) | (requires or frozenset())
         needs_chain = requires is not None or declared["requires"] or PACKAGES in code or answers_by_printing
         return Tool(

@@ -19,7 +19,7 @@ QUEUE_FILE = "queue.sqlite3"
 
 def register(plugins: Plugins) -> None:
     """Add built packages as tools, the service that Crib uses, queues and makers."""
-    plugins.add_format("toolcrib.features.requests.format:BuiltPackage", folder="tool.json")
+    plugins.add_format("toolcrib.features.requests.format:BuiltPackageFormat", folder="tool.json")
     plugins.add_resource("requests", "toolcrib.features.requests.service:RequestService")
     plugins.add_queue("", "toolcrib.features.requests.queues.sqlite:EmbeddedQueue", given=_for_file_queue)
     plugins.add_queue("redis", "toolcrib.features.requests.queues.redis:RedisQueue", given=_for_redis_queue)

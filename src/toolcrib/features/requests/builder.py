@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from toolcrib.features.requests.claim import Lease, Proof, announce, drop, publish, read_task
 from toolcrib.features.requests.gate.contract_tests import write_contract_tests
-from toolcrib.features.requests.queues import Step
+from toolcrib.features.requests.queues import HistoryStep
 from toolcrib.features.requests.workspace import remove_workspace, sweep, workspace_of, write_workspace
 from toolcrib.model.errors import Kind, SettingsError, ToolError
 from toolcrib.model.protocols import MakerTask
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
     from pathlib import Path
 
-    from toolcrib.features.requests.claim import Bench, BuildTask
+    from toolcrib.features.requests.claim import BuildTask, ProofSetup
     from toolcrib.model.protocols import Maker, Queue
     from toolcrib.model.toolrequest import Claim, Event, Filed
 
@@ -41,7 +41,7 @@ GRACE_SECONDS = 5.0
 PARTING_SECONDS = 2.0
 REMEMBERED = 100
 # Events after which earlier claims do not count; a person who delivers is not a Builder.
-ENDS = frozenset({Step.FAILED, Step.CANCELLED, Step.RETRIED, Step.HELD})
+ENDS = frozenset({HistoryStep.FAILED, HistoryStep.CANCELLED, HistoryStep.RETRIED, HistoryStep.HELD})
 # Errors that another attempt does not cure, and errors that every other request would meet too.
 HOPELESS = frozenset({Kind.HOST_NOT_ALLOWED, Kind.SANDBOX_UNAVAILABLE, Kind.TIMEOUT, Kind.CANCELLED})
 UNFIT = frozenset({Kind.AUTH, Kind.EXECUTOR_NOT_FOUND})
@@ -51,7 +51,7 @@ class StoppedError(Exception):
     """The Builder was told to stop."""
 
 
-class LostError(Exception):
+class ClaimLostError(Exception):
     """The claim is lost: another Builder has it, or the request is over."""
 
 
@@ -70,7 +70,7 @@ class Builder:
         self,
         queue: Queue,
         maker: Maker,
-        bench: Bench,
+        setup: ProofSetup,
         *,
         folder: Path,
         owner: str,
@@ -81,7 +81,7 @@ class Builder:
     ) -> None:
         self._queue = queue
         self._maker = maker
-        self._bench = bench
+        self._setup = setup
         self._folder = folder
         self._owner = owner
         self._lease_seconds = lease_seconds
@@ -140,7 +140,7 @@ class Builder:
         async with Lease(queue, claim, partial(self._tell, claim.id)) as lease:
             try:
                 await self._build_held(lease, stop)
-            except LostError:
+            except ClaimLostError:
                 self._say(f"{claim.id}: the claim is lost")
             except StoppedError:
                 await self._give_back(lease)
@@ -172,7 +172,7 @@ class Builder:
         claim = lease.claim
         if claim.attempts > MAX_LOST_LEASES and await self._loses_leases(claim):
             raise ToolError(Kind.PERMANENT, f"the builder lost its lease {MAX_LOST_LEASES} times in a row")
-        task = await asyncio.to_thread(read_task, claim, self._bench)
+        task = await asyncio.to_thread(read_task, claim, self._setup)
         if task.made is not None:
             lease.note("published", f"{task.made.path}, before")
             await announce(lease, task.made)
@@ -183,7 +183,7 @@ class Builder:
             proof = await self._until(self._make(lease, task, folder), lease, stop)
             is_left_to_a_person = proof is None
             if proof is not None:
-                await publish(lease, self._bench, task, proof)
+                await publish(lease, self._setup, task, proof)
         finally:
             if not is_left_to_a_person:
                 await asyncio.to_thread(remove_workspace, folder)
@@ -212,7 +212,7 @@ class Builder:
                 proof = Proof(complaints=(problem.message,))
             else:
                 lease.note("proving", f"attempt {attempt}")
-                proof = await self._bench.prove(maker_task.package, task.request, task.allowance, deadline, lease.say)
+                proof = await self._setup.prove(maker_task.package, task.request, task.allowance, deadline, lease.say)
             if proof.passed:
                 return proof
             lease.note("refused", proof.reason)
@@ -252,7 +252,7 @@ class Builder:
             timeout = self._seconds + OVERTIME_SECONDS
             await asyncio.wait({working, *others}, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
             if lease.lost.is_set():
-                raise LostError
+                raise ClaimLostError
             if working.done():
                 return _outcome(working)
             if stop.is_set():
@@ -337,9 +337,9 @@ def count_lost_leases(history: list[Event]) -> int:
     """How many claims in a row lost their lease; the last claim is the present one."""
     lost, is_given_back = -1, False
     for event in reversed(history):
-        if event.step == Step.RETURNED:
+        if event.step == HistoryStep.RETURNED:
             is_given_back = event.text == GIVEN_BACK
-        elif event.step == Step.BUILDING:
+        elif event.step == HistoryStep.BUILDING:
             lost, is_given_back = lost + (not is_given_back), False
         elif event.step in ENDS:
             break

@@ -21,7 +21,7 @@ from toolcrib.model.errors import ToolError
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 
-    from toolcrib.features.requests.built_package import Package
+    from toolcrib.features.requests.built_package import BuiltPackage
     from toolcrib.model.result import Result
 
 
@@ -89,7 +89,7 @@ def to_answer(value: object, output_schema: Mapping[str, object] | None) -> Any:
     return Answer({key: _with_attributes(item) for key, item in value.items()}, _only_list(output_schema or {}))
 
 
-def _function(package: Package, tools: Path, project: Path) -> Callable[..., Any]:
+def _function(package: BuiltPackage, tools: Path, project: Path) -> Callable[..., Any]:
     address = package.address(tools.name)
     signature = _signature_of(package)
 
@@ -104,7 +104,7 @@ def _function(package: Package, tools: Path, project: Path) -> Callable[..., Any
             raise RuntimeError(
                 f"this code runs where the call would run; write: await {package.function}.call_async(…)"
             )
-        pending = PendingCall()
+        pending = CancellableCall()
         try:
             result = background.call(address, arguments, pending).result()
         except BaseException:
@@ -116,7 +116,7 @@ def _function(package: Package, tools: Path, project: Path) -> Callable[..., Any
     async def call_async(*positional: object, **arguments: object) -> Any:
         """Wait for the call without holding up the loop."""
         refuse_positional(positional)
-        future = POOL.of(project).call(address, arguments, PendingCall())
+        future = POOL.of(project).call(address, arguments, CancellableCall())
         return _value(await asyncio.wrap_future(future), package)
 
     _introduce(function, package, signature, f"{tools.name}.{package.name}")
@@ -124,7 +124,7 @@ def _function(package: Package, tools: Path, project: Path) -> Callable[..., Any
     return function
 
 
-def _signature_of(package: Package) -> inspect.Signature:
+def _signature_of(package: BuiltPackage) -> inspect.Signature:
     """The keywords that the function takes; `...` stands for one that may be left out and has no default."""
     properties = package.parameters.get("properties")
     required = package.parameters.get("required")
@@ -142,14 +142,14 @@ def _parameter(name: str, schema: object, *, is_needed: bool) -> inspect.Paramet
     )
 
 
-def _introduce(function: Callable[..., Any], package: Package, signature: inspect.Signature, module: str) -> None:
+def _introduce(function: Callable[..., Any], package: BuiltPackage, signature: inspect.Signature, module: str) -> None:
     """Give the function the name, docstring and signature of the one that it calls."""
     facts = {"__name__": package.function, "__qualname__": package.function, "__module__": module}
     for name, fact in {**facts, "__doc__": package.description, "__signature__": signature}.items():
         setattr(function, name, fact)
 
 
-def _value(result: Result, package: Package) -> Any:
+def _value(result: Result, package: BuiltPackage) -> Any:
     if result.error is not None:
         _raise(result.error, to_answer(result.value, package.output_schema))
     return to_answer(result.value, package.output_schema)
@@ -187,7 +187,7 @@ def project_of(tools: Path) -> Path:
     return find_project(tools.parent, cure, Plugins().tables())
 
 
-class PendingCall:
+class CancellableCall:
     """Cancels a call at any moment, also before it begins.
 
     Both methods run on the loop of the background Crib, one after the other.
@@ -231,11 +231,11 @@ class BackgroundCrib:
         self._thread = threading.Thread(target=self._loop.run_forever, name=f"toolcrib {project.name}", daemon=True)
         self._thread.start()
 
-    def call(self, name: str, arguments: Mapping[str, object], pending: PendingCall) -> Future[Result]:
+    def call(self, name: str, arguments: Mapping[str, object], pending: CancellableCall) -> Future[Result]:
         """Begin a call."""
         return asyncio.run_coroutine_threadsafe(pending.run(self._crib.call(name, arguments)), self._loop)
 
-    def cancel(self, pending: PendingCall) -> None:
+    def cancel(self, pending: CancellableCall) -> None:
         """End a call, or keep it from beginning."""
         self._loop.call_soon_threadsafe(pending.cancel)
 

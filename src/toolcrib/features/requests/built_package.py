@@ -30,7 +30,7 @@ ENVELOPE = frozenset({"result", "success", "error"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Package:
+class BuiltPackage:
     """Everything that was proved. `files` are the maker's, by their paths from the package's folder; `request` is the id.
 
     `function` is the one that is called in `<name>.py`. `hosts` narrows where its network leads; None narrows nothing.
@@ -91,7 +91,7 @@ def digest_of(files: Mapping[str, bytes], promise: bytes) -> str:
     return found.hexdigest()
 
 
-def describe(package: Package, bundle: str) -> dict[str, object]:
+def describe(package: BuiltPackage, bundle: str) -> dict[str, object]:
     """The document of a package, as the platform writes tools down, with what was asked for and what was proved."""
     address = package.address(bundle)
     return {
@@ -118,12 +118,12 @@ def describe(package: Package, bundle: str) -> dict[str, object]:
     }
 
 
-def write_description(package: Package, bundle: str) -> bytes:
+def write_description(package: BuiltPackage, bundle: str) -> bytes:
     """The bytes of tool.json: the same for the same package and times."""
     return write_tool(describe(package, bundle))
 
 
-def import_text(package: Package) -> str:
+def import_text(package: BuiltPackage) -> str:
     """The file that lets Python import the tool; a call of what it offers is a call like any other."""
     names = offered_names(package.name, package.function)
     return (
@@ -140,7 +140,7 @@ def offered_names(name: str, function: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((function, name, ALIAS)))
 
 
-def make_tool(package: Package, folder: Path) -> Tool:
+def make_tool(package: BuiltPackage, folder: Path) -> Tool:
     """The tool whose files lie, or are to lie, in the folder; raises ToolError if its code or its schemas cannot be used."""
     check_parameters(package.parameters, f"{package.name}: arguments")
     check_schema(package.output_schema or {}, f"{package.name}: outputs")
@@ -182,7 +182,7 @@ def write_generated(tool: Tool, bundle: str) -> dict[str, bytes]:
     if not isinstance(run, Chained) or run.script is None:
         return {}
     requirements = tool.metadata.get(REQUIREMENTS)
-    package = Package(
+    package = BuiltPackage(
         name=tool.name,
         function=run.script.entry,
         description=tool.description,
@@ -213,7 +213,7 @@ def _framed(part: bytes) -> bytes:
     return len(part).to_bytes(8, "big") + part
 
 
-def _declares_envelope(package: Package) -> bool:
+def _declares_envelope(package: BuiltPackage) -> bool:
     """Whether the three keys are declared outputs, and so not an envelope."""
     properties = (package.output_schema or {}).get("properties")
     return isinstance(properties, dict) and properties.keys() >= ENVELOPE

@@ -16,7 +16,7 @@ from toolcrib.features.requests.built_package import (
     DESCRIPTION_FILE,
     GENERATED,
     VERSION,
-    Package,
+    BuiltPackage,
     make_tool,
     write_description,
 )
@@ -81,9 +81,9 @@ def tool_of_candidate(
     return make_tool(_package_of(candidate.files, request, allowance), folder)
 
 
-def _package_of(files: Mapping[str, bytes], request: ToolRequest, allowance: Allowance) -> Package:
+def _package_of(files: Mapping[str, bytes], request: ToolRequest, allowance: Allowance) -> BuiltPackage:
     """The package of these files for the request, with what the operator adds."""
-    return Package(
+    return BuiltPackage(
         name=request.name,
         function=request.function,
         description=request.description,
@@ -166,7 +166,7 @@ def _without_entry(files: Mapping[str, bytes], path: Path, request: ToolRequest)
     return ToolError(Kind.NOT_FOUND, message)
 
 
-def _describe(package: Package, project_tools: Path) -> bytes:
+def _describe(package: BuiltPackage, project_tools: Path) -> bytes:
     """The description of a package that can be loaded from there."""
     make_tool(package, project_tools / package.name)
     description = write_description(package, project_tools.name)
@@ -176,7 +176,7 @@ def _describe(package: Package, project_tools: Path) -> bytes:
     return description
 
 
-def _made(package: Package, project_tools: Path) -> Made:
+def _made(package: BuiltPackage, project_tools: Path) -> Made:
     bundle = project_tools.name
     return Made(
         name=package.name,
@@ -187,7 +187,7 @@ def _made(package: Package, project_tools: Path) -> Made:
     )
 
 
-def _load(folder: Path) -> Package:
+def _load(folder: Path) -> BuiltPackage:
     return load_package(folder.absolute(), read_file(folder / DESCRIPTION_FILE))
 
 
@@ -198,7 +198,7 @@ def _refuse_namesake(tools: Path, name: str) -> None:
             raise ToolError(Kind.CONFLICT, message)
 
 
-def _is_there(tools: Path, package: Package) -> bool:
+def _is_there(tools: Path, package: BuiltPackage) -> bool:
     """Whether this package is published already; raises CONFLICT if something else is in its place."""
     folder = tools / package.name
     if not os.path.lexists(folder) or _is_empty(folder):
@@ -221,7 +221,7 @@ def _is_empty(folder: Path) -> bool:
     return not folder.is_symlink() and folder.is_dir() and not any(folder.iterdir())
 
 
-def _place(folder: int, tools: Path, package: Package, contents: Mapping[str, bytes], disk: Disk) -> None:
+def _place(folder: int, tools: Path, package: BuiltPackage, contents: Mapping[str, bytes], disk: Disk) -> None:
     with _temporary_folder(folder, disk) as (name, descriptor):
         _write_all(descriptor, contents, disk)
         os.fchmod(descriptor, FOLDER_MODE)

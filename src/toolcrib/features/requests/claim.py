@@ -65,7 +65,7 @@ class Proof:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bench:
+class ProofSetup:
     """Where a candidate is proved and published, and what the operator allows there.
 
     `tools` is the folder of built tools. `exists` is the address of the registered tool of a name, or empty.
@@ -252,28 +252,28 @@ class Lease:
                 await self._wake.wait()
 
 
-def read_task(claim: Claim, bench: Bench) -> BuildTask:
+def read_task(claim: Claim, setup: ProofSetup) -> BuildTask:
     """Read the claimed request; raises ToolError with the reason if it cannot be built."""
     request = read_request(claim.text)
     # The published package was proved, and a maker would not write the same bytes again.
-    if made := bench.published(request, claim.allowance):
+    if made := setup.published(request, claim.allowance):
         return BuildTask(request=request, allowance=claim.allowance, made=made)
-    if address := bench.exists(request.name):
+    if address := setup.exists(request.name):
         message = f"{address} is registered already: call it, or request a tool of another name"
         raise ToolError(Kind.CONFLICT, message, details={"tool": address})
-    allowance = replace(claim.allowance, unproved=claim.allowance.unproved or bench.unproved)
-    refuse_beyond(request, allowance, bench.capabilities)
+    allowance = replace(claim.allowance, unproved=claim.allowance.unproved or setup.unproved)
+    refuse_beyond(request, allowance, setup.capabilities)
     # Fail early if the request is untestable.
     if unprovable := find_unprovable(request, allowance):
         raise ToolError(Kind.PERMANENT, unprovable.text)
     return BuildTask(request=request, allowance=allowance)
 
 
-async def publish(lease: Lease, bench: Bench, task: BuildTask, proof: Proof) -> Made | None:
+async def publish(lease: Lease, setup: ProofSetup, task: BuildTask, proof: Proof) -> Made | None:
     """Publish a proved candidate and mark its request as ready; None if the claim was lost before."""
     if proof.candidate is None or not proof.passed or not await lease.is_ours():
         return None
-    made = await asyncio.to_thread(bench.publish, proof.candidate, task.request, task.allowance)
+    made = await asyncio.to_thread(setup.publish, proof.candidate, task.request, task.allowance)
     lease.note("published", made.path)
     return await announce(lease, made)
 

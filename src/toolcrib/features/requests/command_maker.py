@@ -65,7 +65,7 @@ _LAST_READS = 16
 _OPEN = os.O_RDWR | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-class Found(Protocol):
+class MakerProgram(Protocol):
     """A program that was found: its command line, and what it reads to run."""
 
     @property
@@ -94,7 +94,7 @@ class CommandMaker:
         workspace_policy: WorkspacePolicy,
         *,
         command: Sequence[str],
-        find: Callable[[str], Found | None],
+        find: Callable[[str], MakerProgram | None],
         egress: Callable[[], Egress],
         project: Sequence[Path] = (),
         hidden: Sequence[Path] = (),
@@ -168,7 +168,7 @@ class CommandMaker:
         )
         return Program(argv=argv, cwd=folder, environment=environment, policy=policy)
 
-    def _found(self) -> Found:
+    def _found(self) -> MakerProgram:
         """The program, unless it or what runs it lies where tools write."""
         command = self._command[0]
         if "/" in command and not command.startswith("/"):
@@ -190,7 +190,7 @@ class CommandMaker:
             message = f"{SETTING}: {path} lies in the project, where tools write; keep it elsewhere"
             raise ToolError(Kind.EXECUTOR_NOT_FOUND, message)
 
-    def _runtime(self, found: Found) -> tuple[Path, ...]:
+    def _runtime(self, found: MakerProgram) -> tuple[Path, ...]:
         """What it reads to run: what is installed for it, and what the command names, with what lies beside it."""
         words = [Path(word) for word in (*found.argv, *self._command[1:]) if _is_path(word)]
         beside = [word.resolve().parent for word in words if word.is_file()]

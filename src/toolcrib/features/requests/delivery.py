@@ -21,7 +21,7 @@ from toolcrib.model.errors import Kind, ToolError
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 
-    from toolcrib.features.requests.claim import Bench, BuildTask, Proof
+    from toolcrib.features.requests.claim import BuildTask, Proof, ProofSetup
     from toolcrib.model.protocols import MakerTask, Queue
     from toolcrib.model.toolrequest import Filed
     from toolcrib.toolkit.http.concurrency import Threads
@@ -57,7 +57,15 @@ class PersonMaker:
 
 
 async def deliver(
-    queue: Queue, bench: Bench, filed: Filed, path: Path, say: Say, *, owner: str, lease_seconds: float, seconds: float
+    queue: Queue,
+    setup: ProofSetup,
+    filed: Filed,
+    path: Path,
+    say: Say,
+    *,
+    owner: str,
+    lease_seconds: float,
+    seconds: float,
 ) -> None:
     """Prove and publish the package at the path for a request; after an error the request waits as before.
 
@@ -69,7 +77,7 @@ async def deliver(
         raise _why_not(filed if now is None else now)
     async with Lease(queue, claim) as lease:
         try:
-            await _deliver(lease, bench, path, say, seconds)
+            await _deliver(lease, setup, path, say, seconds)
         except BaseException as problem:
             text = problem.message if isinstance(problem, ToolError) else "the delivery was interrupted"
             leave = queue.hold if filed.held else queue.give_back
@@ -77,27 +85,27 @@ async def deliver(
             raise
 
 
-async def _deliver(lease: Lease, bench: Bench, path: Path, say: Say, seconds: float) -> None:
+async def _deliver(lease: Lease, setup: ProofSetup, path: Path, say: Say, seconds: float) -> None:
     lease.note("delivered", path.name)
-    task = await asyncio.to_thread(read_task, lease.claim, bench)
+    task = await asyncio.to_thread(read_task, lease.claim, setup)
     if task.made is not None:
         made = await announce(lease, task.made)
     else:
-        proof = await _prove(lease, bench, task, path, say, seconds)
-        made = await publish(lease, bench, task, proof)
+        proof = await _prove(lease, setup, task, path, say, seconds)
+        made = await publish(lease, setup, task, proof)
     if made is None:
         message = f"{lease.claim.id} is over, or another Builder has it, so it was not announced; look at it again"
         raise ToolError(Kind.CONFLICT, message)
 
 
-async def _prove(lease: Lease, bench: Bench, task: BuildTask, path: Path, say: Say, seconds: float) -> Proof:
+async def _prove(lease: Lease, setup: ProofSetup, task: BuildTask, path: Path, say: Say, seconds: float) -> Proof:
     def tell(text: str) -> None:
         lease.say(text)
         say(text)
 
     try:
         async with asyncio.timeout(seconds):
-            proof = await bench.prove(path, task.request, task.allowance, monotonic() + seconds, tell)
+            proof = await setup.prove(path, task.request, task.allowance, monotonic() + seconds, tell)
     except TimeoutError:
         message = f"proving it took longer than {seconds:g} seconds; see builder.seconds"
         raise ToolError(Kind.TIMEOUT, message) from None

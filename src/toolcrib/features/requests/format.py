@@ -17,7 +17,7 @@ from toolcrib.features.requests.built_package import (
     DESCRIPTION_FILE,
     GENERATED,
     IMPORT_FILE,
-    Package,
+    BuiltPackage,
     describe,
     make_tool,
 )
@@ -64,7 +64,7 @@ def read_package(path: Path, code: bytes) -> list[Tool]:
         raise error.replace(details=details) from None
 
 
-def load_package(folder: Path, code: bytes) -> Package:
+def load_package(folder: Path, code: bytes) -> BuiltPackage:
     """What the folder holds and `code`, its description, promises; raises ToolError if that is not what was proved."""
     place = f"{folder.parent.name}/{folder.name}"
     document = read_json(code, place=f"{place}/{DESCRIPTION_FILE}")
@@ -117,7 +117,7 @@ def _refuse_other_files(place: str, document: Mapping[str, object], contents: Ma
             raise _changed(place, path, document)
 
 
-def _refuse_other_words(place: str, document: Mapping[str, object], package: Package) -> None:
+def _refuse_other_words(place: str, document: Mapping[str, object], package: BuiltPackage) -> None:
     """Refuse a description that is not the one of this package."""
     expected = describe(package, bundle="")
     for name in sorted((document.keys() | expected.keys()) - CIRCUMSTANCES):
@@ -130,9 +130,9 @@ def _is_same(one: object, other: object) -> bool:
     return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
 
 
-def _package(place: str, name: str, document: Mapping[str, object], contents: Mapping[str, bytes]) -> Package:
+def _package(place: str, name: str, document: Mapping[str, object], contents: Mapping[str, bytes]) -> BuiltPackage:
     hosts = None if document.get("hosts") is None else tuple(_words(place, document, "hosts"))
-    package = Package(
+    package = BuiltPackage(
         name=name,
         function=_text(place, document, "function"),
         description=_text(place, document, "description"),
@@ -282,7 +282,7 @@ def _beyond(place: str, reason: str) -> ToolError:
     return ToolError(Kind.LIMIT_EXCEEDED, f"{place}: {reason}")
 
 
-class BuiltPackage:
+class BuiltPackageFormat:
     """Reads the description of a package; its code is not run."""
 
     name = "built"

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from toolcrib.features.requests.auto_request import AutoRequests, Obtainer
 from toolcrib.features.requests.builder import Builder
 from toolcrib.features.requests.built_package import write_files, write_generated
-from toolcrib.features.requests.claim import Bench
+from toolcrib.features.requests.claim import ProofSetup
 from toolcrib.features.requests.settings import BuilderSettings, QueueSettings, RequestsSettings
 from toolcrib.features.requests.tracker import Requests
 from toolcrib.infra.egress.recorded import Recorded
@@ -76,7 +76,7 @@ class RequestService:
         builder = settings.table(BuilderSettings)
         return Requests(
             queue=lambda: self.queue,
-            bench=lambda: self._bench,
+            setup=lambda: self._setup,
             exists=self._exists,
             builds=lambda: self.builds,
             strict=settings.table(RequestsSettings).strict,
@@ -118,7 +118,7 @@ class RequestService:
         return Builder(
             self.queue,
             self._maker(maker or settings.maker),
-            self._bench,
+            self._setup,
             folder=self.builds,
             owner=f"builder-{os.getpid()}-{os.urandom(4).hex()}",
             lease_seconds=settings.lease_seconds,
@@ -147,13 +147,13 @@ class RequestService:
             self._queue.close()
 
     @cached_property
-    def _bench(self) -> Bench:
+    def _setup(self) -> ProofSetup:
         settings = self._resources.settings
         folders = self._resources.tool_folders()
         if not folders:
             raise SettingsError(f"built tools have no place; name a folder in {settings.where('catalog.folders')}")
         builder = settings.table(BuilderSettings)
-        return Bench(
+        return ProofSetup(
             trial=self.trials,
             tools=folders[0],
             exists=self._exists,

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
     from pathlib import Path
 
-    from toolcrib.features.requests.claim import Bench
+    from toolcrib.features.requests.claim import ProofSetup
     from toolcrib.model.protocols import Queue
     from toolcrib.model.toolrequest import Allowance, Event, Experiment, Filed, Status, ToolRequest
 
@@ -58,7 +58,7 @@ LONGEST_RETRY_SECONDS = 5.0
 class Requests:
     """What a crib does with requests; methods that are not async block for as long as the queue takes.
 
-    `queue`, `bench` and `builds`, the folder where makers work, are made on first use. `exists` is the
+    `queue`, `setup` and `builds`, the folder where makers work, are made on first use. `exists` is the
     address of a registered tool of a name, or empty. `owner` is the name that deliveries are claimed by. `strict` refuses
     what is only readable with warnings.
     """
@@ -67,7 +67,7 @@ class Requests:
         self,
         *,
         queue: Callable[[], Queue],
-        bench: Callable[[], Bench],
+        setup: Callable[[], ProofSetup],
         exists: Callable[[str], str],
         builds: Callable[[], Path],
         owner: str = "",
@@ -76,7 +76,7 @@ class Requests:
         seconds: float = 900.0,
     ) -> None:
         self._queue = queue
-        self._bench = bench
+        self._setup = setup
         self._exists = exists
         self._builds = builds
         self._owner = owner or f"delivery-{os.urandom(6).hex()}"
@@ -148,7 +148,7 @@ class Requests:
         filed = await asyncio.to_thread(self._leading, request_id)
         await deliver(
             self._queue(),
-            self._bench(),
+            self._setup(),
             filed,
             path,
             say or (lambda _: None),

@@ -34,7 +34,7 @@ class Role(StrEnum):
     VALUE = "value"
 
 
-class Reading(StrEnum):
+class CommandOrigin(StrEnum):
     """Why a string is read as a command."""
 
     SHELL = "shell"  # the tool passes it to a shell
@@ -53,7 +53,7 @@ class Argument:
     name: str
     text: str
     role: Role
-    reading: Reading = Reading.GUESS
+    reading: CommandOrigin = CommandOrigin.GUESS
     sure: bool = True
 
 
@@ -116,7 +116,9 @@ def read_arguments(tool: Tool | None, call: Call) -> list[Argument]:
 def _read(tool: Tool | None, call: Call) -> list[Argument]:
     runs_shell = tool is not None and "shell.execute" in tool.requires and _reads_code(tool, call)
     is_shell = tool is None or (runs_shell and (not isinstance(tool.run, Chained) or tool.run.kind == "primitive"))
-    found = _Found([] if tool is None else _command_line(tool, call), Reading.SHELL if is_shell else Reading.GUESS)
+    found = _Found(
+        [] if tool is None else _command_line(tool, call), CommandOrigin.SHELL if is_shell else CommandOrigin.GUESS
+    )
     waiting: list[tuple[str, str, object]] = [("", "", call.arguments)]
     seen: set[tuple[int, str]] = set()
     while waiting:
@@ -141,7 +143,7 @@ def _read(tool: Tool | None, call: Call) -> list[Argument]:
 class _Found:
     """The strings found so far, bounded by the effort of judging them."""
 
-    def __init__(self, arguments: Iterable[Argument], named: Reading) -> None:
+    def __init__(self, arguments: Iterable[Argument], named: CommandOrigin) -> None:
         self.arguments: list[Argument] = []
         self._named = named  # the reading of strings that are named like a command
         self._seen: set[tuple[object, ...]] = set()
@@ -160,7 +162,9 @@ class _Found:
     def add(self, arguments: Iterable[Argument]) -> None:
         """Add strings; raises TooMuchToReadError beyond the limit."""
         for argument in arguments:
-            by_name = argument.role is Role.COMMAND and argument.reading is Reading.GUESS and _is_named(argument.name)
+            by_name = (
+                argument.role is Role.COMMAND and argument.reading is CommandOrigin.GUESS and _is_named(argument.name)
+            )
             self.arguments.append(replace(argument, reading=self._named) if by_name else argument)
             self._effort += _effort(argument)
             self._letters += 0 if argument.role is Role.TEXT else len(argument.text)
@@ -226,7 +230,7 @@ def _command_line(tool: Tool, call: Call) -> Iterator[Argument]:
         text = shlex.join([command, *(_fill(word, call) for word in _words(words))])
     else:
         return
-    yield Argument(place="config.command", name="command", text=text, role=Role.COMMAND, reading=Reading.AUTHOR)
+    yield Argument(place="config.command", name="command", text=text, role=Role.COMMAND, reading=CommandOrigin.AUTHOR)
 
 
 def _fill(template: str, call: Call) -> str:

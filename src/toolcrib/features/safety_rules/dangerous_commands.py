@@ -12,7 +12,7 @@ import re
 from typing import TYPE_CHECKING
 
 from toolcrib.core.rules import strictest_of, unreadable
-from toolcrib.features.safety_rules.arguments import Argument, Reading, Role, read_arguments, runs_command_line
+from toolcrib.features.safety_rules.arguments import Argument, CommandOrigin, Role, read_arguments, runs_command_line
 from toolcrib.lib.protected_names import OPEN, judge
 from toolcrib.lib.schema_structure import holds_text
 from toolcrib.lib.shell import GLOB, UNKNOWN, Command, Redirection, Word
@@ -120,7 +120,7 @@ class DangerousCommands:
         for command in line.commands:
             if not command.guessed:
                 yield from self._questions(argument, command)
-        if argument.reading is Reading.SHELL and line.unclear:
+        if argument.reading is CommandOrigin.SHELL and line.unclear:
             yield self._asked(argument, f"uses {', '.join(line.unclear)}", CURE_OF_DOUBT)
 
     def _questions(self, argument: Argument, command: Command) -> Iterator[Verdict]:
@@ -128,12 +128,12 @@ class DangerousCommands:
         doubt = _doubt(command)
         if doubt:
             yield self._asked(argument, doubt, CURE_OF_DOUBT)
-        if argument.reading is Reading.AUTHOR:
+        if argument.reading is CommandOrigin.AUTHOR:
             return
         more = _changes_surroundings(command) or ("" if self._is_allowed(command) else _does_more(command))
         if more:
             yield self._asked(argument, more, CURE_OF_UNLISTED)
-        elif argument.reading is Reading.SHELL and not (is_listed(command) or self._is_allowed(command)):
+        elif argument.reading is CommandOrigin.SHELL and not (is_listed(command) or self._is_allowed(command)):
             yield self._asked(argument, f"runs {command.name[:100]}, which is not known to only read", CURE_OF_UNLISTED)
 
     def _is_allowed(self, command: Command) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from toolcrib.features.scripts.fields import read_forms, read_identity
 from toolcrib.features.scripts.http_config import read_config
-from toolcrib.features.scripts.metadata import Report
+from toolcrib.features.scripts.metadata import MetadataReport
 from toolcrib.features.scripts.optional_fields import read_options
 from toolcrib.features.scripts.program_interface import Use, decide_use, read_program
 from toolcrib.features.scripts.python_code import PROGRAM, choose_entry, demanded_names, does_nothing, missing_names
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from toolcrib.features.scripts.fields import Form, Identity
     from toolcrib.features.scripts.metadata import Metadata
     from toolcrib.features.scripts.optional_fields import Options
-    from toolcrib.features.scripts.python_code import Entry
+    from toolcrib.features.scripts.python_code import EntryPoint
     from toolcrib.lib.positions import Steps
     from toolcrib.lib.python_source import AnyFunction
 
@@ -71,7 +71,7 @@ KINDS = {
 
 def build_tools(metadata: Metadata, root: Path) -> list[Tool]:
     """The tools of a file below the root; raises one ToolError that lists all its problems."""
-    report = Report(metadata)
+    report = MetadataReport(metadata)
     identity = read_identity(report, root)
     options = read_options(report)
     calls = [_call(report, identity, options, form) for form in _forms(report, identity)]
@@ -92,7 +92,7 @@ def implied_capabilities(executor: str | None) -> frozenset[str]:
     return frozenset({SHELL}) if IMPLIED.get(executor or "") == SHELL else frozenset()
 
 
-def warn_of_practices(report: Report, identity: Identity, options: Options, kind: str) -> None:
+def warn_of_practices(report: MetadataReport, identity: Identity, options: Options, kind: str) -> None:
     """Warn about bad practice."""
     _capabilities(report, identity, options)
     _parameters(report)
@@ -105,7 +105,7 @@ def warn_of_practices(report: Report, identity: Identity, options: Options, kind
         report.warn(("config",), "a runtime without executor runs nothing; write config: {command: …}")
 
 
-def _capabilities(report: Report, identity: Identity, options: Options) -> None:
+def _capabilities(report: MetadataReport, identity: Identity, options: Options) -> None:
     implied = IMPLIED.get(identity.executor or "")
     if implied is None:
         return
@@ -114,12 +114,12 @@ def _capabilities(report: Report, identity: Identity, options: Options) -> None:
         report.warn(("requires",), f"{identity.executor} needs {implied}, which is not listed; add it to requires")
 
 
-def _name(report: Report, identity: Identity) -> None:
+def _name(report: MetadataReport, identity: Identity) -> None:
     if identity.name.isalnum():
         report.warn(("tool_id",), f"{identity.name!r} says little; name the action and its object, such as resize-pool")
 
 
-def _advice(report: Report, options: Options) -> None:
+def _advice(report: MetadataReport, options: Options) -> None:
     """One warning for all that is not documented."""
     fields = report.fields
     shown = options.documentation
@@ -137,7 +137,7 @@ def _advice(report: Report, options: Options) -> None:
         report.warn((), f"says nothing about {', '.join(missing)}; add documentation, outputs or timeout")
 
 
-def _parameters(report: Report) -> None:
+def _parameters(report: MetadataReport) -> None:
     for at, parameters, is_constrained in _lists(report.fields):
         entries = [(index, entry) for index, entry in enumerate(parameters) if isinstance(entry, dict)]
         for index, entry in entries:
@@ -147,7 +147,7 @@ def _parameters(report: Report) -> None:
             report.warn(at, f"nothing constrains {', '.join(loose[:20])}; add minimum, maximum, pattern or enum")
 
 
-def _parameter(report: Report, at: Steps, entry: Mapping[str, object]) -> None:
+def _parameter(report: MetadataReport, at: Steps, entry: Mapping[str, object]) -> None:
     name = entry.get("name")
     if isinstance(name, str) and not SNAKE_CASE.fullmatch(name):
         report.warn((*at, "name"), f"{name[:80]!r} is not in snake_case; rename it")
@@ -182,14 +182,14 @@ class _Call:
 
     form: Form
     kind: str
-    entry: Entry | None
+    entry: EntryPoint | None
     inputs: Schema
     outputs: Schema | None
     config: Mapping[str, object]
     statement: Sql | None = None
 
 
-def _call(report: Report, identity: Identity, options: Options, form: Form) -> _Call:
+def _call(report: MetadataReport, identity: Identity, options: Options, form: Form) -> _Call:
     entry = None if identity.tool_type == LIBRARY else _entry(report, form)
     inputs, outputs = form.declared.inputs, form.declared.outputs
     if entry is not None and entry.function is not None:
@@ -216,13 +216,13 @@ def _call(report: Report, identity: Identity, options: Options, form: Form) -> _
     )
 
 
-def _statement(report: Report, options: Options, form: Form, inputs: Schema) -> Sql:
+def _statement(report: MetadataReport, options: Options, form: Form, inputs: Schema) -> Sql:
     if report.metadata.language or form.action:
         report.refuse(("executor_id",), f"{SQL_CLIENT} runs one statement; describe it in a .yaml file of its own")
     return read_sql(report, options.config, inputs, options.hosts)
 
 
-def _forms(report: Report, identity: Identity) -> list[Form]:
+def _forms(report: MetadataReport, identity: Identity) -> list[Form]:
     """What can be called: as declared, or each sub-command of a program that declares nothing."""
     forms = read_forms(report, identity)
     is_program = _is_run(identity) and _entry(report, forms[0]) is PROGRAM
@@ -259,7 +259,7 @@ def _is_run(identity: Identity) -> bool:
     return identity.tool_type not in {LIBRARY, RUNTIME, PRIMITIVE}
 
 
-def _entry(report: Report, form: Form) -> Entry | None:
+def _entry(report: MetadataReport, form: Form) -> EntryPoint | None:
     module = report.metadata.module
     if module is None:
         return PROGRAM if report.metadata.language else None
@@ -270,7 +270,7 @@ def _entry(report: Report, form: Form) -> Entry | None:
         return PROGRAM
 
 
-def _warn_of_nothing(report: Report, form: Form) -> None:
+def _warn_of_nothing(report: MetadataReport, form: Form) -> None:
     """Warn about a file that would succeed without doing anything."""
     module = report.metadata.module
     if module is None or not does_nothing(module.body):
@@ -283,7 +283,7 @@ def _warn_of_nothing(report: Report, form: Form) -> None:
         report.warn_line(1, "nothing in the file runs, so a call of it does nothing; write def main(…)")
 
 
-def _signature(report: Report, form: Form, entry: Entry) -> tuple[Schema | None, Schema | None]:
+def _signature(report: MetadataReport, form: Form, entry: EntryPoint) -> tuple[Schema | None, Schema | None]:
     """What the signature says about arguments and answer; what the author declared besides is compared with it."""
     function, module = entry.function, report.metadata.module
     if function is None or module is None:
@@ -310,7 +310,7 @@ def _signature(report: Report, form: Form, entry: Entry) -> tuple[Schema | None,
     return inputs, outputs
 
 
-def _whole(report: Report, form: Form, function: AnyFunction, hints: SyntaxHints) -> Schema | None:
+def _whole(report: MetadataReport, form: Form, function: AnyFunction, hints: SyntaxHints) -> Schema | None:
     """What the hint of a parameter that takes all arguments says about them; None if it names none."""
     first = [*function.args.posonlyargs, *function.args.args][0]
     if form.declared.inputs is not None or first.annotation is None:
@@ -324,7 +324,7 @@ def _whole(report: Report, form: Form, function: AnyFunction, hints: SyntaxHints
     return checked(report, form.at, schema)
 
 
-def _compare(report: Report, form: Form, entry: Entry) -> None:
+def _compare(report: MetadataReport, form: Form, entry: EntryPoint) -> None:
     function, declared = entry.function, form.declared
     if function is None or declared.names is None or entry.convention is Convention.SINK:
         return
@@ -336,7 +336,7 @@ def _compare(report: Report, form: Form, entry: Entry) -> None:
         report.warn_line(function.lineno, text)
 
 
-def _kind(identity: Identity, entry: Entry | None) -> str:
+def _kind(identity: Identity, entry: EntryPoint | None) -> str:
     if identity.tool_type == LIBRARY:
         return LIBRARY
     if entry is not None and entry.convention is Convention.SINK:
@@ -348,13 +348,13 @@ def _kind(identity: Identity, entry: Entry | None) -> str:
     return KINDS.get(identity.executor or "", SCRIPT)
 
 
-def _check_requests(report: Report, identity: Identity, call: _Call) -> None:
+def _check_requests(report: MetadataReport, identity: Identity, call: _Call) -> None:
     """Report what is wrong with requests, as far as the file itself describes them; an executor may add to its config."""
     if call.kind == HTTP and identity.executor == HTTP_CLIENT and not {"url", "calls"}.isdisjoint(call.config):
         read_config(report, call.config, call.inputs)
 
 
-def _check_examples(report: Report, options: Options, calls: list[_Call]) -> None:
+def _check_examples(report: MetadataReport, options: Options, calls: list[_Call]) -> None:
     by_action = {call.form.action: call for call in calls}
     for example in options.documentation.examples:
         call = by_action.get(example.action)
@@ -364,7 +364,7 @@ def _check_examples(report: Report, options: Options, calls: list[_Call]) -> Non
             report.warn((*example.at, "arguments"), f"{call.form.name} would refuse them; correct them")
 
 
-def _tool(report: Report, identity: Identity, options: Options, call: _Call) -> Tool:
+def _tool(report: MetadataReport, identity: Identity, options: Options, call: _Call) -> Tool:
     metadata, form = report.metadata, call.form
     run = Chained(
         kind=call.kind,
@@ -400,7 +400,7 @@ def _tool(report: Report, identity: Identity, options: Options, call: _Call) -> 
     )
 
 
-def _make_tool(report: Report, identity: Identity, options: Options, call: _Call) -> Tool:
+def _make_tool(report: MetadataReport, identity: Identity, options: Options, call: _Call) -> Tool:
     """The tool of one form; a statement needs no chain of executors."""
     tool = _tool(report, identity, options, call)
     return tool if call.statement is None else _with_statement(tool, call.statement)
@@ -430,7 +430,7 @@ def _is_repeatable(options: Options, call: _Call) -> bool:
     return call.kind == HTTP and str(options.config.get("method") or "GET").upper() in REPEATABLE_METHODS
 
 
-def _script(metadata: Metadata, entry: Entry) -> Script:
+def _script(metadata: Metadata, entry: EntryPoint) -> Script:
     return Script(
         path=metadata.path,
         code=metadata.code,
@@ -441,7 +441,7 @@ def _script(metadata: Metadata, entry: Entry) -> Script:
     )
 
 
-def _metadata(report: Report, options: Options, call: _Call) -> Schema:
+def _metadata(report: MetadataReport, options: Options, call: _Call) -> Schema:
     """The metadata that people read: of the author, and what is known of the tool."""
     known = dict(options.metadata)
     function = None if call.entry is None else call.entry.function

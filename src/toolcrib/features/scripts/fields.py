@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from toolcrib.features.scripts.metadata import name_type, warn_of_unknown_keys
-from toolcrib.features.scripts.schemas import Declared, read_schemas
+from toolcrib.features.scripts.schemas import DeclaredSchemas, read_schemas
 from toolcrib.lib.positions import SHOWN
 from toolcrib.lib.system_tools import FILESYSTEM, HTTP_CLIENT, PRIMITIVE, SUBPROCESS
 from toolcrib.model.tool import MAX_NAME
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from toolcrib.features.scripts.metadata import Report
+    from toolcrib.features.scripts.metadata import MetadataReport
     from toolcrib.lib.positions import Steps
 
 
@@ -48,7 +48,7 @@ class Identity:
     executor: str | None
 
 
-def read_identity(report: Report, root: Path) -> Identity:
+def read_identity(report: MetadataReport, root: Path) -> Identity:
     """Read the six fields; the file of a code tool may name it."""
     tool_type = _text(report, "tool_type")
     return Identity(
@@ -73,13 +73,13 @@ class Form:
 
     name: str
     description: str
-    declared: Declared
+    declared: DeclaredSchemas
     at: Steps = ()
     action: str = ""
     function: str = ""
 
 
-def read_forms(report: Report, identity: Identity) -> list[Form]:
+def read_forms(report: MetadataReport, identity: Identity) -> list[Form]:
     """What can be called: the actions, and the tool itself if it has none or declares parameters of its own."""
     declared = read_schemas(report, (), report.fields)
     itself = Form(name=identity.name, description=identity.description, declared=declared, at=("tool_id",))
@@ -89,7 +89,7 @@ def read_forms(report: Report, identity: Identity) -> list[Form]:
     return forms
 
 
-def _name(report: Report) -> str:
+def _name(report: MetadataReport) -> str:
     if report.metadata.plain and "tool_id" not in report.metadata.slips:
         return _text(report, "tool_id")
     is_missing = "tool_id" not in {*report.fields, *report.metadata.refused, *report.metadata.slips}
@@ -118,7 +118,7 @@ def _name(report: Report) -> str:
     return name
 
 
-def _category(report: Report, root: Path) -> str:
+def _category(report: MetadataReport, root: Path) -> str:
     path = report.metadata.path
     folder = path.parent
     if folder == root or root not in folder.parents:
@@ -135,14 +135,14 @@ def _category(report: Report, root: Path) -> str:
     return written
 
 
-def _version(report: Report) -> str:
+def _version(report: MetadataReport) -> str:
     version = _text(report, "version")
     if version and (not VERSION.fullmatch(version) or len(version) > MAX_NAME):
         report.refuse(("version",), f"{version[:SHOWN]!r} is not X.Y.Z; write {report.write('version', '1.0.0')}")
     return version
 
 
-def _executor(report: Report, tool_type: str) -> str | None:
+def _executor(report: MetadataReport, tool_type: str) -> str | None:
     if "executor_id" not in report.fields or report.fields["executor_id"] is not None:
         return _last_part(report, _text(report, "executor_id")) or None
     if tool_type == PRIMITIVE and (name := _platform_name(report)):
@@ -155,7 +155,7 @@ def _executor(report: Report, tool_type: str) -> str | None:
     return None
 
 
-def _last_part(report: Report, executor: str) -> str:
+def _last_part(report: MetadataReport, executor: str) -> str:
     """The name of an executor that is written as the path to its file."""
     if "/" not in executor:
         return executor
@@ -164,19 +164,19 @@ def _last_part(report: Report, executor: str) -> str:
     return name
 
 
-def _platform_name(report: Report) -> str:
+def _platform_name(report: MetadataReport) -> str:
     """The primitive of the platform that the file is called like; empty if there is none."""
     written = report.fields.get("tool_id", report.metadata.path.stem)
     name = str(written).replace("-", "_")
     return name if name in PRIMITIVES else ""
 
 
-def _sample(report: Report, name: str) -> str:
+def _sample(report: MetadataReport, name: str) -> str:
     """A sample value, in the notation of this language."""
     return RUNTIMES.get(report.metadata.language, SAMPLES[name]) if name == "executor_id" else SAMPLES[name]
 
 
-def _text(report: Report, name: str, sample: str = "") -> str:
+def _text(report: MetadataReport, name: str, sample: str = "") -> str:
     cure = f"write {report.write(name, sample or _sample(report, name))}"
     if name in report.metadata.refused:
         return ""
@@ -194,7 +194,7 @@ def _text(report: Report, name: str, sample: str = "") -> str:
     return value.strip()
 
 
-def _entries(report: Report) -> Iterator[tuple[Steps, object, object]]:
+def _entries(report: MetadataReport) -> Iterator[tuple[Steps, object, object]]:
     """The position, name and definition of each action, from a mapping or a list."""
     written = report.fields.get("actions", {})
     if isinstance(written, dict):
@@ -206,7 +206,9 @@ def _entries(report: Report) -> Iterator[tuple[Steps, object, object]]:
         report.refuse(("actions",), f"must be a mapping or a list, not {name_type(written)}; write one key per action")
 
 
-def _action(report: Report, identity: Identity, common: Declared, at: Steps, name: object, entry: object) -> Form:
+def _action(
+    report: MetadataReport, identity: Identity, common: DeclaredSchemas, at: Steps, name: object, entry: object
+) -> Form:
     written = entry if isinstance(entry, dict) else {}
     if entry is not None and not isinstance(entry, dict):
         report.refuse(at, f"must be a mapping, not {name_type(entry)}; write description and parameters")
@@ -221,12 +223,12 @@ def _action(report: Report, identity: Identity, common: Declared, at: Steps, nam
         report.refuse(at, f"{full_name[:SHOWN]} is longer than {MAX_NAME} characters; shorten one of the names")
     declared = read_schemas(report, at, written)
     if declared.outputs is None:
-        declared = Declared(inputs=declared.inputs, outputs=common.outputs)
+        declared = DeclaredSchemas(inputs=declared.inputs, outputs=common.outputs)
     description = _description(report, at, written, identity)
     return Form(name=full_name, description=description, declared=declared, at=at, action=name)
 
 
-def _description(report: Report, at: Steps, written: dict[str, object], identity: Identity) -> str:
+def _description(report: MetadataReport, at: Steps, written: dict[str, object], identity: Identity) -> str:
     text = written.get("description")
     if isinstance(text, str) and text.strip():
         return text.strip()
@@ -237,7 +239,7 @@ def _description(report: Report, at: Steps, written: dict[str, object], identity
     return identity.description
 
 
-def _refuse_equal_names(report: Report, forms: list[Form]) -> None:
+def _refuse_equal_names(report: MetadataReport, forms: list[Form]) -> None:
     seen: set[str] = set()
     for form in forms:
         slug = form.name.replace("_", "-")

@@ -87,7 +87,7 @@ class Metadata:
     plain: bool = False
 
 
-class Report:
+class MetadataReport:
     """Collects all problems and warnings of one file."""
 
     def __init__(self, metadata: Metadata) -> None:
@@ -161,7 +161,9 @@ def name_type(value: object) -> str:
     return names.get(type(value), "a number")
 
 
-def warn_of_unknown_keys(report: Report, at: Steps, names: Iterable[str], known: Collection[str]) -> dict[str, str]:
+def warn_of_unknown_keys(
+    report: MetadataReport, at: Steps, names: Iterable[str], known: Collection[str]
+) -> dict[str, str]:
     """Warn about unknown keys; returns the misspelled name of each known key."""
     unknown = [name for name in names if name not in known]
     meant = dict(near_misses(unknown, known))
@@ -178,7 +180,7 @@ def _metadata(path: Path, value: object, line_of: Callable[[Steps], int], notati
     alias = next((name for name in CONFIG_SCHEMAS if isinstance(value.get(name), dict)), None)
     if alias is not None and fields.keys().isdisjoint({"parameters", "input_schema"}):
         fields["input_schema"] = value[alias]
-    report = Report(Metadata(path=path, fields=fields, line_of=line_of, notation=notation))
+    report = MetadataReport(Metadata(path=path, fields=fields, line_of=line_of, notation=notation))
     slips = warn_of_unknown_keys(report, (), [name for name in value if name != alias], FIELDS)
     if alias is not None:
         report.warn((alias,), "is read as the input schema; write input_schema")

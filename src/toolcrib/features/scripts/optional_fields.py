@@ -26,7 +26,7 @@ from toolcrib.model.tool import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from toolcrib.features.scripts.metadata import Report
+    from toolcrib.features.scripts.metadata import MetadataReport
     from toolcrib.lib.positions import Steps
 
 
@@ -38,7 +38,7 @@ CAPABILITY_LISTS = frozenset({"capabilities", "permissions"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Example:
+class ShownCall:
     """Arguments that the author showed, for the tool itself or for one of its actions."""
 
     arguments: dict[str, object]
@@ -52,7 +52,7 @@ class Documentation:
 
     url: str = ""
     texts: tuple[str, ...] = ()
-    examples: tuple[Example, ...] = ()
+    examples: tuple[ShownCall, ...] = ()
 
     def to_text(self) -> str:
         """The link and the texts, as people read them."""
@@ -75,7 +75,7 @@ class Options:
     metadata: Mapping[str, object] = field(default_factory=dict)
 
 
-def read_options(report: Report) -> Options:
+def read_options(report: MetadataReport) -> Options:
     """Read the optional fields; what is refused is left out."""
     hosts = _texts(report, "hosts") if "hosts" in report.fields else None
     return Options(
@@ -90,7 +90,7 @@ def read_options(report: Report) -> Options:
     )
 
 
-def _requires(report: Report) -> frozenset[str]:
+def _requires(report: MetadataReport) -> frozenset[str]:
     value = report.fields.get("requires")
     capabilities = _required_in(report, value) if isinstance(value, dict) else _texts(report, "requires")
     for index, capability in enumerate(capabilities):
@@ -100,7 +100,7 @@ def _requires(report: Report) -> frozenset[str]:
     return frozenset(capabilities)
 
 
-def _required_in(report: Report, written: Mapping[str, object]) -> tuple[str, ...]:
+def _required_in(report: MetadataReport, written: Mapping[str, object]) -> tuple[str, ...]:
     """The capabilities of a mapping: those that are switched on, or the list under `capabilities`."""
     found: list[str] = []
     for name, value in written.items():
@@ -120,7 +120,7 @@ def _required_in(report: Report, written: Mapping[str, object]) -> tuple[str, ..
     return tuple(found)
 
 
-def _checked_hosts(report: Report, hosts: tuple[str, ...] | None) -> tuple[str, ...] | None:
+def _checked_hosts(report: MetadataReport, hosts: tuple[str, ...] | None) -> tuple[str, ...] | None:
     if not hosts:
         return hosts
     for index, host in enumerate(hosts):
@@ -131,7 +131,7 @@ def _checked_hosts(report: Report, hosts: tuple[str, ...] | None) -> tuple[str, 
     return hosts
 
 
-def _limits(report: Report) -> Limits:
+def _limits(report: MetadataReport) -> Limits:
     seconds = report.fields.get("timeout")
     retry, rate = _retry_policy(report), _rate(report)
     if "timeout" not in report.fields:
@@ -143,7 +143,7 @@ def _limits(report: Report) -> Limits:
     return Limits(timeout_ms=seconds * 1000, retry=retry, calls_per_minute=rate)
 
 
-def _rate(report: Report) -> int | None:
+def _rate(report: MetadataReport) -> int | None:
     """How often the tool may be called in a minute."""
     written = _mapping(report, "limits")
     if written is None:
@@ -159,7 +159,7 @@ def _rate(report: Report) -> int | None:
     return None
 
 
-def _retry_policy(report: Report) -> RetryPolicy | None:
+def _retry_policy(report: MetadataReport) -> RetryPolicy | None:
     written = _mapping(report, "retry_policy")
     if written is None:
         return None
@@ -190,7 +190,7 @@ def _retry_policy(report: Report) -> RetryPolicy | None:
     )
 
 
-def _cost(report: Report) -> Cost | None:
+def _cost(report: MetadataReport) -> Cost | None:
     written = _mapping(report, "cost")
     if written is None:
         return None
@@ -203,7 +203,7 @@ def _cost(report: Report) -> Cost | None:
     return None if len(report.problems) > before else Cost(**numbers, currency=str(currency))
 
 
-def _config(report: Report) -> Mapping[str, object]:
+def _config(report: MetadataReport) -> Mapping[str, object]:
     """The config as written, with the short forms `args`, `stdin` and `stream`; refuses only what no executor accepts."""
     config = dict(_mapping(report, "config") or {})
     for name in ("args", "stdin", "stream"):
@@ -237,7 +237,7 @@ def _config(report: Report) -> Mapping[str, object]:
     return config
 
 
-def _documentation(report: Report) -> Documentation:
+def _documentation(report: MetadataReport) -> Documentation:
     written = _mapping(report, "documentation")
     if written is None:
         return Documentation()
@@ -259,7 +259,7 @@ def _documentation(report: Report) -> Documentation:
     )
 
 
-def _example(report: Report, at: Steps, written: object) -> tuple[str, Example | None]:
+def _example(report: MetadataReport, at: Steps, written: object) -> tuple[str, ShownCall | None]:
     """The text of an example, and its call if it has one."""
     if isinstance(written, str):
         return written, None
@@ -269,10 +269,10 @@ def _example(report: Report, at: Steps, written: object) -> tuple[str, Example |
         report.refuse(at, "must be text, or a mapping with arguments; write arguments: {name: value}")
         return "", None
     warn_of_unknown_keys(report, at, written, EXAMPLE_KEYS)
-    return str(written.get("description", "")), Example(arguments=arguments, action=action, at=at)
+    return str(written.get("description", "")), ShownCall(arguments=arguments, action=action, at=at)
 
 
-def _metadata(report: Report) -> Mapping[str, object]:
+def _metadata(report: MetadataReport) -> Mapping[str, object]:
     written = _mapping(report, "metadata") or {}
     for name in SWITCHES:
         if not isinstance(written.get(name, False), bool):
@@ -282,7 +282,7 @@ def _metadata(report: Report) -> Mapping[str, object]:
     return written
 
 
-def _mapping(report: Report, name: str) -> dict[str, object] | None:
+def _mapping(report: MetadataReport, name: str) -> dict[str, object] | None:
     if name not in report.fields:
         return None
     value = report.fields[name]
@@ -292,7 +292,7 @@ def _mapping(report: Report, name: str) -> dict[str, object] | None:
     return None
 
 
-def _texts(report: Report, name: str) -> tuple[str, ...]:
+def _texts(report: MetadataReport, name: str) -> tuple[str, ...]:
     value = report.fields.get(name, [])
     if not isinstance(value, list):
         report.refuse((name,), f"must be a list, not {name_type(value)}; write one item per line")
@@ -304,7 +304,7 @@ def _texts(report: Report, name: str) -> tuple[str, ...]:
     return tuple(item for item in value if isinstance(item, str) and item.strip())
 
 
-def _number(report: Report, at: Steps, written: Mapping[str, object], key: str, default: float) -> float:
+def _number(report: MetadataReport, at: Steps, written: Mapping[str, object], key: str, default: float) -> float:
     value = written.get(key, default)
     if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < math.inf:
         return value

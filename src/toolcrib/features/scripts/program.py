@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from toolcrib.features.scripts.chain import Order
-    from toolcrib.infra.programs.executables import Executables, Executable
+    from toolcrib.infra.programs.executables import Executable, Executables
     from toolcrib.infra.sandbox.jobs import WorkspacePolicy
     from toolcrib.lib.templates import Place
     from toolcrib.model.tool import Script, Tool
@@ -168,7 +168,9 @@ class Programs:
         typed = [] if script is None else node_runtime.type_options(script, found.argv[0])
         return [*typed, *node_runtime.options(self._workspace_policy.memory_bytes, rye=True)]
 
-    def _program(self, order: Order, slots: Slots, argv: list[str], found: Executable | None, stdin: str | None) -> Program:
+    def _program(
+        self, order: Order, slots: Slots, argv: list[str], found: Executable | None, stdin: str | None
+    ) -> Program:
         folder, workspace, script = order.run.folder, self._workspace_policy.workspace, order.run.script
         near = self._commands.near(folder)
         environment = {

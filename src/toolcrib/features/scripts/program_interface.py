@@ -6,11 +6,11 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from toolcrib.features.scripts.python_code import PROGRAM, Entry
+from toolcrib.features.scripts.python_code import PROGRAM, EntryPoint
 from toolcrib.lib.bash_program import read_bash_program, uses_odd_places
 from toolcrib.lib.command_line import COMMAND_LINE, SPREAD, CommandLine
 from toolcrib.lib.documents import decode
-from toolcrib.lib.javascript_program import Program, is_positional, read_javascript_program
+from toolcrib.lib.javascript_program import JavaScriptProgram, is_positional, read_javascript_program
 from toolcrib.lib.python_program import read_python_program
 from toolcrib.model.tool import Convention
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from toolcrib.features.scripts.fields import Form
-    from toolcrib.features.scripts.metadata import Metadata, Report
+    from toolcrib.features.scripts.metadata import Metadata, MetadataReport
 
     Schema = dict[str, object]
 
@@ -32,22 +32,22 @@ FUNCTION = "function"
 class Use:
     """How one form of a tool is used: its entry, what it takes if that is certain, and what the runner has to know."""
 
-    entry: Entry = PROGRAM
+    entry: EntryPoint = PROGRAM
     inputs: Schema | None = None
     config: Mapping[str, object] = field(default_factory=dict)
 
 
-def read_program(metadata: Metadata) -> Program | None:
+def read_program(metadata: Metadata) -> JavaScriptProgram | None:
     """What the code says; None for a language that is read elsewhere."""
     if metadata.module is not None:
         line = read_python_program(metadata.module)
-        return None if line is None else Program(summary=line.summary, line=line)
+        return None if line is None else JavaScriptProgram(summary=line.summary, line=line)
     if metadata.language not in {BASH, JAVASCRIPT}:
         return None
     return _read(metadata.language, metadata.code, metadata.path.stem, str(metadata.path))
 
 
-def decide_use(report: Report, config: Mapping[str, object], form: Form) -> Use:
+def decide_use(report: MetadataReport, config: Mapping[str, object], form: Form) -> Use:
     """How a form is used; problems are reported."""
     program = read_program(report.metadata)
     if program is None or any(name in config for name in DECLARES):
@@ -66,14 +66,14 @@ def decide_use(report: Report, config: Mapping[str, object], form: Form) -> Use:
 
 
 @lru_cache(maxsize=8)
-def _read(language: str, code: bytes, stem: str, place: str) -> Program:
+def _read(language: str, code: bytes, stem: str, place: str) -> JavaScriptProgram:
     if language == BASH:
         line = read_bash_program(code)
-        return Program(summary=line.summary, line=line)
+        return JavaScriptProgram(summary=line.summary, line=line)
     return read_javascript_program(decode(code, place).replace("\r\n", "\n"), stem, place)
 
 
-def _called(report: Report, program: Program, form: Form) -> Use:
+def _called(report: MetadataReport, program: JavaScriptProgram, form: Form) -> Use:
     """A function that the file exports."""
     if form.function:
         for number, text in program.warnings if form.function == next(iter(program.functions)) else ():
@@ -87,7 +87,7 @@ def _called(report: Report, program: Program, form: Form) -> Use:
         report.warn_line(program.number, text)
     for number, text in program.warnings if not form.function else ():
         report.warn_line(number, text)
-    entry = Entry(convention=Convention.KEYWORDS, name=program.entry)
+    entry = EntryPoint(convention=Convention.KEYWORDS, name=program.entry)
     taken = signature.schema.get("properties")
     names = frozenset(taken) if isinstance(taken, dict) else frozenset()
     is_closed = signature.schema.get("additionalProperties") is False
@@ -97,7 +97,7 @@ def _called(report: Report, program: Program, form: Form) -> Use:
     return Use(entry=entry, inputs=signature.schema, config={FUNCTION: signature.to_config()})
 
 
-def _unusable(report: Report, program: Program, form: Form) -> Use:
+def _unusable(report: MetadataReport, program: JavaScriptProgram, form: Form) -> Use:
     """A file whose code offers nothing to call; one that is a library need not."""
     if not program.problem or form.action:
         return Use()
@@ -108,7 +108,7 @@ def _unusable(report: Report, program: Program, form: Form) -> Use:
     return Use()
 
 
-def _undeclared(report: Report, line: CommandLine) -> CommandLine | None:
+def _undeclared(report: MetadataReport, line: CommandLine) -> CommandLine | None:
     """Nothing is declared: the code says it, unless it takes any words at all."""
     takes_anything = all(one.takes == SPREAD and not one.option for one in line.parameters) and not line.stdin
     if takes_anything and not report.metadata.plain:
@@ -120,7 +120,7 @@ def _undeclared(report: Report, line: CommandLine) -> CommandLine | None:
     return line
 
 
-def _matched(report: Report, line: CommandLine, form: Form) -> CommandLine | None:
+def _matched(report: MetadataReport, line: CommandLine, form: Form) -> CommandLine | None:
     """Arguments are declared: they are what the code reads by the same names, or in the same order."""
     declared = form.declared.names or frozenset()
     if not declared or declared <= {*line.names}:
@@ -139,7 +139,7 @@ def _matched(report: Report, line: CommandLine, form: Form) -> CommandLine | Non
     return None
 
 
-def _sample(report: Report, names: list[str]) -> str:
+def _sample(report: MetadataReport, names: list[str]) -> str:
     words = ", ".join(f'"{{{name}}}"' for name in names)
     return report.write("args", f"[{words}]")
 

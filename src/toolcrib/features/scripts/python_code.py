@@ -95,7 +95,7 @@ def read_python_file(path: Path, code: bytes) -> Metadata | None:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Entry:
+class EntryPoint:
     """The entry point of a file. The signature of `function` gives the arguments; `given` are passed by the platform, not by the caller."""
 
     convention: Convention
@@ -104,10 +104,10 @@ class Entry:
     given: frozenset[str] = frozenset()
 
 
-PROGRAM = Entry(convention=Convention.ARGV)
+PROGRAM = EntryPoint(convention=Convention.ARGV)
 
 
-def choose_entry(module: ast.Module, names: frozenset[str] | None, action: str = "") -> Entry:
+def choose_entry(module: ast.Module, names: frozenset[str] | None, action: str = "") -> EntryPoint:
     """The entry of a file whose tool declares these arguments (None: it declares none)."""
     entry = _choose_defined(module, names, action)
     return _choose_imported(module, names, action) if entry is PROGRAM and does_nothing(module.body) else entry
@@ -146,7 +146,7 @@ def _is_idle(statement: ast.stmt) -> bool:
     return isinstance(statement, IDLE)
 
 
-def _choose_defined(module: ast.Module, names: frozenset[str] | None, action: str) -> Entry:
+def _choose_defined(module: ast.Module, names: frozenset[str] | None, action: str) -> EntryPoint:
     functions = _functions(module)
     if action:
         return _action_entry(functions, names, action)
@@ -158,7 +158,7 @@ def _choose_defined(module: ast.Module, names: frozenset[str] | None, action: st
     return _sink(module) or PROGRAM
 
 
-def _choose_imported(module: ast.Module, names: frozenset[str] | None, action: str) -> Entry:
+def _choose_imported(module: ast.Module, names: frozenset[str] | None, action: str) -> EntryPoint:
     """A function that the file imports or assigns under the name of an entry; its parameters are unknown."""
     functions, offered = _functions(module), _imported_names(module)
     for name in [action.replace("-", "_")] if action else (MAIN, EXECUTE):
@@ -167,7 +167,7 @@ def _choose_imported(module: ast.Module, names: frozenset[str] | None, action: s
             if known is not None:
                 return replace(_bound(known, names), name=name)
             convention = Convention.PARAMS if name == EXECUTE and not action else Convention.KEYWORDS
-            return Entry(convention=convention, name=name)
+            return EntryPoint(convention=convention, name=name)
     return PROGRAM
 
 
@@ -183,7 +183,7 @@ def _imported_names(module: ast.Module) -> dict[str, str]:
     return found
 
 
-def _action_entry(functions: dict[str, AnyFunction], names: frozenset[str] | None, action: str) -> Entry:
+def _action_entry(functions: dict[str, AnyFunction], names: frozenset[str] | None, action: str) -> EntryPoint:
     own, main = functions.get(action.replace("-", "_")), functions.get(MAIN)
     if own is not None and not own.name.startswith("_"):
         return _bound(own, names)
@@ -192,10 +192,10 @@ def _action_entry(functions: dict[str, AnyFunction], names: frozenset[str] | Non
     return PROGRAM
 
 
-def _bound(function: AnyFunction, names: frozenset[str] | None) -> Entry:
+def _bound(function: AnyFunction, names: frozenset[str] | None) -> EntryPoint:
     """The entry of a function that takes its arguments by name, or all of them as one mapping."""
     if _takes_mapping(function, names):
-        return Entry(convention=Convention.PARAMS, name=function.name, function=function)
+        return EntryPoint(convention=Convention.PARAMS, name=function.name, function=function)
     given = {argument.arg for argument in _named(function)} & {PROJECT} - (names or frozenset())
     return _by_name(function, frozenset(given))
 
@@ -223,8 +223,8 @@ def _is_record_hint(hint: ast.expr) -> bool:
     return words.partition("[")[0] not in PLAIN_HINTS
 
 
-def _by_name(function: AnyFunction, given: frozenset[str] = frozenset()) -> Entry:
-    return Entry(convention=Convention.KEYWORDS, name=function.name, function=function, given=given)
+def _by_name(function: AnyFunction, given: frozenset[str] = frozenset()) -> EntryPoint:
+    return EntryPoint(convention=Convention.KEYWORDS, name=function.name, function=function, given=given)
 
 
 def _functions(module: ast.Module) -> dict[str, AnyFunction]:
@@ -268,7 +268,7 @@ def _has_guard(module: ast.Module) -> bool:
     )
 
 
-def _sink(module: ast.Module) -> Entry | None:
+def _sink(module: ast.Module) -> EntryPoint | None:
     """The sink class of the file, if there is one."""
     found = {node.name: node for node in module.body if isinstance(node, ast.ClassDef) and _writes_events(node)}
     public = [node for name, node in found.items() if not name.startswith("_")]
@@ -282,7 +282,7 @@ def _sink(module: ast.Module) -> Entry | None:
         (item for item in public[0].body if isinstance(item, ast.FunctionDef) and item.name == "__init__"), None
     )
     itself = maker.args.args[:1] if maker is not None else []
-    return Entry(
+    return EntryPoint(
         convention=Convention.SINK,
         name=public[0].name,
         function=maker,

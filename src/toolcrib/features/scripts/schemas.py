@@ -19,7 +19,7 @@ from toolcrib.model.errors import ToolError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from toolcrib.features.scripts.metadata import Report
+    from toolcrib.features.scripts.metadata import MetadataReport
     from toolcrib.lib.positions import Steps
 
     Schema = dict[str, object]
@@ -55,7 +55,7 @@ SCHEMA_WORDS = frozenset(
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Declared:
+class DeclaredSchemas:
     """What the author declares; None where nothing is said. `names` are those of the arguments."""
 
     inputs: Schema | None
@@ -77,13 +77,13 @@ class Declared:
         return frozenset(filled | set(required if isinstance(required, list) else ()))
 
 
-def read_schemas(report: Report, at: Steps, written: Mapping[str, object]) -> Declared:
+def read_schemas(report: MetadataReport, at: Steps, written: Mapping[str, object]) -> DeclaredSchemas:
     """The schemas that the tool at the top of a file, or one of its actions, declares."""
-    return Declared(inputs=_inputs(report, at, written), outputs=_outputs(report, at, written))
+    return DeclaredSchemas(inputs=_inputs(report, at, written), outputs=_outputs(report, at, written))
 
 
 def checked(
-    report: Report, at: Steps, schema: Schema, check: Check = check_schema, *, only_names: bool = False
+    report: MetadataReport, at: Steps, schema: Schema, check: Check = check_schema, *, only_names: bool = False
 ) -> Schema | None:
     """The schema, or None if it is refused; `only_names` says that its author wrote nothing but its properties."""
     try:
@@ -111,7 +111,7 @@ def merge_schemas(listed: Mapping[str, object], given: Mapping[str, object]) -> 
     }
 
 
-def read_parameter_list(report: Report, at: Steps, value: object) -> Schema | None:
+def read_parameter_list(report: MetadataReport, at: Steps, value: object) -> Schema | None:
     """The schema of the arguments; None if there is no list."""
     if not isinstance(value, list):
         report.refuse(at, f"must be a list, not {name_type(value)}; write one item per parameter: - name: …")
@@ -129,7 +129,9 @@ def read_parameter_list(report: Report, at: Steps, value: object) -> Schema | No
     return object_schema(properties, required)
 
 
-def translate_types(report: Report, at: Steps, schema: Mapping[str, object], given: Steps | None = None) -> Schema:
+def translate_types(
+    report: MetadataReport, at: Steps, schema: Mapping[str, object], given: Steps | None = None
+) -> Schema:
     """The schema with the words that people use for types, at every depth, in those of JSON Schema.
 
     `given` is where the properties are written, if not below the schema itself.
@@ -177,7 +179,7 @@ def _required(schema: Mapping[str, object]) -> list[str]:
     return required if isinstance(required, list) else []
 
 
-def _name(report: Report, at: Steps, entry: object) -> str:
+def _name(report: MetadataReport, at: Steps, entry: object) -> str:
     if not isinstance(entry, dict):
         report.refuse(at, f"must be a mapping with name and type, not {name_type(entry)}; write - name: …")
         return ""
@@ -192,7 +194,7 @@ def _name(report: Report, at: Steps, entry: object) -> str:
     return ""
 
 
-def _read_parameter(report: Report, at: Steps, entry: dict[str, object]) -> Schema | None:
+def _read_parameter(report: MetadataReport, at: Steps, entry: dict[str, object]) -> Schema | None:
     warn_of_unknown_keys(report, at, entry, KEYS)
     before = len(report.problems)
     if not isinstance(entry.get("required", False), bool):
@@ -211,7 +213,7 @@ def _read_parameter(report: Report, at: Steps, entry: dict[str, object]) -> Sche
     return None if checked(report, at, schema) is None else _with_default(report, at, entry, schema)
 
 
-def _type(report: Report, at: Steps, written: object) -> Schema | None:
+def _type(report: MetadataReport, at: Steps, written: object) -> Schema | None:
     words = written if isinstance(written, list) and written else [written]
     members: list[Schema] = []
     for word in words:
@@ -225,7 +227,7 @@ def _type(report: Report, at: Steps, written: object) -> Schema | None:
     return any_of(members)
 
 
-def _warn_of_idle_constraints(report: Report, at: Steps, entry: Mapping[str, object], schema: Schema) -> None:
+def _warn_of_idle_constraints(report: MetadataReport, at: Steps, entry: Mapping[str, object], schema: Schema) -> None:
     kinds = schema.get("type")
     known = {kinds} if isinstance(kinds, str) else set(kinds) if isinstance(kinds, list) else JSON_TYPES
     for word, bound in BINDS.items():
@@ -233,7 +235,7 @@ def _warn_of_idle_constraints(report: Report, at: Steps, entry: Mapping[str, obj
             report.warn((*at, word), f"binds nothing of type {' or '.join(sorted(known))}; remove it")
 
 
-def _with_default(report: Report, at: Steps, entry: Mapping[str, object], schema: Schema) -> Schema:
+def _with_default(report: MetadataReport, at: Steps, entry: Mapping[str, object], schema: Schema) -> Schema:
     if "default" not in entry:
         return schema
     default = entry["default"]
@@ -246,7 +248,7 @@ def _with_default(report: Report, at: Steps, entry: Mapping[str, object], schema
     return {**schema, "default": default}
 
 
-def _inputs(report: Report, at: Steps, written: Mapping[str, object]) -> Schema | None:
+def _inputs(report: MetadataReport, at: Steps, written: Mapping[str, object]) -> Schema | None:
     listed = given = None
     if "parameters" in written:
         listed = read_parameter_list(report, (*at, "parameters"), written["parameters"])
@@ -259,7 +261,7 @@ def _inputs(report: Report, at: Steps, written: Mapping[str, object]) -> Schema 
     return checked(report, (*at, "input_schema"), merged, check_parameters)
 
 
-def _outputs(report: Report, at: Steps, written: Mapping[str, object]) -> Schema | None:
+def _outputs(report: MetadataReport, at: Steps, written: Mapping[str, object]) -> Schema | None:
     described = given = None
     if "outputs" in written:
         described = _described(report, (*at, "outputs"), written["outputs"])
@@ -270,14 +272,14 @@ def _outputs(report: Report, at: Steps, written: Mapping[str, object]) -> Schema
     return described if given is None else given
 
 
-def _schema(report: Report, at: Steps, value: object, check: Check) -> Schema | None:
+def _schema(report: MetadataReport, at: Steps, value: object, check: Check) -> Schema | None:
     if not isinstance(value, dict):
         report.refuse(at, f"must be a JSON Schema, not {name_type(value)}; write type: object and its properties")
         return None
     return checked(report, at, value, check)
 
 
-def _described(report: Report, at: Steps, value: object) -> Schema | None:
+def _described(report: MetadataReport, at: Steps, value: object) -> Schema | None:
     """The outputs as a schema: they are one, or they name the parts of the answer."""
     if isinstance(value, list):
         listed = read_parameter_list(report, at, value)
@@ -292,7 +294,9 @@ def _described(report: Report, at: Steps, value: object) -> Schema | None:
     return checked(report, at, translate_types(report, at, schema, given=at), only_names=True)
 
 
-def _warn_of_differences(report: Report, at: Steps, fields: tuple[str, str], schemas: tuple[Schema, Schema]) -> None:
+def _warn_of_differences(
+    report: MetadataReport, at: Steps, fields: tuple[str, str], schemas: tuple[Schema, Schema]
+) -> None:
     names = [_names(schema) for schema in schemas]
     for mine, other in ((0, 1), (1, 0)):
         only = [name for name in names[mine] if name not in names[other]]

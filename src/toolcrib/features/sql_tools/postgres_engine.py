@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from toolcrib.features.sql_tools.statement import Placeholder, Statement
     from toolcrib.infra.egress.client import Egress
     from toolcrib.infra.egress.postgres import Described, PostgresConnection
-    from toolcrib.lib.database_url import Server
+    from toolcrib.lib.database_url import DatabaseServer
     from toolcrib.lib.http_syntax import HostList
 
     Open = Callable[[], Awaitable[PostgresConnection]]
@@ -80,12 +80,12 @@ class PostgresEngine:
         self._egress = egress
         self._limit = connections
         self._superuser = superuser
-        self._pools: dict[tuple[asyncio.AbstractEventLoop, Server], _Pool] = {}
-        self._described: dict[tuple[Server, str], Described] = {}
+        self._pools: dict[tuple[asyncio.AbstractEventLoop, DatabaseServer], _Pool] = {}
+        self._described: dict[tuple[DatabaseServer, str], Described] = {}
 
     async def run(
         self,
-        server: Server,
+        server: DatabaseServer,
         hosts: HostList | None,
         statement: Statement,
         values: Sequence[object],
@@ -112,7 +112,7 @@ class PostgresEngine:
             if write:
                 await _commit(connection)
 
-    async def describe(self, server: Server, hosts: HostList | None, text: str, *, seconds: float) -> Described:
+    async def describe(self, server: DatabaseServer, hosts: HostList | None, text: str, *, seconds: float) -> Described:
         """The parameters and columns of a statement, without running it."""
         until = time.monotonic() + seconds
         way = self._pool(server).connection(lambda: self._open(server, hosts), write=False, deadline=until)
@@ -125,7 +125,7 @@ class PostgresEngine:
         for key in [key for key in self._pools if key[0] is loop]:
             await self._pools.pop(key).close()
 
-    def _pool(self, server: Server) -> _Pool:
+    def _pool(self, server: DatabaseServer) -> _Pool:
         loop = asyncio.get_running_loop()
         pool = self._pools.get((loop, server))
         if pool is None:
@@ -133,11 +133,13 @@ class PostgresEngine:
             pool = self._pools[loop, server] = _Pool(self._limit)
         return pool
 
-    async def _open(self, server: Server, hosts: HostList | None) -> PostgresConnection:
+    async def _open(self, server: DatabaseServer, hosts: HostList | None) -> PostgresConnection:
         addresses = await self._egress().locate(server.url, hosts, POSTGRESQL_PORT)
         return await connect(server, addresses, superuser=self._superuser)
 
-    async def _describe(self, server: Server, connection: PostgresConnection, statement: Statement) -> Described:
+    async def _describe(
+        self, server: DatabaseServer, connection: PostgresConnection, statement: Statement
+    ) -> Described:
         key = server, statement.text
         if key not in self._described:
             if len(self._described) >= MAX_DESCRIBED:

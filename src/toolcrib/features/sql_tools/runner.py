@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from toolcrib.infra.egress.client import Egress
     from toolcrib.infra.files.jail import Jail
     from toolcrib.infra.secrets.secret import Secret
-    from toolcrib.lib.database_url import Server
+    from toolcrib.lib.database_url import DatabaseServer
     from toolcrib.lib.http_syntax import HostList
     from toolcrib.model.call import Call, Context
     from toolcrib.model.tool import Tool
@@ -112,7 +112,7 @@ class Prepared(NamedTuple):
     bound: BoundSql
     statement: Statement
     values: Sequence[object]
-    place: JailedFile | Server
+    place: JailedFile | DatabaseServer
 
 
 class BoundSql:
@@ -218,7 +218,7 @@ class BoundSql:
         """The database file, as the jail of the workspace finds it."""
         return self.runner.jail.find(self.declared.database, to_write=self.declared.write)
 
-    def find_server(self) -> Server:
+    def find_server(self) -> DatabaseServer:
         """The server that the URL names, with its secrets filled in; refuses a host that is not allowed."""
         check_installed()
         server = parse_server(fill_slots(self.declared.database, self._look_up))

@@ -359,7 +359,9 @@ class _Work:
 class Connection:
     """An open file. Only the statements of `begin` and `commit` may control transactions."""
 
-    def __init__(self, file: JailedFile, *, write: bool, memory_mb: int, pragmas: frozenset[str] = OPEN_PRAGMAS) -> None:
+    def __init__(
+        self, file: JailedFile, *, write: bool, memory_mb: int, pragmas: frozenset[str] = OPEN_PRAGMAS
+    ) -> None:
         self.file = file
         self.write = write
         self.pragmas = pragmas

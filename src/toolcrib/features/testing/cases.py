@@ -148,7 +148,7 @@ class OpenSession(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Bench:
+class CaseHost:
     """What running cases needs of a crib.
 
     `refusal` is the verdict that would stop a call, None if nothing would; `journal` reads all entries, oldest first.
@@ -173,7 +173,7 @@ class Performance:
 
 
 async def run_cases(
-    bench: Bench,
+    host: CaseHost,
     tool: Tool,
     cases: Iterable[Case],
     *,
@@ -187,28 +187,28 @@ async def run_cases(
     """
     results = []
     for case in cases:
-        results.append(await _try(bench, tool, case, mode, agreed=agreed or case.is_documented))
+        results.append(await _try(host, tool, case, mode, agreed=agreed or case.is_documented))
         if heard is not None:
             heard(results[-1])
     return results
 
 
-async def perform(bench: Bench, call: Call, context: FakeContext, tool: Tool | None) -> Performance:
+async def perform(host: CaseHost, call: Call, context: FakeContext, tool: Tool | None) -> Performance:
     """Make a call as this client, confirmed if it confirms; `context` records what the tool sends."""
-    call = _as_client(bench, call, context, tool)
-    if context.confirm and _is_kind(bench.refusal(call), Kind.CONFIRMATION_REQUIRED):
-        asked = await bench.call(call)
+    call = _as_client(host, call, context, tool)
+    if context.confirm and _is_kind(host.refusal(call), Kind.CONFIRMATION_REQUIRED):
+        asked = await host.call(call)
         token = None if asked.error is None else asked.error.details.get("confirmation")
         call = replace(call, confirmation=token if isinstance(token, str) else None)
     started = time.monotonic()
-    result = await bench.call(call)
+    result = await host.call(call)
     return Performance(result=result, context=context, seconds=time.monotonic() - started)
 
 
-def read_audit(bench: Bench, performance: Performance) -> None:
+def read_audit(host: CaseHost, performance: Performance) -> None:
     """Add the audit entries of the call to what its client has `audited`; this waits until the journal is written."""
     call_id = performance.result.meta.get("callId")
-    for line in bench.journal():
+    for line in host.journal():
         if line.get("id") == call_id and line.get("event") != CALL:
             performance.context.audited.append({"event": line.get("event"), "data": line.get("data", {})})
 
@@ -231,21 +231,21 @@ def compare(case: Case, result: Result, context: FakeContext) -> Iterator[str]:
             yield from differences(expect[name], items, name, exact=False)
 
 
-async def _try(bench: Bench, tool: Tool, case: Case, mode: str | None, *, agreed: bool) -> CaseResult:
+async def _try(host: CaseHost, tool: Tool, case: Case, mode: str | None, *, agreed: bool) -> CaseResult:
     if case.problem:
         return CaseResult(name=case.name, place=case.place, passed=False, reasons=(case.problem,))
     call = Call(name=tool.name, bundle=tool.bundle, version=tool.version, arguments=dict(case.arguments))
     context = case.context.afresh(mode)
-    verdict = bench.refusal(_as_client(bench, call, context, tool))
+    verdict = host.refusal(_as_client(host, call, context, tool))
     skipped = _why_skipped(verdict, case)
     if not agreed and context.confirm and _is_kind(verdict, Kind.CONFIRMATION_REQUIRED):
         skipped = skipped or "the call asks to be confirmed; if the case is yours, run the test with --yes"
     if skipped:
         return CaseResult(name=case.name, place=case.place, passed=False, skipped=skipped)
-    first = await perform(bench, call, context, tool)
+    first = await perform(host, call, context, tool)
     if "audit" in case.expect:
-        read_audit(bench, first)
-    again = await perform(bench, call, context.afresh(), tool) if _is_repeated(tool, first) else first
+        read_audit(host, first)
+    again = await perform(host, call, context.afresh(), tool) if _is_repeated(tool, first) else first
     reasons = _bounded(compare(case, first.result, first.context))
     return CaseResult(
         name=case.name,
@@ -279,9 +279,9 @@ def _compare_end(case: Case, result: Result) -> Iterator[str]:
             yield f"error.message: expected to contain {show(value)}, got {show(error.message)}"
 
 
-def _as_client(bench: Bench, call: Call, context: FakeContext, tool: Tool | None) -> Call:
+def _as_client(host: CaseHost, call: Call, context: FakeContext, tool: Tool | None) -> Call:
     """The call on a new session, with a copy of the arguments, which a function of the host may change."""
-    session = bench.session(
+    session = host.session(
         mode=context.mode_for(tool), state=context.state, send=None if context.is_cut_off else context.deliver
     )
     if not context.is_active:
@@ -359,18 +359,18 @@ def try_cases(
 
     Unless a person `agreed`, a recorded case confirms nothing.
     """
-    bench = bench_of(crib, called_at_once(crib))
-    return run_alone(run_cases(bench, tool, cases, mode=mode, heard=heard, agreed=agreed))
+    host = bench_of(crib, called_at_once(crib))
+    return run_alone(run_cases(host, tool, cases, mode=mode, heard=heard, agreed=agreed))
 
 
-def bench_of(crib: TriedCrib, call: Callable[[Call], Awaitable[Result]]) -> Bench:
-    """Make a Bench of a crib and a function that makes calls."""
+def bench_of(crib: TriedCrib, call: Callable[[Call], Awaitable[Result]]) -> CaseHost:
+    """Make a CaseHost of a crib and a function that makes calls."""
 
     def refusal(call: Call) -> Verdict | None:
         finding = crib.explain(call).refusal
         return None if finding is None else finding.verdict
 
-    return Bench(call=call, refusal=refusal, session=crib.session, journal=crib.journal.read)
+    return CaseHost(call=call, refusal=refusal, session=crib.session, journal=crib.journal.read)
 
 
 def called_at_once(crib: TriedCrib) -> Callable[[Call], Awaitable[Result]]:

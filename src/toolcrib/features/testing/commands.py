@@ -88,7 +88,7 @@ def test(
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class CaseReport:
     """The results of the cases, tool by tool; each is printed as it ends, unless the output is JSON."""
 
     as_json: bool
@@ -140,7 +140,7 @@ def try_tools(
     """`crib test [NAME…] [--cases FILE]`: run the examples and recorded cases of the tools."""
     if cases is not None and len(names) != 1:
         raise WrongUseError("a file of cases is for one tool; write: crib test NAME --cases FILE")
-    report = Report(as_json)
+    report = CaseReport(as_json)
     unbuilt = [each for each in crib.registries.unbuilt() if not names or any(_means(name, *each) for name in names)]
     for name in names:
         if crib.find(name) is None and not any(_means(name, *each) for each in unbuilt):
@@ -167,7 +167,7 @@ def _tools(crib: TestingCrib, names: Sequence[str]) -> Iterator[Tool]:
 
 
 def _try_tool(
-    crib: TestingCrib, tool: Tool, report: Report, file: str | None, mode: str | None, *, agreed: bool
+    crib: TestingCrib, tool: Tool, report: CaseReport, file: str | None, mode: str | None, *, agreed: bool
 ) -> None:
     cases = find_cases(tool, crib.settings.root) if file is None else read_file(Path(file))
     if not cases:
@@ -185,7 +185,7 @@ def _means(name: str, root: Path, folder: UnbuiltFolder) -> bool:
     return address.bundle in (None, root.name) and slug_of(address.name) == slug_of(folder.name)
 
 
-def _add_unbuilt(crib: TestingCrib, report: Report, unbuilt: list[tuple[Path, UnbuiltFolder]]) -> None:
+def _add_unbuilt(crib: TestingCrib, report: CaseReport, unbuilt: list[tuple[Path, UnbuiltFolder]]) -> None:
     """Report each folder that is not built as a failure: its cases cannot run, which must not look like success."""
     for root, folder in unbuilt:
         problem = f"it is not built ({folder.reason}); run: crib build"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
 
     from toolcrib.infra.egress.dialler import Address
-    from toolcrib.lib.database_url import Server
+    from toolcrib.lib.database_url import DatabaseServer
 
 CONNECT_SECONDS = 10
 # No file is there, so the passwords of the host's own user are not sent to a server that a tool names.
@@ -69,7 +69,7 @@ def check_installed() -> None:
         raise ToolError(Kind.EXECUTOR_NOT_FOUND, message, cure=Cure(f"run: {INSTALL}")) from None
 
 
-async def connect(server: Server, addresses: Sequence[Address], *, superuser: bool) -> PostgresConnection:
+async def connect(server: DatabaseServer, addresses: Sequence[Address], *, superuser: bool) -> PostgresConnection:
     """Connect to the first address that answers; refuses a role with access beyond its database."""
     import psycopg
 
@@ -93,7 +93,7 @@ async def connect(server: Server, addresses: Sequence[Address], *, superuser: bo
     raise unreachable(server.url.authority, reason)
 
 
-def _words(server: Server, address: Address) -> dict[str, Any]:
+def _words(server: DatabaseServer, address: Address) -> dict[str, Any]:
     """The parameters of libpq: the checked address, and the host name, which certificates are verified against."""
     return {
         # Beyond this machine and its network, connections are encrypted unless the URL says otherwise.

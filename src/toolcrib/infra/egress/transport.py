@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from toolcrib.infra.egress import REDIRECTS, Response
 from toolcrib.infra.egress.http1 import MalformedError, malformed
-from toolcrib.infra.egress.response_parser import MAX_AROUND, FloodError, ConnectionLostError, ResponseParser
+from toolcrib.infra.egress.response_parser import MAX_AROUND, ConnectionLostError, FloodError, ResponseParser
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import SAFE_METHODS
 

@@ -117,7 +117,9 @@ def _read(client: Client, response: Response) -> Mapping[str, object]:
     return document
 
 
-def _tokens(client: Client, response: Response, document: Mapping[str, object], before: str, started: float) -> OAuthTokens:
+def _tokens(
+    client: Client, response: Response, document: Mapping[str, object], before: str, started: float
+) -> OAuthTokens:
     kind = document.get("token_type", "bearer")
     if not isinstance(kind, str) or kind.lower() != "bearer":
         raise _useless(client, response, "it gives tokens of a type other than bearer")

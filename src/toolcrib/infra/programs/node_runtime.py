@@ -19,7 +19,7 @@ from toolcrib.model.tool import MEGABYTE
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from toolcrib.infra.programs.executables import Executables, Executable
+    from toolcrib.infra.programs.executables import Executable, Executables
     from toolcrib.model.tool import Script
 
 COMMONJS = Path(__file__).parent / "commonjs.cjs"

@@ -435,7 +435,9 @@ def scan_words(
     return nsmallest(limit, (hit for hit in hits if after is None or order(hit) > order(after)), key=order)
 
 
-def judge(listed: str, query: SearchQuery, names: Mapping[str, int], near: list[dict[str, int]]) -> tuple[Tier, int] | None:
+def judge(
+    listed: str, query: SearchQuery, names: Mapping[str, int], near: list[dict[str, int]]
+) -> tuple[Tier, int] | None:
     """The tier and the distance of a row with the words of this list; None if it is not a hit."""
     words = set(listed.split())
     if BEGINNING + query.squeezed in words:

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from toolcrib.crib import Crib
-    from toolcrib.interfaces.mcp.seals import Session
+    from toolcrib.interfaces.mcp.seals import WireSession
     from toolcrib.model.result import Result
     from toolcrib.toolkit.http import Header
     from toolcrib.toolkit.http import Request as HttpRequest
@@ -346,7 +346,7 @@ class McpEndpoints:
         if served is not None and served.headers and isinstance(arguments, dict):
             check_arguments(served.headers, arguments, http.scope["headers"])
 
-    def _session(self, http: HttpRequest) -> Session:
+    def _session(self, http: HttpRequest) -> WireSession:
         version = _header(http, VERSION_HEADER)
         wire = WIRES.get(version or ASSUMED.version)
         if wire is None or wire.is_stateless:
@@ -361,7 +361,7 @@ class McpEndpoints:
             )
         return self._server.sessions.find(token, _caller(http))
 
-    def _peer(self, session: Session, http: HttpRequest) -> Peer:
+    def _peer(self, session: WireSession, http: HttpRequest) -> Peer:
         return Peer(
             caller=session.caller,
             wire=session.wire,

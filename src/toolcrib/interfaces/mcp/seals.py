@@ -41,7 +41,7 @@ def known_capabilities(capabilities: Mapping[str, object]) -> Params:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Session:
+class WireSession:
     """What the older wire agreed on with one client; all of it stands in its token."""
 
     id: str
@@ -69,14 +69,14 @@ class Sessions:
         self._ended = ended
         self._clock = clock
         # Those seen lately, each with the moment at which it is looked up again: another process may have ended it.
-        self._known: OrderedDict[str, tuple[Session, float]] = OrderedDict()
+        self._known: OrderedDict[str, tuple[WireSession, float]] = OrderedDict()
 
     def open(self, wire: Wire, capabilities: Mapping[str, object], caller: str) -> str:
         """The token of a new session."""
         expires_at = int(self._clock()) + SESSION_SECONDS
         return self._seal.write([new_nonce(), wire.version, caller, expires_at, known_capabilities(capabilities)])
 
-    def find(self, token: str, caller: str) -> Session:
+    def find(self, token: str, caller: str) -> WireSession:
         """The session of a token; raises for one that is altered, expired, ended, or another caller's."""
         now = time.monotonic()
         session, look_at = self._known.get(token, (None, 0.0))
@@ -90,14 +90,14 @@ class Sessions:
             raise _no_session()
         return session
 
-    def end(self, token: str, caller: str) -> Session:
+    def end(self, token: str, caller: str) -> WireSession:
         """End a session: its token is no longer accepted, not even after a restart."""
         session = self.find(token, caller)
         self._ended.create(session.expires_at, _file_name(session.id), b"ended")
         self._known.pop(token, None)
         return session
 
-    def _read(self, token: str) -> Session:
+    def _read(self, token: str) -> WireSession:
         document = self._seal.read(token)
         if document is None:
             raise _no_session()
@@ -107,7 +107,9 @@ class Sessions:
             raise _no_session()
         if self._ended.get(expires_at, _file_name(str(nonce))) is not None:
             raise _no_session()
-        return Session(id=str(nonce), wire=wire, caller=str(caller), expires_at=expires_at, capabilities=capabilities)
+        return WireSession(
+            id=str(nonce), wire=wire, caller=str(caller), expires_at=expires_at, capabilities=capabilities
+        )
 
 
 def _file_name(nonce: str) -> str:

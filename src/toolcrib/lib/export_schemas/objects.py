@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
 from toolcrib.lib.export_schemas import phrases
-from toolcrib.lib.export_schemas.subschemas import LARGEST, SILENT, SMALLEST, Losses, Reading, identity, listed
+from toolcrib.lib.export_schemas.subschemas import LARGEST, SILENT, SMALLEST, Losses, References, identity, listed
 from toolcrib.lib.schema_structure import REFERENCES
 from toolcrib.model.errors import Kind, ToolError
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from toolcrib.lib.export_schemas import Json, Target
-    from toolcrib.lib.export_schemas.subschemas import Node, Part
+    from toolcrib.lib.export_schemas.subschemas import Node, Subschema
     from toolcrib.lib.schema_structure import Place
 
 # Values with which a keyword has no effect; `contains` has none.
@@ -31,19 +31,19 @@ class SubschemaWriter(Protocol):
 
     target: Target
     losses: Losses
-    reading: Reading
+    reading: References
 
     def write(self, at: Place, nodes: Iterable[Node]) -> Json | None:
         """The form of the values that all these nodes accept; None if there are none."""
 
-    def lose(self, part: Part, keyword: str, notes: list[str]) -> None:
+    def lose(self, part: Subschema, keyword: str, notes: list[str]) -> None:
         """Move a keyword of a part into the description."""
 
     def unenforced(self, note: str) -> str:
         """The text of a loss that the description mentions instead."""
 
 
-def write_object(writer: SubschemaWriter, parts: list[Part], form: Json, notes: list[str]) -> None:
+def write_object(writer: SubschemaWriter, parts: list[Subschema], form: Json, notes: list[str]) -> None:
     """Write the properties; every restricted subset is closed, so additional properties are lost."""
     required = {name: True for part in parts for name in names_of(part, "required")}
     names = dict.fromkeys([*(name for part in parts for name in names_of(part, "properties")), *required])
@@ -67,7 +67,7 @@ def write_object(writer: SubschemaWriter, parts: list[Part], form: Json, notes: 
                 writer.lose(part, keyword, notes)
 
 
-def property_nodes(part: Part, name: str) -> list[Node]:
+def property_nodes(part: Subschema, name: str) -> list[Node]:
     """The subschemas of a part that apply to a property."""
     declared = part.schema.get("properties")
     if isinstance(declared, dict) and name in declared:
@@ -77,7 +77,7 @@ def property_nodes(part: Part, name: str) -> list[Node]:
     return [((*part.place, "additionalProperties"), part.schema["additionalProperties"])]
 
 
-def lose_doubtful(losses: Losses, parts: list[Part], names: Iterable[str]) -> None:
+def lose_doubtful(losses: Losses, parts: list[Subschema], names: Iterable[str]) -> None:
     """Record losses where patternProperties leave open whether a name is an additional property."""
     for part in parts:
         if "patternProperties" not in part.schema or part.schema.get("additionalProperties", True) is True:
@@ -88,13 +88,13 @@ def lose_doubtful(losses: Losses, parts: list[Part], names: Iterable[str]) -> No
             losses.add(part.place, "additionalProperties", text)
 
 
-def names_of(part: Part, keyword: str) -> list[str]:
+def names_of(part: Subschema, keyword: str) -> list[str]:
     """The names in the list or object of a keyword."""
     names = part.schema.get(keyword)
     return [str(name) for name in names] if isinstance(names, dict | list) else []
 
 
-def write_array(writer: SubschemaWriter, parts: list[Part], form: Json, notes: list[str]) -> None:
+def write_array(writer: SubschemaWriter, parts: list[Subschema], form: Json, notes: list[str]) -> None:
     """Write the items; the entries of a tuple become alternatives for every item."""
     rest: list[Node] = []
     rows: list[list[Node]] = []
@@ -145,18 +145,18 @@ def check_references(schema: object) -> None:
             waiting.extend(value)
 
 
-def _says(part: Part, keyword: str) -> bool:
+def _says(part: Subschema, keyword: str) -> bool:
     return keyword in part.schema and part.schema[keyword] not in DEMANDS_NOTHING.get(keyword, (True, {}))
 
 
-def _lose_required(writer: SubschemaWriter, parts: list[Part], name: str) -> None:
+def _lose_required(writer: SubschemaWriter, parts: list[Subschema], name: str) -> None:
     for part in parts:
         if name in names_of(part, "required"):
             text = f"no value fits {name!r}, so that {writer.target.label} is not told of it"
             writer.losses.add(part.place, "required", text)
 
 
-def _say_open(writer: SubschemaWriter, parts: list[Part], notes: list[str]) -> None:
+def _say_open(writer: SubschemaWriter, parts: list[Subschema], notes: list[str]) -> None:
     for part in parts:
         for keyword in ("additionalProperties", "unevaluatedProperties"):
             if isinstance(part.schema.get(keyword), dict) and part.schema[keyword]:
@@ -169,14 +169,14 @@ def _say_open(writer: SubschemaWriter, parts: list[Part], notes: list[str]) -> N
         writer.losses.add(parts[0].place, "additionalProperties", text)
 
 
-def _is_around(writer: SubschemaWriter, part: Part, parts: list[Part]) -> bool:
+def _is_around(writer: SubschemaWriter, part: Subschema, parts: list[Subschema]) -> bool:
     """Whether all parts are inside this one, so that its keywords apply to all of their properties."""
     gathered = writer.reading.gather([part])
     own = [] if gathered is None else [inner.place for inner in gathered.parts]
     return all(any(other.place[: len(place)] == place for place in own) for other in parts)
 
 
-def _rest(part: Part, after: str, row: list[Node], form: Json, writer: SubschemaWriter) -> list[Node]:
+def _rest(part: Subschema, after: str, row: list[Node], form: Json, writer: SubschemaWriter) -> list[Node]:
     """The schema of the items after a tuple; a tuple without further items limits the number of items."""
     further = part.schema.get(after, True)
     if further is not False:
@@ -193,7 +193,12 @@ def _rest(part: Part, after: str, row: list[Node], form: Json, writer: Subschema
 
 
 def _write_items(
-    writer: SubschemaWriter, parts: list[Part], rest: list[Node], rows: list[list[Node]], form: Json, notes: list[str]
+    writer: SubschemaWriter,
+    parts: list[Subschema],
+    rest: list[Node],
+    rows: list[list[Node]],
+    form: Json,
+    notes: list[str],
 ) -> None:
     if rows:
         written = [writer.write(node[0], [node, *rest]) for node in rows[0]]
@@ -219,8 +224,8 @@ class _Opening:
         self.label = label
         self.moved: dict[Place, list[Place]] = {}
         self.losses = Losses(self.moved)
-        self.reading = Reading(source)
-        self.parts: list[Part] = []
+        self.reading = References(source)
+        self.parts: list[Subschema] = []
         self.schema: Json = {}
         self.notes: list[str] = []
 
@@ -245,7 +250,7 @@ class _Opening:
             self.schema["description"] = said
         return Opened(self.schema, self.losses)
 
-    def _merge_properties(self, parts: list[Part]) -> None:
+    def _merge_properties(self, parts: list[Subschema]) -> None:
         names = dict.fromkeys(name for part in parts for name in names_of(part, "properties"))
         nodes = {name: [node for part in parts for node in property_nodes(part, name)] for name in names}
         self.schema["properties"] = {name: self._place(("properties", name), "allOf", nodes[name]) for name in names}
@@ -261,7 +266,7 @@ class _Opening:
         if further:
             self.schema["additionalProperties"] = self._place(("additionalProperties",), "allOf", further)
 
-    def _merge_keywords(self, parts: list[Part]) -> None:
+    def _merge_keywords(self, parts: list[Subschema]) -> None:
         for part in parts:
             for keyword, value in part.schema.items():
                 if keyword in {"not", "enum", "const"} or (keyword.startswith("unevaluated") and part.place):
@@ -269,7 +274,7 @@ class _Opening:
                 elif keyword not in MERGED:
                     self._merge_keyword(part, keyword, value)
 
-    def _merge_keyword(self, part: Part, keyword: str, value: object) -> None:
+    def _merge_keyword(self, part: Subschema, keyword: str, value: object) -> None:
         kept = self.schema.setdefault(keyword, value)
         if keyword in LARGEST | SMALLEST:
             bound = max if keyword in LARGEST else min
@@ -279,7 +284,7 @@ class _Opening:
             return
         self.moved.setdefault((keyword,), []).append((*part.place, keyword))
 
-    def _unite(self, part: Part, keyword: str) -> None:
+    def _unite(self, part: Subschema, keyword: str) -> None:
         """Merge the properties of all branches; only those that every branch requires are required."""
         self._lose(part, keyword)
         if "unevaluatedProperties" in self.schema:
@@ -301,7 +306,7 @@ class _Opening:
         if all(any(each.schema.get("additionalProperties") is False for each in branch) for branch in branches):
             self.schema.setdefault("additionalProperties", False)
 
-    def _add_properties(self, branches: list[list[Part]], properties: Json) -> None:
+    def _add_properties(self, branches: list[list[Subschema]], properties: Json) -> None:
         every = [each for branch in branches for each in branch]
         added = dict.fromkeys(name for each in every for name in names_of(each, "properties") if name not in properties)
         lose_doubtful(self.losses, self.parts, added)
@@ -333,7 +338,7 @@ class _Opening:
             self.moved[(*place, keyword, str(index))] = stood[identity(schema)]
         return {keyword: distinct}
 
-    def _lose(self, part: Part, keyword: str) -> None:
+    def _lose(self, part: Subschema, keyword: str) -> None:
         self.notes.append(phrases.say(keyword, part.schema[keyword]))
         text = f"{self.label} takes one plain object at the root, so the description says: {self.notes[-1]}"
         self.losses.add(part.place, keyword, text)

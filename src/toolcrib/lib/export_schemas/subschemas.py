@@ -42,7 +42,7 @@ JOINING = frozenset((*REFERENCES, "allOf"))
 SILENT |= {"$comment", "$vocabulary", "contentSchema", *JOINING}
 
 
-class Part(NamedTuple):
+class Subschema(NamedTuple):
     """One of the schemas that apply to a value, and its place."""
 
     place: Place
@@ -52,7 +52,7 @@ class Part(NamedTuple):
 class Gathered(NamedTuple):
     """Every schema that applies to the same value, and whether a reference was followed to find them."""
 
-    parts: list[Part]
+    parts: list[Subschema]
     followed: bool
 
 
@@ -80,7 +80,7 @@ class Losses:
         return [place]
 
 
-class Reading:
+class References:
     """Resolves the references of one schema."""
 
     def __init__(self, root: Mapping[str, object]) -> None:
@@ -90,7 +90,7 @@ class Reading:
 
     def gather(self, nodes: Iterable[Node]) -> Gathered | None:
         """All schemas that apply to a value with these nodes; None if one of them refuses every value."""
-        found: dict[Place, Part] = {}
+        found: dict[Place, Subschema] = {}
         seen: set[Place] = set()
         waiting = list(nodes)[::-1]
         followed = False
@@ -108,7 +108,7 @@ class Reading:
                 followed = followed or bool(inner)
                 waiting.extend(reversed([*inner, *listed(place, schema, "allOf")]))
             if not schema.keys() <= SILENT:
-                found[place] = Part(place, schema)
+                found[place] = Subschema(place, schema)
         return Gathered(list(found.values()), followed)
 
     def _target(self, place: Place, reference: object) -> Node:
@@ -126,7 +126,7 @@ class Reading:
         return target, found
 
 
-def common_types(parts: Sequence[Part]) -> list[str] | None:
+def common_types(parts: Sequence[Subschema]) -> list[str] | None:
     """The types that all of them accept; None if none of them has a type."""
     common: list[str] | None = None
     for part in parts:
@@ -138,12 +138,12 @@ def common_types(parts: Sequence[Part]) -> list[str] | None:
     return common
 
 
-def hinted_types(parts: Sequence[Part]) -> list[str]:
+def hinted_types(parts: Sequence[Subschema]) -> list[str]:
     """The types that the keywords of untyped schemas apply to."""
     return list(dict.fromkeys(HINTS[keyword] for part in parts for keyword in part.schema if keyword in HINTS))
 
 
-def listed_values(parts: Sequence[Part]) -> list[object] | None:
+def listed_values(parts: Sequence[Subschema]) -> list[object] | None:
     """The values that all of them list; None if none of them has an enum or a const."""
     common: list[object] | None = None
     for part in parts:
@@ -156,7 +156,7 @@ def listed_values(parts: Sequence[Part]) -> list[object] | None:
     return common
 
 
-def strictest(parts: Iterable[Part], keyword: str) -> list[tuple[Part, object]]:
+def strictest(parts: Iterable[Subschema], keyword: str) -> list[tuple[Subschema, object]]:
     """The parts with a keyword and its values; for limits, the strictest comes first."""
     said = [(part, value) for part in parts if (value := _value(part.schema, keyword)) is not None]
     if keyword not in LARGEST | SMALLEST:

@@ -16,7 +16,7 @@ from toolcrib.lib.export_schemas.subschemas import (
     LARGEST,
     SILENT,
     SMALLEST,
-    Reading,
+    References,
     common_types,
     hinted_types,
     is_of,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from toolcrib.lib.export_schemas import Json, Target
-    from toolcrib.lib.export_schemas.subschemas import Losses, Node, Part
+    from toolcrib.lib.export_schemas.subschemas import Losses, Node, Subschema
     from toolcrib.lib.schema_structure import Place
 
     Choice = frozenset[tuple[Place, str]]
@@ -59,7 +59,7 @@ class Bounds:
     }
     KEYWORDS = frozenset(keyword for keywords in OF.values() for keyword in keywords)
 
-    def __init__(self, writer: Writer, parts: list[Part], form: Json, notes: list[str]) -> None:
+    def __init__(self, writer: Writer, parts: list[Subschema], form: Json, notes: list[str]) -> None:
         self.writer = writer
         self.parts = parts
         self.form = form
@@ -118,7 +118,7 @@ class Writer:
         self.target = target
         self.losses = losses
         self.definitions: dict[str, Json] = {}
-        self.reading = Reading(root)
+        self.reading = References(root)
         self._open: dict[Key, int] = {}
         self._names: dict[Key, str] = {}
         self._written = 0
@@ -156,7 +156,7 @@ class Writer:
         self.definitions[self._names[key]] = form
         return {"$ref": f"#/$defs/{self._names[key]}"}
 
-    def _write_once(self, key: Key, at: Place, parts: list[Part], told: frozenset[Place]) -> Json | None:
+    def _write_once(self, key: Key, at: Place, parts: list[Subschema], told: frozenset[Place]) -> Json | None:
         self._spend()
         self._depth += 1
         turns = self._open.get(key, 0)
@@ -193,7 +193,7 @@ class Writer:
             self._names[key] = word if word not in taken else next(name for name in numbered if name not in taken)
         return self._names[key]
 
-    def _form(self, at: Place, parts: list[Part], chosen: Choice, told: frozenset[Place]) -> Json | None:
+    def _form(self, at: Place, parts: list[Subschema], chosen: Choice, told: frozenset[Place]) -> Json | None:
         untold = [part for part in parts if part.place not in told]
         notes = self._say_whole(untold)
         undecided = [
@@ -211,7 +211,7 @@ class Writer:
         return None if form is None else self._annotate(form, untold, notes)
 
     def _alternatives(
-        self, parts: list[Part], part: Part, keyword: str, chosen: Choice, told: frozenset[Place]
+        self, parts: list[Subschema], part: Subschema, keyword: str, chosen: Choice, told: frozenset[Place]
     ) -> Json | None:
         branches = listed(part.place, part.schema, keyword)
         if keyword == "oneOf" and not _are_exclusive([branch for _, branch in branches]):
@@ -228,7 +228,7 @@ class Writer:
             forms.extend(each for each in inner if each not in forms)
         return _any_of(forms)
 
-    def _by_type(self, at: Place, parts: list[Part], notes: list[str]) -> Json | None:
+    def _by_type(self, at: Place, parts: list[Subschema], notes: list[str]) -> Json | None:
         values = listed_values(parts)
         names = self._types(at, parts, values)
         forms = []
@@ -241,7 +241,7 @@ class Writer:
             forms.append(form)
         return _any_of(forms)
 
-    def _types(self, at: Place, parts: list[Part], values: list[object] | None) -> list[str]:
+    def _types(self, at: Place, parts: list[Subschema], values: list[object] | None) -> list[str]:
         names = common_types(parts)
         if values is not None:
             found = list(dict.fromkeys(map(type_of, values)))
@@ -257,7 +257,7 @@ class Writer:
         self.losses.add(parts[0].place if parts else at, "type", text)
         return offered
 
-    def _typed(self, name: str, parts: list[Part], values: list[object] | None, notes: list[str]) -> Json:
+    def _typed(self, name: str, parts: list[Subschema], values: list[object] | None, notes: list[str]) -> Json:
         form: Json = {"type": name}
         if values is not None and name != "null":
             self._list_values(form, name, parts, values, notes)
@@ -268,7 +268,9 @@ class Writer:
             write_array(self, parts, form, notes)
         return form
 
-    def _list_values(self, form: Json, name: str, parts: list[Part], values: list[object], notes: list[str]) -> None:
+    def _list_values(
+        self, form: Json, name: str, parts: list[Subschema], values: list[object], notes: list[str]
+    ) -> None:
         if name in self.target.enums:
             form["enum"] = phrases.copy(values)
             return
@@ -278,7 +280,7 @@ class Writer:
                 if keyword in part.schema:
                     self.losses.add(part.place, keyword, self.unenforced(notes[-1]))
 
-    def _say_whole(self, parts: list[Part]) -> list[str]:
+    def _say_whole(self, parts: list[Subschema]) -> list[str]:
         notes: list[str] = []
         for part in parts:
             for keyword in part.schema:
@@ -294,7 +296,7 @@ class Writer:
                 self.losses.add(part.place, "if", self.unenforced(notes[-1]))
         return notes
 
-    def _annotate(self, form: Json, parts: list[Part], notes: list[str]) -> Json:
+    def _annotate(self, form: Json, parts: list[Subschema], notes: list[str]) -> Json:
         texts = [part.schema["description"] for part in parts if isinstance(part.schema.get("description"), str)]
         title = next((part.schema["title"] for part in parts if isinstance(part.schema.get("title"), str)), "")
         self._note_default(form, parts, notes)
@@ -309,7 +311,7 @@ class Writer:
         said_of = {"title": phrases.clean(str(title)), "description": whole}
         return {**form, **{keyword: text for keyword, text in said_of.items() if text}}
 
-    def _note_default(self, form: Json, parts: list[Part], notes: list[str]) -> None:
+    def _note_default(self, form: Json, parts: list[Subschema], notes: list[str]) -> None:
         for part in parts:
             if "default" not in part.schema:
                 continue
@@ -322,7 +324,7 @@ class Writer:
             else:
                 self.lose(part, "default", notes)
 
-    def lose(self, part: Part, keyword: str, notes: list[str]) -> None:
+    def lose(self, part: Subschema, keyword: str, notes: list[str]) -> None:
         """Move a keyword of a part into the description."""
         notes.append(phrases.say(keyword, part.schema[keyword]))
         self.losses.add(part.place, keyword, self.unenforced(notes[-1]))

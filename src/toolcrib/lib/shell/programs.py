@@ -1,7 +1,7 @@
 """Tables of programs: those that only read, with the options that make them do more, and those that run other programs.
 
 To add a program that only reads, add a row to `READS`: `PLAIN` if none of its arguments can make it write a file or start a
-program, else a `Program` that names the arguments that do. When in doubt, leave it out: a program in no table needs
+program, else a `WritingArguments` that names the arguments that do. When in doubt, leave it out: a program in no table needs
 confirmation.
 """
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Program:
+class WritingArguments:
     """The arguments that make a program do more than read.
 
     `letters` are such short options, `options` long ones, and `words` any other such words. `operands` is how many operands it
@@ -36,10 +36,10 @@ class Program:
     code: re.Pattern[str] | None = None
     program: re.Pattern[str] | None = None
     only: tuple[str, ...] = ()
-    verbs: Mapping[str, Program] = field(default_factory=dict)
+    verbs: Mapping[str, WritingArguments] = field(default_factory=dict)
 
 
-PLAIN = Program()
+PLAIN = WritingArguments()
 # Awk code that runs programs, writes files or reads further files.
 AWK_CODE = re.compile(r"system|getline|close|[|>@]")
 AWK_OPTIONS = (
@@ -53,7 +53,7 @@ SED_PROGRAM = re.compile(
 # An operand of digits sets the clock.
 CLOCK = re.compile(r"^\d{8,12}(?:\.\d\d)?$")
 FIND_ACTION = re.compile(r"-(?:delete|exec|execdir|ok|okdir|fls|fprint|fprint0|fprintf)")
-PRINTS_COMMITS = Program(
+PRINTS_COMMITS = WritingArguments(
     letters="oO", options=("--output", "--ext-diff", "--textconv", "--filters", "--open-files-in-pager")
 )
 # By these man runs other programs, directly or through a configuration file or an output device.
@@ -65,27 +65,27 @@ BRANCH_OPTIONS = (
     *("--delete", "--move", "--copy", "--edit-description"),
     *("--set-upstream-to", "--unset-upstream"),
 )
-GIT_VERBS: dict[str, Program] = {
+GIT_VERBS: dict[str, WritingArguments] = {
     **dict.fromkeys(("status", "rev-parse", "ls-files", "ls-tree", "merge-base", "name-rev", "describe"), PLAIN),
     **dict.fromkeys(("rev-list", "check-ignore", "count-objects", "--version", "version"), PLAIN),
     **dict.fromkeys(("log", "show", "diff", "shortlog", "blame", "whatchanged", "grep", "cat-file"), PRINTS_COMMITS),
-    "branch": Program(operands=0, letters="dDmMcCfut", options=BRANCH_OPTIONS),
-    "remote": Program(operands=0),
-    "stash": Program(verbs={"list": PRINTS_COMMITS}),
-    "tag": Program(operands=0, letters="adsufm", options=("--delete", "--annotate", "--sign")),
+    "branch": WritingArguments(operands=0, letters="dDmMcCfut", options=BRANCH_OPTIONS),
+    "remote": WritingArguments(operands=0),
+    "stash": WritingArguments(verbs={"list": PRINTS_COMMITS}),
+    "tag": WritingArguments(operands=0, letters="adsufm", options=("--delete", "--annotate", "--sign")),
 }
 
-READS: dict[str, Program] = {
+READS: dict[str, WritingArguments] = {
     # The shell itself
     **dict.fromkeys((":", "true", "false", "cd", "pushd", "popd", "dirs", "pwd", "exit", "return", "break"), PLAIN),
     **dict.fromkeys(("continue", "shift", "wait", "times", "type", "umask", "set"), PLAIN),
     **dict.fromkeys(("export", "local", "readonly", "unset", "read", "getopts", "sleep"), PLAIN),
     **dict.fromkeys(
-        ("test", "["), Program(words=("-v", "-R"))
+        ("test", "["), WritingArguments(words=("-v", "-R"))
     ),  # they evaluate the index of a variable, which may run commands
-    "command": Program(only=("-v", "-V")),
-    "jobs": Program(operands=0, letters="x"),
-    "history": Program(operands=1, letters="acdnprsw"),
+    "command": WritingArguments(only=("-v", "-V")),
+    "jobs": WritingArguments(operands=0, letters="x"),
+    "history": WritingArguments(operands=1, letters="acdnprsw"),
     # Text
     **dict.fromkeys(
         ("echo", "printf", "cat", "tac", "head", "tail", "wc", "nl", "cut", "tr", "rev", "fold", "fmt"), PLAIN
@@ -93,34 +93,38 @@ READS: dict[str, Program] = {
     **dict.fromkeys(("paste", "join", "comm", "cmp", "expand", "unexpand", "column", "seq", "yes", "expr"), PLAIN),
     **dict.fromkeys(("grep", "egrep", "fgrep", "strings", "od", "hexdump", "base64", "base32", "jq"), PLAIN),
     **dict.fromkeys(("md5sum", "sha1sum", "sha224sum", "sha256sum", "sha384sum", "sha512sum", "cksum", "b2sum"), PLAIN),
-    "awk": Program(letters="fileEdopDW", options=AWK_OPTIONS, code=AWK_CODE),
+    "awk": WritingArguments(letters="fileEdopDW", options=AWK_OPTIONS, code=AWK_CODE),
     "diff": PLAIN,
-    "rg": Program(letters="z", options=("--pre", "--hostname-bin", "--search-zip")),
-    "sed": Program(
+    "rg": WritingArguments(letters="z", options=("--pre", "--hostname-bin", "--search-zip")),
+    "sed": WritingArguments(
         letters="efils",
         options=("--expression", "--file", "--in-place", "--line-length", "--separate"),
         program=SED_PROGRAM,
     ),
-    "sort": Program(letters="oT", options=("--output", "--compress-program", "--temporary-directory", "--files0-from")),
-    "uniq": Program(operands=1),
-    "xxd": Program(letters="r", options=("-revert",), operands=1),
+    "sort": WritingArguments(
+        letters="oT", options=("--output", "--compress-program", "--temporary-directory", "--files0-from")
+    ),
+    "uniq": WritingArguments(operands=1),
+    "xxd": WritingArguments(letters="r", options=("-revert",), operands=1),
     # Files
     **dict.fromkeys(("ls", "dir", "stat", "du", "df", "basename", "dirname", "realpath", "readlink"), PLAIN),
     **dict.fromkeys(("mkdir", "touch"), PLAIN),  # they create empty files and folders, and change no content
-    "file": Program(letters="C", options=("--compile",)),
-    "find": Program(code=FIND_ACTION),
-    "tree": Program(letters="oR", options=("--output",)),
+    "file": WritingArguments(letters="C", options=("--compile",)),
+    "find": WritingArguments(code=FIND_ACTION),
+    "tree": WritingArguments(letters="oR", options=("--output",)),
     # The machine
     **dict.fromkeys(("id", "whoami", "groups", "uname", "arch", "nproc", "uptime", "free", "ps", "printenv"), PLAIN),
     **dict.fromkeys(("which", "tty", "locale", "cal", "who", "w", "lscpu", "lsblk"), PLAIN),
-    "crontab": Program(only=("-l",), operands=0),
-    "date": Program(letters="s", options=("--set",), code=CLOCK),
-    "env": Program(operands=0, letters="S", options=("--split-string",)),
-    "hostname": Program(operands=0, letters="bF", options=("--boot", "--file")),
-    "man": Program(letters="PHXCTtpr", options=MAN_OPTIONS),
-    "mount": Program(operands=0, letters="aoBMR", options=("--all", "--bind", "--move", "--rbind", "--options")),
+    "crontab": WritingArguments(only=("-l",), operands=0),
+    "date": WritingArguments(letters="s", options=("--set",), code=CLOCK),
+    "env": WritingArguments(operands=0, letters="S", options=("--split-string",)),
+    "hostname": WritingArguments(operands=0, letters="bF", options=("--boot", "--file")),
+    "man": WritingArguments(letters="PHXCTtpr", options=MAN_OPTIONS),
+    "mount": WritingArguments(
+        operands=0, letters="aoBMR", options=("--all", "--bind", "--move", "--rbind", "--options")
+    ),
     # Version control; a global option, such as -c or --exec-path, can name a program
-    "git": Program(verbs={**GIT_VERBS, "--no-pager": Program(verbs=GIT_VERBS)}),
+    "git": WritingArguments(verbs={**GIT_VERBS, "--no-pager": WritingArguments(verbs=GIT_VERBS)}),
 }
 READS |= {"mawk": READS["awk"], "gawk": READS["awk"], "nawk": READS["awk"]}
 
@@ -216,7 +220,7 @@ def does_more(command: Command) -> str:
     return _does_more(READS[command.name], command.arguments)
 
 
-def _does_more(row: Program, words: Sequence[Word]) -> str:
+def _does_more(row: WritingArguments, words: Sequence[Word]) -> str:
     if row.verbs:
         verb = words[0].text if words else ""
         if verb not in row.verbs or not words[0].certain:
@@ -228,7 +232,7 @@ def _does_more(row: Program, words: Sequence[Word]) -> str:
     return next(_findings(row, words), "") if row != PLAIN else ""
 
 
-def _findings(row: Program, words: Sequence[Word]) -> Iterator[str]:
+def _findings(row: WritingArguments, words: Sequence[Word]) -> Iterator[str]:
     options, operands = split_words(words)
     if row.letters or row.options:
         for word in options:
@@ -267,7 +271,7 @@ def split_words(words: Sequence[Word]) -> tuple[list[Word], list[Word]]:
     return [word for word in options if word.text != "-"], [*operands, *words[end + 1 :]]
 
 
-def _is_option(text: str, row: Program) -> bool:
+def _is_option(text: str, row: WritingArguments) -> bool:
     """Whether the word contains an option of the row: in a group of letters, or as a name in full, abbreviated or with a value."""
     name = text.partition("=")[0]
     if name in row.options:

@@ -3,7 +3,7 @@
 import pytest
 
 from toolcrib import Kind, ToolError
-from toolcrib.features.bundles.format import Reading, read_tool
+from toolcrib.features.bundles.format import ReadDocument, read_tool
 
 BUNDLE = "018faf50-b7b6-7a01-9a05-a22a6e0af101"
 
@@ -43,7 +43,7 @@ def document():
 def read():
     """Read a document with these changes as a client sends it."""
 
-    def read(*, to_slug="weather", to_version="v2", to_bundle=BUNDLE, secrets=(), **changes) -> Reading:
+    def read(*, to_slug="weather", to_version="v2", to_bundle=BUNDLE, secrets=(), **changes) -> ReadDocument:
         document = a_document(**changes)
         return read_tool(document, bundle_id=to_bundle, slug=to_slug, version=to_version, secrets=secrets)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from toolcrib.features.folders.format import Reading, read_tool
+from toolcrib.features.folders.format import ReadFolder, read_tool
 from toolcrib.infra.files.tool_folder import survey_folder
 
 FIXTURES = Path(__file__).parents[3] / "seeds/fixtures/tool_folders"
@@ -65,10 +65,10 @@ def fields() -> dict[str, object]:
 
 
 @pytest.fixture
-def read() -> Callable[..., Reading]:
+def read() -> Callable[..., ReadFolder]:
     """Read the folder `tools/my-tool` with files changed; one of None is left out."""
 
-    def read(folder: str = "my-tool", **changes: object) -> Reading:
+    def read(folder: str = "my-tool", **changes: object) -> ReadFolder:
         names = {
             "schema": "schema.json",
             "summary": "doc_summary.md",
@@ -113,7 +113,7 @@ def warnings_of(read) -> Callable[..., list[str]]:
 
 
 @pytest.fixture
-def read_fixture() -> Callable[[str], Reading]:
+def read_fixture() -> Callable[[str], ReadFolder]:
     """Read one of the document's own folders from disk."""
     root = FIXTURES / "tools"
     return lambda folder: read_tool(root, folder, survey_folder(root, folder).files, {})

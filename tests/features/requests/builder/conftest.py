@@ -10,7 +10,7 @@ import pytest
 from toolcrib import Crib, ToolError
 from toolcrib.features.requests.builder import Builder
 from toolcrib.features.requests.candidate import read_candidate
-from toolcrib.features.requests.claim import Bench, Proof
+from toolcrib.features.requests.claim import Proof, ProofSetup
 from toolcrib.features.requests.document import read_request
 from toolcrib.features.requests.document.writer import write_request
 from toolcrib.features.requests.queues.sqlite import EmbeddedQueue
@@ -71,10 +71,10 @@ async def trust(path, request, allowance, deadline, say):
     return Proof(candidate=candidate, passed=not complaints, complaints=complaints, unprovable="unprovable" in text)
 
 
-def changed(bench, **methods):
-    """The bench with other methods."""
-    other = type("OtherBench", (type(bench),), {name: staticmethod(method) for name, method in methods.items()})
-    return other(**vars(bench))
+def changed(setup, **methods):
+    """The setup with other methods."""
+    other = type("OtherSetup", (type(setup),), {name: staticmethod(method) for name, method in methods.items()})
+    return other(**vars(setup))
 
 
 class Shop:
@@ -87,12 +87,14 @@ class Shop:
         self.later = 0.0
         self.crib = Crib(root)
         self.queue = EmbeddedQueue(root / ".toolcrib" / "requests.db", clock=self.clock)
-        self.bench = Bench(trial=self.crib._requests.trials, tools=self.tools, exists=self.exists, seconds_per_call=5.0)
-        self.trusting = changed(self.bench, prove=trust)
+        self.setup = ProofSetup(
+            trial=self.crib._requests.trials, tools=self.tools, exists=self.exists, seconds_per_call=5.0
+        )
+        self.trusting = changed(self.setup, prove=trust)
         self.said = []
 
     def trusting_with(self, **methods):
-        """The trusting bench with other methods."""
+        """The trusting setup with other methods."""
         return changed(self.trusting, **methods)
 
     def clock(self):
@@ -126,11 +128,11 @@ class Shop:
     def code(self, name="word_counter"):
         return f"def {name}(text: str) -> dict:\n    return {{'words': len(text.split())}}\n"
 
-    def builder(self, maker, *, bench=None, queue=None, **more):
+    def builder(self, maker, *, setup=None, queue=None, **more):
         return Builder(
             queue or self.queue,
             maker,
-            bench or self.trusting,
+            setup or self.trusting,
             folder=self.builds,
             say=self.said.append,
             **{"owner": "builder-1", "lease_seconds": 30.0, "seconds": SECONDS, **more},

@@ -86,7 +86,7 @@ async def test_a_request_goes_all_the_way_from_its_filing_to_the_call_of_the_liv
     assert filed.status is Status.PENDING
     [waiting] = shop.queue.experiments()
     assert not waiting.ready
-    builder = shop.builder(command_maker(shop, operator, code), bench=shop.bench)
+    builder = shop.builder(command_maker(shop, operator, code), setup=shop.setup)
     async with running(builder):
         over = await shop.until_over(filed.id)
     assert (over.status, over.tool, over.error) == (Status.READY, "tools/word-counter@1.0.0", "")
@@ -259,7 +259,7 @@ async def test_what_the_gate_cannot_prove_is_not_tried_again(shop, writer):
 async def test_the_real_gate_refuses_a_tool_that_says_the_same_to_everything(shop, writer):
     filed = shop.file("word_counter", examples=[])
     maker = writer("def word_counter(text: str) -> dict:\n    return {'words': 3}\n")
-    over = await shop.builder(maker, bench=shop.bench).build_one()
+    over = await shop.builder(maker, setup=shop.setup).build_one()
     assert over.status is Status.FAILED
     assert "not provable, add examples" in over.error
     assert len(maker.tasks) == 1
@@ -269,8 +269,8 @@ async def test_the_real_gate_refuses_a_tool_that_says_the_same_to_everything(sho
 async def test_an_untestable_request_is_not_written(shop, writer):
     shop.file("web_reader", capabilities=["net.http"])
     maker = writer(shop.code("web_reader"))
-    bench = replace(shop.bench, capabilities=frozenset({"net.*"}))
-    over = await shop.builder(maker, bench=bench).build_one()
+    setup = replace(shop.setup, capabilities=frozenset({"net.*"}))
+    over = await shop.builder(maker, setup=setup).build_one()
     assert "not provable" in over.error
     assert maker.tasks == []
 
@@ -317,7 +317,7 @@ async def test_what_was_published_before_a_fall_is_announced_and_not_made_again(
     filed = shop.file("word_counter")
     claim = shop.queue.claim("fallen", 0.0)
     (tmp_path / "word_counter.py").write_text(shop.code())
-    order = read_task(claim, shop.bench)
+    order = read_task(claim, shop.setup)
     publish(read_candidate(tmp_path / "word_counter.py", order.request), order.request, project_tools=shop.tools)
     maker = writer("raise SystemExit")
     over = await shop.builder(maker).build_one()
@@ -383,11 +383,11 @@ async def test_a_request_that_is_cancelled_while_it_is_published_is_not_announce
     filed = shop.file("word_counter", experiment_blocked="exp_words")
 
     def publish_late(candidate, request, allowance):
-        made = shop.bench.publish(candidate, request, allowance)
+        made = shop.setup.publish(candidate, request, allowance)
         shop.queue.cancel(filed.id, "nobody wants it")
         return made
 
-    over = await shop.builder(writer(shop.code()), bench=shop.trusting_with(publish=publish_late)).build_one()
+    over = await shop.builder(writer(shop.code()), setup=shop.trusting_with(publish=publish_late)).build_one()
     assert over.status is Status.CANCELLED
     assert {"ready", "released"}.isdisjoint(shop.steps(filed.id))
     assert (shop.tools / "word_counter").is_dir()
@@ -402,8 +402,8 @@ async def test_nothing_is_published_once_the_claim_is_of_another_builder(shop, w
         await asyncio.to_thread(shop.queue.claim, "somebody else", 1_000.0, filed.id)
         return proof
 
-    bench = shop.trusting_with(prove=prove_long)
-    over = await shop.builder(writer(shop.code()), bench=bench).build_one()
+    setup = shop.trusting_with(prove=prove_long)
+    over = await shop.builder(writer(shop.code()), setup=setup).build_one()
     assert (over.status, over.owner) == (Status.BUILDING, "somebody else")
     assert list(shop.tools.iterdir()) == []
 
@@ -660,17 +660,17 @@ async def test_a_queue_that_is_away_when_the_tool_is_announced_hears_of_it_later
 
     def publish_and_cut(candidate, request, allowance):
         queue.away = True
-        return shop.bench.publish(candidate, request, allowance)
+        return shop.setup.publish(candidate, request, allowance)
 
     async def come_back():
         await queue.asked.wait()
         queue.away = False
 
     filed = shop.file("word_counter", experiment_blocked="exp_words")
-    bench = shop.trusting_with(publish=publish_and_cut)
+    setup = shop.trusting_with(publish=publish_and_cut)
     async with asyncio.timeout(25):
         over, _ = await asyncio.gather(
-            shop.builder(writer(shop.code()), bench=bench, queue=queue).build_one(), come_back()
+            shop.builder(writer(shop.code()), setup=setup, queue=queue).build_one(), come_back()
         )
     assert over.status is Status.READY
     assert shop.steps(filed.id)[-3:] == ["published", "ready", "released"]
@@ -693,13 +693,13 @@ async def test_what_was_not_announced_in_time_is_announced_by_the_next_builder(s
 
     def publish_and_cut(candidate, request, allowance):
         queue.away = True
-        return shop.bench.publish(candidate, request, allowance)
+        return shop.setup.publish(candidate, request, allowance)
 
     filed = shop.file("word_counter")
-    bench = shop.trusting_with(publish=publish_and_cut)
+    setup = shop.trusting_with(publish=publish_and_cut)
     async with asyncio.timeout(25):
         with pytest.raises(ToolError, match="cannot be reached"):
-            await shop.builder(writer(shop.code()), bench=bench, queue=queue, lease_seconds=0.5).build_one()
+            await shop.builder(writer(shop.code()), setup=setup, queue=queue, lease_seconds=0.5).build_one()
     shop.later += 10.0
     other = writer("raise SystemExit")
     assert (await shop.builder(other).build_one()).status is Status.READY

@@ -258,15 +258,15 @@ async def test_a_delivery_for_a_merged_request_is_one_for_what_is_built_in_its_p
 
 async def test_a_delivery_that_is_cancelled_at_the_last_moment_is_not_announced(yard, held, tmp_path):
     (tmp_path / "word_counter.py").write_text(yard.code())
-    bench = yard.crib._requests._bench
+    setup = yard.crib._requests._setup
 
     def publish_late(candidate, request, allowance):
-        made = bench.publish(candidate, request, allowance)
+        made = setup.publish(candidate, request, allowance)
         yard.queue.cancel(held.id, "nobody wants it")
         return made
 
-    late = type("LateBench", (type(bench),), {"publish": staticmethod(publish_late)})
-    yard.crib._requests._bench = late(**vars(bench))
+    late = type("LateSetup", (type(setup),), {"publish": staticmethod(publish_late)})
+    yard.crib._requests._setup = late(**vars(setup))
     error = await refused(yard.requests.deliver(held.id, tmp_path / "word_counter.py"))
     assert (error.kind, "was not announced" in error.message) == (Kind.CONFLICT, True)
     assert yard.requests.show(held.id).status is Status.CANCELLED

@@ -20,7 +20,7 @@ from toolcrib.features.requests.document.extensions import (
     read_examples,
     read_hosts,
 )
-from toolcrib.features.requests.document.fields import CODE_FIELD, Source, checked_text, show
+from toolcrib.features.requests.document.fields import CODE_FIELD, RequestText, checked_text, show
 from toolcrib.features.requests.document.parameters import output_schema_of, parameters_of, read_inputs, read_outputs
 from toolcrib.lib.schema import accepts
 from toolcrib.lib.schema_structure import is_json
@@ -31,7 +31,7 @@ from toolcrib.model.toolrequest import MISSING, Priority, ToolRequest
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from toolcrib.features.requests.document.fields import Fields
+    from toolcrib.features.requests.document.fields import RequestFields
     from toolcrib.lib.positions import Steps
     from toolcrib.model.toolrequest import Input
 
@@ -75,7 +75,7 @@ def read_request(
 
     All problems are reported in one VALIDATION, whose details list them and the line of the first.
     """
-    source = Source(text, place)
+    source = RequestText(text, place)
     root = source.root()
     request = _Reader(root, source).read(numbered=numbered)
     warnings = root.report.finish(strict=strict)
@@ -157,7 +157,7 @@ def spell_id(day: str, number: int) -> str:
 class _Reader:
     """Takes the fields of one request, in the order of the format."""
 
-    def __init__(self, root: Fields, source: Source) -> None:
+    def __init__(self, root: RequestFields, source: RequestText) -> None:
         self.root = root
         self.source = source
 
@@ -296,10 +296,10 @@ class _Reader:
                 found.append(checked_text(self.root.report, at, item, MAX_REQUIREMENT))
         return tuple(found)
 
-    def _usage(self, code: str, name: str, inputs: tuple[Input, ...] | None) -> Usage:
+    def _usage(self, code: str, name: str, inputs: tuple[Input, ...] | None) -> ExampleUsage:
         if not code.strip():
-            return Usage(function=name)
-        return read_usage(Example(self.root, name, self.source.code_line), code, inputs)
+            return ExampleUsage(function=name)
+        return read_usage(ExampleReport(self.root, name, self.source.code_line), code, inputs)
 
     def _extra(self) -> Mapping[str, object]:
         known = {*KEYS} if "experiment_blocked" in self.root else {*KEYS, EXPERIMENT_ALIAS}
@@ -321,17 +321,17 @@ def _is_day(digits: str) -> bool:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Usage:
+class ExampleUsage:
     """What the example shows: the function of the tool, and the arguments of its first call that are literals."""
 
     function: str
     shown: Mapping[str, object] = field(default_factory=dict)
 
 
-class Example:
+class ExampleReport:
     """Reports problems of the example's code; `line_of` maps its lines to those of the document."""
 
-    def __init__(self, root: Fields, name: str, line_of: Callable[[int], int]) -> None:
+    def __init__(self, root: RequestFields, name: str, line_of: Callable[[int], int]) -> None:
         self.name = name
         self.module = f"{PACKAGE}.{name}"
         self._root = root
@@ -346,14 +346,14 @@ class Example:
         self._root.report.warn((*self._root.at, CODE_FIELD), text, self._line_of(line))
 
 
-def read_usage(example: Example, code: str, inputs: Iterable[Input] | None) -> Usage:
+def read_usage(example: ExampleReport, code: str, inputs: Iterable[Input] | None) -> ExampleUsage:
     """The interface that the example uses; what contradicts the rest of the request is refused.
 
     If the name is empty or `inputs` is None, because they were refused, that is not checked.
     """
     tree = _parse(example, code)
     if tree is None or not example.name:
-        return Usage(function=example.name)
+        return ExampleUsage(function=example.name)
     nodes = sorted(
         (node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom | ast.Call)),
         key=lambda node: (node.lineno, node.col_offset),
@@ -364,14 +364,14 @@ def read_usage(example: Example, code: str, inputs: Iterable[Input] | None) -> U
     calls = [(found, node) for node in nodes if isinstance(node, ast.Call) and (found := names.function_of(node.func))]
     function = _choose(example, names, [found for found, _ in calls], len(code.splitlines()))
     if inputs is None:
-        return Usage(function=function)
+        return ExampleUsage(function=function)
     known = {given.name: given for given in inputs}
     for _, call in calls:
         _check_call(example, call, known)
-    return Usage(function=function, shown=_literals(example, calls[0][1], known) if calls else {})
+    return ExampleUsage(function=function, shown=_literals(example, calls[0][1], known) if calls else {})
 
 
-def _parse(example: Example, code: str) -> ast.Module | None:
+def _parse(example: ExampleReport, code: str) -> ast.Module | None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -386,7 +386,7 @@ def _parse(example: Example, code: str) -> ast.Module | None:
 class _Names:
     """What the names of the code mean, as far as they come from the packages of tools."""
 
-    def __init__(self, example: Example) -> None:
+    def __init__(self, example: ExampleReport) -> None:
         self.functions: dict[str, str] = {}
         self.first_line = 0
         self.others: list[tuple[int, str]] = []
@@ -440,7 +440,7 @@ def _dotted(node: ast.expr) -> str:
     return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else ""
 
 
-def _choose(example: Example, names: _Names, called: list[str], lines: int) -> str:
+def _choose(example: ExampleReport, names: _Names, called: list[str], lines: int) -> str:
     """The one function of the tool; other functions that the example uses are refused."""
     cure = f"write from {example.module} import {example.name}"
     if not names.first_line:
@@ -461,7 +461,7 @@ def _choose(example: Example, names: _Names, called: list[str], lines: int) -> s
     return function
 
 
-def _check_call(example: Example, call: ast.Call, inputs: Mapping[str, Input]) -> None:
+def _check_call(example: ExampleReport, call: ast.Call, inputs: Mapping[str, Input]) -> None:
     if call.args:
         example.refuse(call.args[0].lineno, "a tool takes keywords alone; write name=value for every argument")
     given = Counter(keyword.arg for keyword in call.keywords if keyword.arg is not None)
@@ -477,7 +477,7 @@ def _check_call(example: Example, call: ast.Call, inputs: Mapping[str, Input]) -
         example.refuse(call.lineno, f"the required input {', '.join(missing)} is missing in the call; add it")
 
 
-def _literals(example: Example, call: ast.Call, inputs: Mapping[str, Input]) -> dict[str, object]:
+def _literals(example: ExampleReport, call: ast.Call, inputs: Mapping[str, Input]) -> dict[str, object]:
     shown: dict[str, object] = {}
     for keyword in call.keywords:
         given = inputs.get(keyword.arg or "")

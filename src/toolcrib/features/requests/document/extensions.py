@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from toolcrib.features.requests.document.fields import ROOT, Fields, Report, Source, show
+from toolcrib.features.requests.document.fields import ROOT, RequestFields, RequestReport, RequestText, show
 from toolcrib.lib.http_syntax import check_header, check_method, ends_in_number, parse_authority, parse_url
 from toolcrib.lib.names import is_capability
 from toolcrib.lib.schema import compile_schema
@@ -36,7 +36,7 @@ ALLOWANCE_KEYS = ("capabilities", "hosts", "answers", "unproved")
 KNOWN = f"known are {', '.join(ALLOWANCE_KEYS)}"
 
 
-def read_capabilities(root: Fields) -> frozenset[str]:
+def read_capabilities(root: RequestFields) -> frozenset[str]:
     """The capabilities that the tool asks for."""
     found = _texts(root, "capabilities", "net.http")
     for index, name in found.items():
@@ -45,7 +45,7 @@ def read_capabilities(root: Fields) -> frozenset[str]:
     return frozenset(found.values())
 
 
-def read_hosts(root: Fields) -> tuple[str, ...] | None:
+def read_hosts(root: RequestFields) -> tuple[str, ...] | None:
     """The hosts that it may reach; None if the request does not limit them."""
     if "hosts" not in root:
         return None
@@ -56,7 +56,7 @@ def read_hosts(root: Fields) -> tuple[str, ...] | None:
     return tuple(found.values())
 
 
-def read_examples(root: Fields, parameters: Schema | None, output: Schema | None) -> tuple[Example, ...]:
+def read_examples(root: RequestFields, parameters: Schema | None, output: Schema | None) -> tuple[Example, ...]:
     """Calls with their expected answers; each has to fit the schemas."""
     entries = root.entries("examples", MAX_ITEMS, "input: …")
     return tuple(given for entry in entries if (given := _read_example(entry, parameters, output)) is not None)
@@ -64,14 +64,14 @@ def read_examples(root: Fields, parameters: Schema | None, output: Schema | None
 
 def read_answers(text: str | bytes, *, place: str = ANSWERS) -> tuple[RecordedAnswer, ...]:
     """The recorded answers in a separate document: a list, or the key `answers` with a list."""
-    source = Source(text, place)
+    source = RequestText(text, place)
     listed = isinstance(source.document.value, list)
 
     def line_of(at: Steps) -> int:
         return source.document.line(at[2:] if listed else at[1:])
 
     values = {ANSWERS: source.document.value} if listed else source.fields()
-    root = Fields(Report(place, line_of), values, (ROOT,))
+    root = RequestFields(RequestReport(place, line_of), values, (ROOT,))
     if ANSWERS not in root:
         root.refuse(ANSWERS, "is missing; write answers: and a list, each item with its url")
     answers = read_answer_list(root)
@@ -79,7 +79,7 @@ def read_answers(text: str | bytes, *, place: str = ANSWERS) -> tuple[RecordedAn
     return answers
 
 
-def read_answer_list(root: Fields) -> tuple[RecordedAnswer, ...]:
+def read_answer_list(root: RequestFields) -> tuple[RecordedAnswer, ...]:
     """The answers that a mapping holds."""
     return tuple(_read_answer(entry) for entry in root.entries(ANSWERS, MAX_ITEMS, "url: …"))
 
@@ -91,7 +91,7 @@ def read_allowance(document: Mapping[str, object], place: str = "allowance") -> 
     """
     given = {name: value for name, value in document.items() if value is not None}
     # The values come without their text, so lines are unknown.
-    root = Fields(Report(place, lambda _: 1), given, (ROOT,))
+    root = RequestFields(RequestReport(place, lambda _: 1), given, (ROOT,))
     for name in document.keys() - given.keys():
         root.refuse(name, "is empty; write a value, or leave it out")
     for name, question in root.unknown_keys(ALLOWANCE_KEYS):
@@ -115,7 +115,7 @@ def is_host_pattern(text: str) -> bool:
     return not (text.startswith("*.") and (":" in host or ends_in_number(host)))
 
 
-def _texts(root: Fields, name: str, sample: str) -> dict[int, str]:
+def _texts(root: RequestFields, name: str, sample: str) -> dict[int, str]:
     found: dict[int, str] = {}
     for index, (at, item) in enumerate(root.items(name, MAX_ITEMS)):
         if isinstance(item, str) and 0 < len(item) <= MAX_TEXT:
@@ -125,7 +125,7 @@ def _texts(root: Fields, name: str, sample: str) -> dict[int, str]:
     return found
 
 
-def _read_example(entry: Fields, parameters: Schema | None, output: Schema | None) -> Example | None:
+def _read_example(entry: RequestFields, parameters: Schema | None, output: Schema | None) -> Example | None:
     entry.warn_of_unknown_keys(EXAMPLE_KEYS)
     before = entry.report.refused
     given = _one_of(entry, "input", "arguments")
@@ -143,7 +143,7 @@ def _read_example(entry: Fields, parameters: Schema | None, output: Schema | Non
     return Example(arguments=arguments, expected=entry.values[expected])
 
 
-def _one_of(entry: Fields, name: str, alias: str) -> str | None:
+def _one_of(entry: RequestFields, name: str, alias: str) -> str | None:
     present = [word for word in (name, alias) if word in entry.values]
     if len(present) == 1:
         return present[0]
@@ -151,7 +151,7 @@ def _one_of(entry: Fields, name: str, alias: str) -> str | None:
     return None
 
 
-def _check_fits(entry: Fields, name: str, schema: Schema | None) -> None:
+def _check_fits(entry: RequestFields, name: str, schema: Schema | None) -> None:
     """Refuse an example that contradicts the request."""
     if schema is None:
         return
@@ -161,7 +161,7 @@ def _check_fits(entry: Fields, name: str, schema: Schema | None) -> None:
             entry.refuse(name, f"contradicts the request: {problem}")
 
 
-def _read_answer(entry: Fields) -> RecordedAnswer:
+def _read_answer(entry: RequestFields) -> RecordedAnswer:
     entry.warn_of_unknown_keys(ANSWER_KEYS)
     body, kind = _read_body(entry)
     headers = _read_headers(entry)
@@ -172,7 +172,7 @@ def _read_answer(entry: Fields) -> RecordedAnswer:
     )
 
 
-def _read_url(entry: Fields) -> str:
+def _read_url(entry: RequestFields) -> str:
     url = entry.required_text("url", "https://api.example.com/users", longest=MAX_URL)
     try:
         return str(parse_url(url)) if url.strip() else ""
@@ -181,7 +181,7 @@ def _read_url(entry: Fields) -> str:
         return ""
 
 
-def _read_method(entry: Fields) -> str:
+def _read_method(entry: RequestFields) -> str:
     method = (entry.text("method", MAX_TEXT) or "GET").upper()
     try:
         check_method(method)
@@ -190,7 +190,7 @@ def _read_method(entry: Fields) -> str:
     return method
 
 
-def _read_status(entry: Fields) -> int:
+def _read_status(entry: RequestFields) -> int:
     status = entry.values.get("status", 200)
     if type(status) is int and status in STATUSES:
         return status
@@ -198,7 +198,7 @@ def _read_status(entry: Fields) -> int:
     return 200
 
 
-def _read_headers(entry: Fields) -> dict[str, str]:
+def _read_headers(entry: RequestFields) -> dict[str, str]:
     written = entry.values.get("headers", {})
     if not isinstance(written, dict) or len(written) > MAX_ITEMS:
         entry.refuse("headers", f"must be a mapping of at most {MAX_ITEMS} headers; write Content-Type: text/plain")
@@ -214,7 +214,7 @@ def _read_headers(entry: Fields) -> dict[str, str]:
     return found
 
 
-def _read_body(entry: Fields) -> tuple[str, str]:
+def _read_body(entry: RequestFields) -> tuple[str, str]:
     """The body as text, and its content type if it was a value and becomes JSON."""
     body = entry.values.get("body", "")
     text = body if isinstance(body, str) else json.dumps(body, ensure_ascii=False)

@@ -1,6 +1,6 @@
 """Read the YAML of a request field by field: a problem is recorded with its line, and reading continues.
 
-`Fields` gives out values, a `Report` collects problems and warnings, and a `Source` knows the line of each part.
+`RequestFields` gives out values, a `RequestReport` collects problems and warnings, and a `RequestText` knows the line of each part.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f]")
 _ESCAPE = re.compile(r"\\(?:u(d[89ab][0-9a-f]{2})\\u(d[c-f][0-9a-f]{2})|.)", re.IGNORECASE | re.DOTALL)
 
 
-class Source:
+class RequestText:
     """A YAML document: its text, its value, and the lines of its parts.
 
     `read` is the text itself, except that surrogate pairs of JSON escapes, which YAML does not know, are joined.
@@ -66,7 +66,7 @@ class Source:
             raise self._refuse(f"must be a mapping, not {name_type(value)}; write {SAMPLE}")
         return value
 
-    def root(self) -> Fields:
+    def root(self) -> RequestFields:
         """The fields of the request."""
         value = self.fields()
         if ROOT not in value:
@@ -74,11 +74,11 @@ class Source:
         inner = value[ROOT]
         if not isinstance(inner, dict):
             raise self._refuse(f"{ROOT} must be a mapping, not {name_type(inner)}; write {SAMPLE}", (ROOT,))
-        report = Report(self.place, self.document.line)
+        report = RequestReport(self.place, self.document.line)
         for name in value:
             if name != ROOT:
                 report.warn((ROOT, name), f"is not read; {ROOT} is the only key", self.document.line((name,)))
-        return Fields(report, inner, (ROOT,))
+        return RequestFields(report, inner, (ROOT,))
 
     def code_line(self, line: int) -> int:
         """The line of the document for a line of the example, as far as it is known."""
@@ -97,10 +97,10 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Fields:
+class RequestFields:
     """A mapping of a document, and its path."""
 
-    report: Report
+    report: RequestReport
     values: Mapping[str, object]
     at: Steps
 
@@ -159,12 +159,12 @@ class Fields:
             return []
         return [((*self.at, name, index), item) for index, item in enumerate(value)]
 
-    def entries(self, name: str, at_most: int, sample: str) -> list[Fields]:
+    def entries(self, name: str, at_most: int, sample: str) -> list[RequestFields]:
         """The items of a list of mappings; `sample` is how one begins."""
         found = []
         for at, item in self.items(name, at_most):
             if isinstance(item, dict):
-                found.append(Fields(self.report, item, at))
+                found.append(RequestFields(self.report, item, at))
             else:
                 self.report.refuse(at, f"must be a mapping, not {name_type(item)}; write - {sample}")
         return found
@@ -184,7 +184,7 @@ class Fields:
             self.warn(name, "is empty; write a value, or remove the key")
 
 
-def checked_text(report: Report, at: Steps, text: str, longest: int) -> str:
+def checked_text(report: RequestReport, at: Steps, text: str, longest: int) -> str:
     """The text, empty if it is too long or contains control characters; invisible characters get a warning."""
     if len(text) > longest:
         report.refuse(at, f"has {len(text)} characters, the limit is {longest}; shorten it")
@@ -203,7 +203,7 @@ def name_type(value: object) -> str:
     return names.get(type(value), "a number")
 
 
-class Report:
+class RequestReport:
     """Collects the problems and warnings of a document; `line_of` gives the line of a path."""
 
     def __init__(self, place: str, line_of: Callable[[Steps], int]) -> None:

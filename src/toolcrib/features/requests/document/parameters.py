@@ -17,7 +17,7 @@ from toolcrib.model.toolrequest import MISSING, Input, Output
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from toolcrib.features.requests.document.fields import Fields, Report, Steps
+    from toolcrib.features.requests.document.fields import RequestFields, RequestReport, Steps
 
     Schema = dict[str, object]
 
@@ -43,12 +43,12 @@ _OPTIONAL = re.compile(r"(.*\S)\s*\(optional\)", re.IGNORECASE)
 _TEXTS = frozenset({"datetime"})
 
 
-def read_inputs(root: Fields) -> tuple[Input, ...]:
+def read_inputs(root: RequestFields) -> tuple[Input, ...]:
     """The arguments of the tool."""
     return _read_entries(root, "inputs", _read_input)
 
 
-def read_outputs(root: Fields) -> tuple[Output, ...] | None:
+def read_outputs(root: RequestFields) -> tuple[Output, ...] | None:
     """The values of its answer; None if the request does not say."""
     found = _read_entries(root, "outputs", _read_output)
     if root.values.get("outputs") == []:
@@ -56,14 +56,14 @@ def read_outputs(root: Fields) -> tuple[Output, ...] | None:
     return found or None
 
 
-def parameters_of(root: Fields, inputs: tuple[Input, ...]) -> Schema:
+def parameters_of(root: RequestFields, inputs: tuple[Input, ...]) -> Schema:
     """The closed schema of the arguments."""
     schema = object_schema({given.name: given.schema for given in inputs}, [one.name for one in inputs if one.required])
     _check(root, "inputs", schema)
     return schema
 
 
-def output_schema_of(root: Fields, outputs: tuple[Output, ...] | None) -> Schema | None:
+def output_schema_of(root: RequestFields, outputs: tuple[Output, ...] | None) -> Schema | None:
     """The schema of the answer, every output in it required; None if the request does not say."""
     if outputs is None:
         return None
@@ -77,7 +77,7 @@ def is_argument_name(name: str) -> bool:
     return 0 < len(name) <= MAX_NAME and name.isascii() and name.isidentifier() and not keyword.iskeyword(name)
 
 
-def _read_entries(root: Fields, name: str, read: Callable[[Fields], Entry | None]) -> tuple[Entry, ...]:
+def _read_entries(root: RequestFields, name: str, read: Callable[[RequestFields], Entry | None]) -> tuple[Entry, ...]:
     """The entries of a list that are valid, each name once."""
     found: dict[str, Entry] = {}
     for entry in root.entries(name, MAX_ITEMS, "name: …"):
@@ -89,7 +89,7 @@ def _read_entries(root: Fields, name: str, read: Callable[[Fields], Entry | None
     return tuple(found.values())
 
 
-def _read_input(entry: Fields) -> Input | None:
+def _read_input(entry: RequestFields) -> Input | None:
     before = entry.report.refused
     _warn_of_odd_keys(entry, INPUT_KEYS, ODD_INPUT_KEYS)
     name = entry.required_text("name", "repo", longest=MAX_NAME)
@@ -115,7 +115,7 @@ def _read_input(entry: Fields) -> Input | None:
     )
 
 
-def _input_type(entry: Fields) -> tuple[Schema, bool]:
+def _input_type(entry: RequestFields) -> tuple[Schema, bool]:
     """The schema of an input, and whether its type says that it is optional."""
     word = _read_type(entry.report, _type_place(entry), entry.values.get("type"))
     if word is None:
@@ -127,7 +127,7 @@ def _input_type(entry: Fields) -> tuple[Schema, bool]:
     return _complete(entry.report, entry.at, word, entry.values.get("schema"), asks=False), word.optional
 
 
-def _is_required(entry: Fields, *, optional: bool) -> bool:
+def _is_required(entry: RequestFields, *, optional: bool) -> bool:
     required, marked = entry.switch("required"), entry.switch("optional")
     if required is True and (optional or marked is True):
         entry.refuse("required", "is true although the input is optional; remove one of them")
@@ -136,7 +136,7 @@ def _is_required(entry: Fields, *, optional: bool) -> bool:
     return marked is False
 
 
-def _with_default(entry: Fields, schema: Schema, default: object, *, required: bool) -> Schema:
+def _with_default(entry: RequestFields, schema: Schema, default: object, *, required: bool) -> Schema:
     if required:
         entry.warn("required", "has a default, so it may be left out; remove one of them")
     if not accepts(schema, default):
@@ -144,7 +144,7 @@ def _with_default(entry: Fields, schema: Schema, default: object, *, required: b
     return with_default(schema, default)
 
 
-def _samples(entry: Fields, schema: Schema) -> tuple[object, ...]:
+def _samples(entry: RequestFields, schema: Schema) -> tuple[object, ...]:
     found = []
     given = [((*entry.at, "example"), entry.values["example"])] if "example" in entry.values else []
     for at, sample in (*given, *entry.items("examples", MAX_ITEMS)):
@@ -155,7 +155,7 @@ def _samples(entry: Fields, schema: Schema) -> tuple[object, ...]:
     return tuple(found)
 
 
-def _read_output(entry: Fields) -> Output | None:
+def _read_output(entry: RequestFields) -> Output | None:
     before = entry.report.refused
     _warn_of_odd_keys(entry, OUTPUT_KEYS, ODD_OUTPUT_KEYS)
     name = entry.required_text("name", "users", longest=MAX_NAME)
@@ -174,18 +174,18 @@ def _read_output(entry: Fields) -> Output | None:
     return Output(name=name, schema=schema, is_list=word.schema.get("type") == "array")
 
 
-def _type_place(entry: Fields) -> tuple[str | int, ...]:
+def _type_place(entry: RequestFields) -> tuple[str | int, ...]:
     return (*entry.at, "type") if "type" in entry.values else entry.at
 
 
-def _warn_of_odd_keys(entry: Fields, known: tuple[str, ...], odd: tuple[str, ...]) -> None:
+def _warn_of_odd_keys(entry: RequestFields, known: tuple[str, ...], odd: tuple[str, ...]) -> None:
     for name in odd:
         if name in entry.values:
             entry.warn(name, f"is read, but the format has only {', '.join(known)}")
     entry.warn_of_unknown_keys({*known, *odd})
 
 
-def _check(root: Fields, name: str, schema: Schema) -> None:
+def _check(root: RequestFields, name: str, schema: Schema) -> None:
     """Refuse a schema that is too large or too deep to check calls with."""
     try:
         check_schema(schema, name)
@@ -228,7 +228,7 @@ def _parse_type(written: object) -> _Word | None:
     )
 
 
-def _read_type(report: Report, at: Steps, written: object) -> _Word | None:
+def _read_type(report: RequestReport, at: Steps, written: object) -> _Word | None:
     """What a type means; refused if it is unknown, with a warning if it is not one of the document's words."""
     if written is None:
         report.refuse(at, f"has no type; write type: and one of {CHOICES}")
@@ -241,7 +241,7 @@ def _read_type(report: Report, at: Steps, written: object) -> _Word | None:
     return word
 
 
-def _complete(report: Report, at: Steps, word: _Word, schema: object, *, asks: bool) -> Schema:
+def _complete(report: RequestReport, at: Steps, word: _Word, schema: object, *, asks: bool) -> Schema:
     """The schema of a type with the nested fields that `schema` gives it; `asks` warns of a list or object without them."""
     kind = word.schema.get("type")
     if schema is None:
@@ -261,7 +261,7 @@ def _complete(report: Report, at: Steps, word: _Word, schema: object, *, asks: b
     return {}
 
 
-def _read_element(report: Report, at: Steps, entry: object) -> Schema:
+def _read_element(report: RequestReport, at: Steps, entry: object) -> Schema:
     """The schema of one nested field, or of each element of a list."""
     if isinstance(entry, dict):
         return _read_definition(report, at, entry) if _is_definition(entry) else _read_fields(report, at, entry)
@@ -329,7 +329,7 @@ def _is_note(name: str, value: object) -> bool:
     return name in NOTES and _parse_type(value) is None and not isinstance(value, dict)
 
 
-def _read_definition(report: Report, at: Steps, entry: Schema) -> Schema:
+def _read_definition(report: RequestReport, at: Steps, entry: Schema) -> Schema:
     if "type" not in entry:
         report.warn(at, "has no type and is understood as object; write type: object")
     word = _read_type(report, (*at, "type"), entry.get("type", "object"))
@@ -344,7 +344,7 @@ def _read_definition(report: Report, at: Steps, entry: Schema) -> Schema:
     return {**schema, **_read_description(report, at, entry)}
 
 
-def _read_description(report: Report, at: Steps, entry: Schema) -> Schema:
+def _read_description(report: RequestReport, at: Steps, entry: Schema) -> Schema:
     """The description of a value."""
     text = entry.get("description")
     if text is None:
@@ -355,7 +355,7 @@ def _read_description(report: Report, at: Steps, entry: Schema) -> Schema:
     return {"description": checked_text(report, (*at, "description"), text, MAX_DESCRIPTION)}
 
 
-def _without_option(report: Report, at: Steps, word: _Word) -> _Word:
+def _without_option(report: RequestReport, at: Steps, word: _Word) -> _Word:
     """Read an optional output as nullable: every answer has all its keys."""
     if not word.optional:
         return word
@@ -363,7 +363,7 @@ def _without_option(report: Report, at: Steps, word: _Word) -> _Word:
     return replace(word, nullable=True, optional=False)
 
 
-def _read_fields(report: Report, at: Steps, entry: Schema) -> Schema:
+def _read_fields(report: RequestReport, at: Steps, entry: Schema) -> Schema:
     if not entry or len(entry) > MAX_FIELDS:
         report.refuse(at, f"has {len(entry)} fields; write 1 to {MAX_FIELDS} of them: name: type")
         return {}

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from toolcrib.features.requests.document import KEYS, REQUESTER, is_safe_id, read_request
-from toolcrib.features.requests.document.fields import ROOT, Source, lay_out, refusal
+from toolcrib.features.requests.document.fields import ROOT, RequestText, lay_out, refusal
 from toolcrib.features.requests.document.parameters import INPUT_KEYS, OUTPUT_KEYS
 from toolcrib.lib.documents import MAX_DEFINITION_BYTES, check_plain
 from toolcrib.model.errors import Kind, ToolError
@@ -81,7 +81,7 @@ def set_field(text: str, name: str, value: str) -> str:
     """
     if name not in SCALARS:
         raise ToolError(Kind.VALIDATION, f"{name[:80]!r} cannot be set; write one of {', '.join(SCALARS)}")
-    source = Source(text, "request")
+    source = RequestText(text, "request")
     wanted = {**source.fields(), ROOT: {**source.root().values, name: value}}
     for changed in _ways(source.read, name, value):
         if _value_of(changed) == wanted:
@@ -109,7 +109,7 @@ def read_message(message: str) -> Message:
 
     The text may still be invalid; `read_request` says why.
     """
-    value = Source(message, PLACE).fields()
+    value = RequestText(message, PLACE).fields()
     if ROOT in value:
         return Message(id=_safe(_member(value, ROOT).get("id")), text=message)
     if isinstance(value.get("prd"), dict):
@@ -135,7 +135,7 @@ def _in_order(values: Mapping[str, object], keys: tuple[str, ...]) -> dict[str, 
 
 def _value_of(text: str) -> object:
     try:
-        return Source(text, "request").document.value
+        return RequestText(text, "request").document.value
     except ToolError:
         return None
 

@@ -44,7 +44,7 @@ STORED_TEXTS = (
 )
 
 
-class Step(StrEnum):
+class HistoryStep(StrEnum):
     """What a queue itself writes into the history of a request; a Builder adds steps of its own."""
 
     FILED = "filed"

@@ -20,7 +20,7 @@ from toolcrib.features.requests.document.writer import with_id
 from toolcrib.features.requests.queues import (
     HISTORY_EVENTS,
     OPEN,
-    Step,
+    HistoryStep,
     check_text,
     cut,
     is_text,
@@ -120,7 +120,7 @@ def release(change: Change, digest: str) -> None:
         connection.execute(
             "UPDATE edges SET released_at = ? WHERE experiment = ? AND request = ?", (change.at, experiment, number)
         )
-        write_event(change, number, Step.RELEASED, experiment)
+        write_event(change, number, HistoryStep.RELEASED, experiment)
 
 
 def read_experiments(connection: sqlite3.Connection) -> list[Experiment]:
@@ -244,24 +244,24 @@ def note(change: Change, row: sqlite3.Row, step: str, text: str) -> None:
 def hold(change: Change, row: sqlite3.Row, text: str) -> None:
     """Leave it to a person: it stays `building`, without a lease."""
     _let_go(change, row, Status.BUILDING, held=True)
-    write_event(change, row["number"], Step.HELD, text)
+    write_event(change, row["number"], HistoryStep.HELD, text)
 
 
 def give_back(change: Change, row: sqlite3.Row, text: str) -> None:
     """Let another Builder claim it."""
     _let_go(change, row, Status.PENDING)
-    write_event(change, row["number"], Step.RETURNED, text)
+    write_event(change, row["number"], HistoryStep.RETURNED, text)
 
 
 def finish(change: Change, row: sqlite3.Row, tool: str) -> None:
     """Mark it and its followers as ready, and release every experiment that waits for it."""
-    _end(change, row, Status.READY, Step.READY, tool=tool)
+    _end(change, row, Status.READY, HistoryStep.READY, tool=tool)
     release(change, row["digest"])
 
 
 def fail(change: Change, row: sqlite3.Row, error: str) -> None:
     """Mark it and its followers as failed, with the reason."""
-    _end(change, row, Status.FAILED, Step.FAILED, error=error)
+    _end(change, row, Status.FAILED, HistoryStep.FAILED, error=error)
 
 
 def cancel(change: Change, row: sqlite3.Row, reason: str) -> None:
@@ -272,7 +272,7 @@ def cancel(change: Change, row: sqlite3.Row, reason: str) -> None:
         connection.execute("UPDATE requests SET requesters = requesters - 1 WHERE id = ?", (row["merged_into"],))
     if successors:
         _hand_over(change, row, successors)
-    _end(change, row, Status.CANCELLED, Step.CANCELLED, error=reason)
+    _end(change, row, Status.CANCELLED, HistoryStep.CANCELLED, error=reason)
 
 
 def retry(change: Change, row: sqlite3.Row) -> None:
@@ -280,7 +280,7 @@ def retry(change: Change, row: sqlite3.Row) -> None:
     connection = change.connection
     back = _together(connection, row)
     for each in back:
-        write_event(change, each["number"], Step.RETRIED)
+        write_event(change, each["number"], HistoryStep.RETRIED)
     leader = open_leader(connection, row["digest"])
     if leader is None:
         leader, *back = back
@@ -297,7 +297,7 @@ def allow(change: Change, row: sqlite3.Row, allowance: str) -> None:
     """Store what the operator adds, for every request that is built or would be retried with it."""
     for each in _together(change.connection, row):
         change.connection.execute("UPDATE requests SET allowance = ? WHERE number = ?", (allowance, each["number"]))
-        write_event(change, each["number"], Step.ALLOWED)
+        write_event(change, each["number"], HistoryStep.ALLOWED)
 
 
 # The commands of a claim's holder except renewing, and the decisions.
@@ -322,7 +322,7 @@ def _boot() -> str:
 def _merge(change: Change, leader: sqlite3.Row, request: ToolRequest) -> None:
     connection = change.connection
     connection.execute("UPDATE requests SET requesters = requesters + 1 WHERE number = ?", (leader["number"],))
-    write_event(change, leader["number"], Step.MERGED)
+    write_event(change, leader["number"], HistoryStep.MERGED)
     _raise_to(connection, leader, min(leader["rank"], request.priority.rank))
     add_edge(connection, request.experiment, leader["number"])
 
@@ -335,7 +335,7 @@ def _follow(change: Change, rows: Sequence[sqlite3.Row], leader: sqlite3.Row) ->
             "UPDATE requests SET status = ?, error = '', merged_into = ?, requesters = 1, allowance = ? WHERE number = ?",
             (leader["status"], leader["id"], leader["allowance"], row["number"]),
         )
-        write_event(change, row["number"], Step.MERGED, leader["id"])
+        write_event(change, row["number"], HistoryStep.MERGED, leader["id"])
     connection.execute(
         "UPDATE requests SET requesters = requesters + ? WHERE number = ?", (len(rows), leader["number"])
     )
@@ -379,7 +379,7 @@ def _insert(change: Change, request: ToolRequest) -> sqlite3.Row:
         ),
     )
     row = known_row(change.connection, request.id)
-    write_event(change, row["number"], Step.FILED)
+    write_event(change, row["number"], HistoryStep.FILED)
     return row
 
 
@@ -391,7 +391,7 @@ def _take(change: Change, clock: Clock, row: sqlite3.Row, owner: str, seconds: f
     )
     _set_status(connection, row, Status.BUILDING)
     lease(change, clock, row, seconds)
-    write_event(change, row["number"], Step.BUILDING, owner)
+    write_event(change, row["number"], HistoryStep.BUILDING, owner)
     return Claim(
         id=row["id"],
         fence=row["fence"] + 1,
@@ -421,7 +421,9 @@ def _set_status(connection: sqlite3.Connection, leader: sqlite3.Row, status: Sta
     )
 
 
-def _end(change: Change, row: sqlite3.Row, status: Status, step: Step, *, error: str = "", tool: str = "") -> None:
+def _end(
+    change: Change, row: sqlite3.Row, status: Status, step: HistoryStep, *, error: str = "", tool: str = ""
+) -> None:
     connection = change.connection
     ended = [row] if row["merged_into"] else [row, *followers(connection, row["id"], *OPEN)]
     _let_go(change, row, status)
@@ -440,7 +442,7 @@ def _hand_over(change: Change, row: sqlite3.Row, successors: Sequence[sqlite3.Ro
     connection.execute(
         "UPDATE requests SET status = ?, merged_into = '' WHERE number = ?", (Status.PENDING, successor["number"])
     )
-    write_event(change, successor["number"], Step.RETURNED, f"{row['id']} was cancelled")
+    write_event(change, successor["number"], HistoryStep.RETURNED, f"{row['id']} was cancelled")
     if others:
         _follow(change, others, known_row(connection, successor["id"]))
 

@@ -25,8 +25,8 @@ from toolcrib.infra.channel import MAX_NAMES, is_harmless
 from toolcrib.infra.sandbox.child import framework_object, handler_context, script_channel
 from toolcrib.infra.sandbox.child.call_arguments import (
     ArgumentsError,
-    Signature,
     LoadedModule,
+    Signature,
     call_by_name,
     call_with_params,
 )
