@@ -5,23 +5,30 @@ from __future__ import annotations
 from typing import NamedTuple
 
 MAX_EVENT_BYTES = 8 * 1024 * 1024
+MAX_RETRY_DIGITS = 5
 
 
 class ServerEvent(NamedTuple):
-    """One event: its name, and its data without the last line end."""
+    """One event: its name, its data without the last line end, and the last id that the stream gave until its end."""
 
     name: str
     data: str
+    id: str = ""
 
 
 class EventReader:
     """Parses events from the bytes of a stream, which `feed` takes in pieces of any size.
 
     Raises ValueError for an event that is longer than `max_bytes`. An incomplete event at the end of the stream is dropped.
+    `last_id` is that of the last event that was completed, also of one without data; `retry_seconds` is when to reconnect,
+    None unless the stream says so.
     """
 
     def __init__(self, max_bytes: int = MAX_EVENT_BYTES) -> None:
+        self.last_id = ""
+        self.retry_seconds: float | None = None
         self._max_bytes = max_bytes
+        self._id = ""
         self._rest = bytearray()
         self._name = ""
         self._data: list[str] = []
@@ -62,9 +69,14 @@ class EventReader:
                 raise ValueError(f"an event of more than {self._max_bytes} bytes")
         elif field == b"event":
             self._name = text
+        elif field == b"id":
+            self._id = text
+        elif field == b"retry" and text.isascii() and text.isdigit() and len(text) <= MAX_RETRY_DIGITS:
+            self.retry_seconds = int(text) / 1000
         return None
 
     def _finish(self) -> ServerEvent | None:
         name, data = self._name, self._data
         self._name, self._data, self._size = "", [], 0
-        return ServerEvent(name or "message", "\n".join(data)) if data else None
+        self.last_id = self._id
+        return ServerEvent(name or "message", "\n".join(data), self._id) if data else None

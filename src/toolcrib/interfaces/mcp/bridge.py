@@ -26,6 +26,7 @@ from toolcrib.interfaces.mcp.messages import (
 from toolcrib.interfaces.mcp.stdio_opening import Opening, take_stdio
 from toolcrib.interfaces.mcp.stdio_transport import DRAIN_SECONDS, MAX_RUNNING, Lines, Reader, Writer, read_line
 from toolcrib.interfaces.mcp.versions import VERSION_KEY
+from toolcrib.lib.server_sent_events import EventReader
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.toolkit.cli import ExitCode, WrongUseError, log_on_stderr
 
@@ -46,7 +47,6 @@ REFUSED = 400
 UNAUTHORIZED = 401
 FORBIDDEN = 403
 MAX_EVENT_ID = 2_000
-MAX_RETRY_DIGITS = 5
 ACCEPT = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
 
 
@@ -198,7 +198,7 @@ class Bridge:
                     self._note(message, response, answer)
                     self._writer.answer(answer)
                 return True
-            async for found in read_events(_in_time(pieces, QUIET_SECONDS), cut):
+            async for found in _read_events(_in_time(pieces, QUIET_SECONDS), cut):
                 one = self._check(found, response)
                 if wanted is not None and _answers(one, wanted):
                     is_answered = True
@@ -303,35 +303,28 @@ class Cut:
         self.event_id = ""
         self.retry_seconds = 1.0
 
+    def note(self, event_id: str) -> None:
+        """Note the id of an event; one that is too long is passed over, and one that no header can hold is none."""
+        if len(event_id) <= MAX_EVENT_ID:
+            self.event_id = event_id if event_id.isascii() else ""
 
-async def read_events(pieces: AsyncIterator[bytes], cut: Cut) -> AsyncIterator[bytes]:
+
+async def _read_events(pieces: AsyncIterator[bytes], cut: Cut) -> AsyncIterator[bytes]:
     """The messages of a stream as they arrive; an empty event has only an id."""
-    rest = bytearray()
-    event_id = data = b""
+    reader = EventReader(MAX_ANSWER_BYTES)
     async for piece in pieces:
-        rest += piece
-        if len(rest) + len(data) > MAX_ANSWER_BYTES:
-            raise ToolError(Kind.LIMIT_EXCEEDED, f"an event of the server has more than {MAX_ANSWER_BYTES} bytes")
-        # A long event comes in many pieces, of which only the last has its end.
-        if b"\n" not in piece:
-            continue
-        *lines, last = bytes(rest).split(b"\n")
-        rest = bytearray(last)
-        for line in lines:
-            field, _, value = line.rstrip(b"\r").partition(b":")
-            value = value.removeprefix(b" ")
-            if field == b"data":
-                data += value
-            elif field == b"id" and len(value) <= MAX_EVENT_ID:
-                event_id = value
-            elif field == b"retry" and value.isdigit() and len(value) <= MAX_RETRY_DIGITS:
-                cut.retry_seconds = int(value) / 1000
-            elif not field and not value:
-                if data:
-                    yield data
-                # Only what was passed on has been seen.
-                cut.event_id = event_id.decode("ascii", "replace") if event_id.isascii() else ""
-                data = b""
+        try:
+            events = reader.feed(piece)
+        except ValueError as problem:
+            raise ToolError(Kind.LIMIT_EXCEEDED, f"the server sent {problem}") from None
+        if reader.retry_seconds is not None:
+            cut.retry_seconds = reader.retry_seconds
+        for event in events:
+            if event.data:
+                yield event.data.encode()
+            # Only what was passed on has been seen.
+            cut.note(event.id)
+        cut.note(reader.last_id)
 
 
 async def _in_time(pieces: AsyncIterator[bytes], seconds: float) -> AsyncIterator[bytes]:
