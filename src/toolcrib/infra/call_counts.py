@@ -17,7 +17,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from toolcrib.infra.files import commit_or_rollback, make_folder
+from toolcrib.infra.files import commit_or_rollback, make_private_file
 from toolcrib.lib.names import stable_id
 from toolcrib.model.call import CALL
 from toolcrib.model.errors import ToolError
@@ -227,7 +227,7 @@ class _Table:
         import sqlite3
 
         if not self._path.exists():
-            _make_file(self._path)
+            make_private_file(self._path)
         try:
             with closing(sqlite3.connect(self._path, timeout=busy_seconds, isolation_level=None)) as connection:
                 # After a power failure the counts are rebuilt from the journal.
@@ -239,13 +239,6 @@ class _Table:
             if _is_damage(problem):
                 raise _DamagedError(f"{self._path} is damaged ({problem})") from problem
             raise OSError(f"{self._path}: {problem}") from problem
-
-
-def _make_file(path: Path) -> None:
-    """Create an empty file with mode 0600; SQLite would use the umask."""
-    make_folder(path.parent)
-    with suppress(FileExistsError):
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
 
 
 def _make_table(connection: sqlite3.Connection) -> bool:

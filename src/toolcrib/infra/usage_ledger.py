@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolcrib.infra.files import OPEN_FOLDER, commit_or_rollback, make_folder
+from toolcrib.infra.files import commit_or_rollback, make_private_file
 from toolcrib.infra.files.locks import check_lockable
 from toolcrib.model.errors import RETRY_AFTER, Kind, ToolError
 from toolcrib.model.limits import Shortage, Taken
@@ -194,7 +194,7 @@ class UsageLedger:
         place: Path | str = ":memory:"
         if self._path is not None:
             place = self._path
-            _make_file(place)
+            make_private_file(place, synced=True)
             # Locks are useless in a folder that another machine writes to as well.
             check_lockable(place.parent)
         connection = sqlite3.connect(
@@ -334,19 +334,6 @@ def _inode_of(path: Path | None) -> int:
         return 0 if path is None else os.stat(path).st_ino  # noqa: PTH116 - every call of a limited tool waits for this
     except FileNotFoundError:
         return -1
-
-
-def _make_file(path: Path) -> None:
-    """Create an empty file with mode 0600; SQLite would use the umask."""
-    make_folder(path.parent)
-    with suppress(FileExistsError):
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
-        # SQLite syncs the directory for its journals, not for the file itself.
-        folder = os.open(path.parent, OPEN_FOLDER)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
 
 
 def _boot_id() -> str:

@@ -107,7 +107,21 @@ def make_folder(folder: Path) -> None:
     # One by one: mkdir with `parents` would create readable parents.
     make_folder(folder.parent)
     folder.mkdir(PRIVATE_FOLDER, exist_ok=True)
-    descriptor = os.open(folder.parent, OPEN_FOLDER)
+    _sync(folder.parent)
+
+
+def make_private_file(path: Path, *, synced: bool = False) -> None:
+    """Create an empty file with mode 0600 for SQLite, which would use the umask; `synced` makes its name durable, too."""
+    make_folder(path.parent)
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
+        if synced:
+            # SQLite syncs the directory for its journals, not for the file itself.
+            _sync(path.parent)
+
+
+def _sync(folder: Path) -> None:
+    descriptor = os.open(folder, OPEN_FOLDER)
     try:
         os.fsync(descriptor)
     finally:
