@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from toolcrib.model.errors import Cure, Kind, ToolError
 
@@ -28,6 +28,8 @@ class _Absent:
     def __repr__(self) -> str:
         return "ABSENT"
 
+
+SlotLike = TypeVar("SlotLike")
 
 # The value of a parameter that was not given; a member of an object with this value is omitted.
 ABSENT: Final = _Absent()
@@ -82,21 +84,33 @@ class Text:
 
 def read_braces(string: str) -> str | Text:
     """The string itself, or a Text if it has slots."""
-    pieces: list[str | Slot] = []
+    pieces = split_braces(string, _BRACES, _slot)
+    if all(isinstance(piece, str) for piece in pieces):
+        return "".join(map(str, pieces))
+    return Text(pieces)
+
+
+def split_braces(
+    string: str, pattern: re.Pattern[str], slot: Callable[[re.Match[str]], SlotLike]
+) -> tuple[str | SlotLike, ...]:
+    """The literal parts of a string, and what `slot` makes of each match between them; a `literal` match is text in braces."""
+    pieces: list[str | SlotLike] = []
     literal, end = "", 0
-    for found in _BRACES.finditer(string):
+    for found in pattern.finditer(string):
         literal += string[end : found.start()]
         end = found.end()
         if found["literal"]:
             literal += f"{{{found['literal']}}}"
             continue
         pieces += [literal] if literal else []
-        pieces.append(Name(found["name"]) if found["name"] else Variable(found["variable"], found["default"]))
+        pieces.append(slot(found))
         literal = ""
     literal += string[end:]
-    if not pieces:
-        return literal
-    return Text((*pieces, literal) if literal else tuple(pieces))
+    return (*pieces, literal) if literal else tuple(pieces)
+
+
+def _slot(found: re.Match[str]) -> Slot:
+    return Name(found["name"]) if found["name"] else Variable(found["variable"], found["default"])
 
 
 def as_text(value: object, _before: str = "") -> str:

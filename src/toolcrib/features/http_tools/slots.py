@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from toolcrib.lib.templates import ABSENT
+from toolcrib.lib.templates import ABSENT, split_braces
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Spelling
 
@@ -146,19 +146,7 @@ def read_slots(text: str) -> Pieces:
 
 def read_braces(text: str) -> Pieces:
     """The literal parts of a script's text and its slots."""
-    pieces: list[str | Slot] = []
-    literal, end = "", 0
-    for found in _BRACES.finditer(text):
-        literal += text[end : found.start()]
-        end = found.end()
-        if found["literal"]:
-            literal += f"{{{found['literal']}}}"
-            continue
-        pieces += [literal] if literal else []
-        pieces.append(_slot_of_script(found))
-        literal = ""
-    literal += text[end:]
-    return (*pieces, literal) if literal else tuple(pieces)
+    return split_braces(text, _BRACES, _slot_of_script)
 
 
 def put_in_place(pieces: Pieces, place: Place) -> Fills:
