@@ -55,6 +55,12 @@ class Document:
         return self.lines[path]
 
 
+def name_type(value: object) -> str:
+    """The type of a value in words."""
+    names = {dict: "a mapping", list: "a list", str: "text", bool: "a boolean", type(None): "null"}
+    return names.get(type(value), "a number")
+
+
 def read_yaml(document: str | bytes, place: str = "document") -> Document:
     """Parse a YAML text with one document, whose values must be JSON values; raises ToolError."""
     text = decode(document, place)

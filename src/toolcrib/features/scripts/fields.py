@@ -6,10 +6,11 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from toolcrib.features.scripts.metadata import name_type, warn_of_unknown_keys
+from toolcrib.features.scripts.metadata import warn_of_unknown_keys
 from toolcrib.features.scripts.schemas import DeclaredSchemas, read_schemas
 from toolcrib.lib.positions import SHOWN
 from toolcrib.lib.system_tools import FILESYSTEM, HTTP_CLIENT, PRIMITIVE, SUBPROCESS
+from toolcrib.lib.yaml import name_type
 from toolcrib.model.tool import MAX_NAME
 
 if TYPE_CHECKING:

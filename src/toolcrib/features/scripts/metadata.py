@@ -155,12 +155,6 @@ def read_json_file(path: Path, code: bytes) -> Metadata | None:
     return _metadata(path, value, Lines(text).line, JSON)
 
 
-def name_type(value: object) -> str:
-    """The type of a value in words."""
-    names = {dict: "a mapping", list: "a list", str: "text", bool: "a boolean", type(None): "null"}
-    return names.get(type(value), "a number")
-
-
 def warn_of_unknown_keys(
     report: MetadataReport, at: Steps, names: Iterable[str], known: Collection[str]
 ) -> dict[str, str]:

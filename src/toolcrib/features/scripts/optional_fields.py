@@ -6,11 +6,12 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from toolcrib.features.scripts.metadata import name_type, warn_of_unknown_keys
+from toolcrib.features.scripts.metadata import warn_of_unknown_keys
 from toolcrib.lib.http_syntax import parse_hosts
 from toolcrib.lib.icons import ICONS, read_icons
 from toolcrib.lib.names import is_capability
 from toolcrib.lib.positions import SHOWN
+from toolcrib.lib.yaml import name_type
 from toolcrib.model.errors import ToolError
 from toolcrib.model.tool import (
     MAX_ATTEMPTS,

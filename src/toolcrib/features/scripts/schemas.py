@@ -10,10 +10,11 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from toolcrib.features.scripts.metadata import name_type, warn_of_unknown_keys
+from toolcrib.features.scripts.metadata import warn_of_unknown_keys
 from toolcrib.lib.positions import SHOWN
 from toolcrib.lib.schema import accepts, check_parameters, check_schema, with_default
 from toolcrib.lib.schema_structure import any_of, object_schema, parse_pointer, type_alias
+from toolcrib.lib.yaml import name_type
 from toolcrib.model.errors import ToolError
 
 if TYPE_CHECKING:

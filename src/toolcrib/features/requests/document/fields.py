@@ -16,7 +16,7 @@ import yaml
 from toolcrib.lib.documents import decode
 from toolcrib.lib.hidden_text import find_hidden
 from toolcrib.lib.names import did_you_mean
-from toolcrib.lib.yaml import events, read_yaml
+from toolcrib.lib.yaml import events, name_type, read_yaml
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
@@ -195,12 +195,6 @@ def checked_text(report: RequestReport, at: Steps, text: str, longest: int) -> s
     if hidden := find_hidden(text):
         report.warn(at, f"holds U+{ord(hidden[0].character):04X}, which people do not see and models read; remove it")
     return text
-
-
-def name_type(value: object) -> str:
-    """The type of a value in words."""
-    names = {dict: "a mapping", list: "a list", str: "text", bool: "a boolean", type(None): "null"}
-    return names.get(type(value), "a number")
 
 
 class RequestReport:

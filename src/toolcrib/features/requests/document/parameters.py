@@ -7,9 +7,10 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
-from toolcrib.features.requests.document.fields import checked_text, name_type, show
+from toolcrib.features.requests.document.fields import checked_text, show
 from toolcrib.lib.schema import accepts, check_schema, with_default
 from toolcrib.lib.schema_structure import object_schema, type_alias
+from toolcrib.lib.yaml import name_type
 from toolcrib.model.errors import ToolError
 from toolcrib.model.tool import MAX_NAME
 from toolcrib.model.toolrequest import MISSING, Input, Output
