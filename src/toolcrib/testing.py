@@ -37,8 +37,8 @@ from toolcrib.features.testing.cases import (
     CaseHost,
     CaseResult,
     FakeContext,
-    bench_of,
     called_at_once,
+    case_host_of,
     perform,
     read_audit,
     run_cases,
@@ -71,14 +71,14 @@ async def call_tool(
     crib: Crib, name: str, arguments: Mapping[str, object] | None = None, *, context: FakeContext | None = None
 ) -> Result:
     """Call a tool as a fake client, which records what it is sent."""
-    return await _call(crib, bench_of(crib, crib.call), name, arguments, context)
+    return await _call(crib, case_host_of(crib, crib.call), name, arguments, context)
 
 
 def call_tool_sync(
     crib: Crib, name: str, arguments: Mapping[str, object] | None = None, *, context: FakeContext | None = None
 ) -> Result:
     """Call a tool as a fake client, from code that is not async."""
-    return run_alone(_call(crib, bench_of(crib, called_at_once(crib)), name, arguments, context))
+    return run_alone(_call(crib, case_host_of(crib, called_at_once(crib)), name, arguments, context))
 
 
 async def check(crib: Crib, name: str, cases: Iterable[Case] | None = None) -> list[CaseResult]:
@@ -87,7 +87,7 @@ async def check(crib: Crib, name: str, cases: Iterable[Case] | None = None) -> l
     A case that is skipped counts as failed, and so does a tool without cases.
     """
     tool = _tool(crib, name)
-    return _require_passed(tool, await run_cases(bench_of(crib, crib.call), tool, _cases(crib, tool, cases)))
+    return _require_passed(tool, await run_cases(case_host_of(crib, crib.call), tool, _cases(crib, tool, cases)))
 
 
 def check_sync(crib: Crib, name: str, cases: Iterable[Case] | None = None) -> list[CaseResult]:

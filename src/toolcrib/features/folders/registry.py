@@ -22,7 +22,7 @@ from toolcrib.features.folders.build_files import (
 )
 from toolcrib.features.folders.format import read_tool
 from toolcrib.infra.files import durable
-from toolcrib.infra.files.durable import show
+from toolcrib.infra.files.durable import show_path
 from toolcrib.lib.documents import read_json
 from toolcrib.lib.export_schemas import Provider
 from toolcrib.lib.export_schemas.definitions import export_tool
@@ -86,7 +86,7 @@ def load_registry(root: Path) -> Registry | None:
         claims = read_claims(data)
         content = read_content(root)
     except ToolError as problem:
-        reason = problem.message.removeprefix(f"{show(str(path))} ")
+        reason = problem.message.removeprefix(f"{show_path(str(path))} ")
         unbuilt = tuple(replace(each, reason=UNUSABLE) for each in unbuilt_folders(root))
         return Registry(path=path, problem=f"{reason}; run: crib build", unbuilt=unbuilt)
     found = [*_load(root, claims, content)]

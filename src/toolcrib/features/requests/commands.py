@@ -19,7 +19,6 @@ from toolcrib.features.requests.terminal import (
     next_step,
     package_of,
     place_of,
-    read_allowance,
     read_file,
     row_of,
     show_text,
@@ -27,6 +26,7 @@ from toolcrib.features.requests.terminal import (
     tell_end,
     tell_event,
     tell_submitted,
+    typed_allowance,
 )
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.toolrequest import Status
@@ -300,7 +300,7 @@ def request_allow(
         if bool(capabilities or hosts or unproved or answers is not None) == nothing:
             options = "--capability, --host, --answers or --unproved"
             raise WrongUseError(f"say what it is allowed: {options}; or revoke all of it: --nothing")
-        allowance = read_allowance(capabilities, hosts, answers, unproved=unproved)
+        allowance = typed_allowance(capabilities, hosts, answers, unproved=unproved)
         filed = crib.requests.allow(find_id(crib.requests, request_id), allowance)
     say(on_one_line(f"{filed.id} is allowed {spell_allowance(allowance) or 'nothing besides what it says'}"))
     return Answer(filed.to_json())

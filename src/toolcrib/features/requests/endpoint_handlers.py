@@ -13,7 +13,7 @@ from toolcrib.features.requests.delivery import files_of, written_package
 from toolcrib.features.requests.document.extensions import read_allowance
 from toolcrib.features.requests.document.writer import readable_id
 from toolcrib.features.requests.tracker import MAX_TEXT_BYTES
-from toolcrib.infra.files.durable import show
+from toolcrib.infra.files.durable import show_path
 from toolcrib.model.errors import RETRY_AFTER, Kind, ToolError
 from toolcrib.model.toolrequest import Status, Submitted
 from toolcrib.toolkit.http import answer_json, read_body, read_yaml, text_of, until_gone
@@ -277,5 +277,5 @@ def without_folders() -> Iterator[None]:
         if not isinstance(path, str) or not PurePath(path).is_absolute():
             raise
         name = PurePath(path).name
-        reason = problem.reason.replace(show(path), show(name)).replace(path, name)
+        reason = problem.reason.replace(show_path(path), show_path(name)).replace(path, name)
         raise problem.replace(reason=reason, details={**problem.details, PATH: name}) from problem

@@ -71,7 +71,7 @@ def read_file(name: str) -> str:
         raise ToolError(Kind.VALIDATION, message) from problem
 
 
-def read_allowance(
+def typed_allowance(
     capabilities: tuple[str, ...], hosts: tuple[str, ...], answers: str | None, *, unproved: bool
 ) -> Allowance:
     """What the operator allows, as it was typed; `answers` is a file of recorded answers."""

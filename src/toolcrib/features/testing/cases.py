@@ -359,11 +359,11 @@ def try_cases(
 
     Unless a person `agreed`, a recorded case confirms nothing.
     """
-    host = bench_of(crib, called_at_once(crib))
+    host = case_host_of(crib, called_at_once(crib))
     return run_alone(run_cases(host, tool, cases, mode=mode, heard=heard, agreed=agreed))
 
 
-def bench_of(crib: TriedCrib, call: Callable[[Call], Awaitable[Result]]) -> CaseHost:
+def case_host_of(crib: TriedCrib, call: Callable[[Call], Awaitable[Result]]) -> CaseHost:
     """Make a CaseHost of a crib and a function that makes calls."""
 
     def refusal(call: Call) -> Verdict | None:

@@ -70,12 +70,12 @@ def read(path: Path, limit: int) -> bytes | None:
             return None
         try:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise ToolError(Kind.VALIDATION, f"{show(str(path))} is not a regular file; move it away")
+                raise ToolError(Kind.VALIDATION, f"{show_path(str(path))} is not a regular file; move it away")
             data = read_at_most(descriptor, limit + 1)
         finally:
             os.close(descriptor)
     if len(data) > limit:
-        message = f"{show(str(path))} has more than {limit} bytes; move it away or make it smaller"
+        message = f"{show_path(str(path))} has more than {limit} bytes; move it away or make it smaller"
         raise ToolError(Kind.LIMIT_EXCEEDED, message, details={"limit": limit})
     return data
 
@@ -102,7 +102,7 @@ def fault(number: int) -> OSError:
     return OSError(number, os.strerror(number))
 
 
-def show(path: str) -> str:
+def show_path(path: str) -> str:
     """The path as quoted in messages."""
     return repr(path if len(path) <= SHOWN_PATH else f"{path[:SHOWN_PATH]}…")
 
@@ -222,7 +222,7 @@ def _explain(path: str, error: OSError) -> ToolError:
     kind, meaning = _MEANINGS.get(error.errno or 0, unknown)
     return ToolError(
         kind,
-        f"{show(path)} {meaning}",
+        f"{show_path(path)} {meaning}",
         retryable=kind is Kind.TRANSIENT,
         partial_side_effects=isinstance(error, UnsyncedError),
         details={"path": path[:SHOWN_PATH]},

@@ -15,7 +15,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
 
 from toolcrib.infra.files import read_at_most
-from toolcrib.infra.files.durable import UnsyncedError, explained, fault, replace_in, show
+from toolcrib.infra.files.durable import UnsyncedError, explained, fault, replace_in, show_path
 from toolcrib.infra.files.safe_paths import (
     MAX_LINKS,
     OpenBeneath,
@@ -112,7 +112,7 @@ class Jail:
             data = read_at_most(file.descriptor, limit + 1)
         size = max(status.st_size, len(data))
         if size > limit:
-            message = f"{show(path)} has {size} bytes, the limit is {limit} bytes; read a smaller file"
+            message = f"{show_path(path)} has {size} bytes, the limit is {limit} bytes; read a smaller file"
             raise ToolError(Kind.LIMIT_EXCEEDED, message, details={"path": path, "size": size, "limit": limit})
         return data
 
@@ -135,7 +135,7 @@ class Jail:
         """At most `limit` items of a folder; links are listed and not followed."""
         with self._open(path, _READ) as folder:
             if not stat.S_ISDIR(os.fstat(folder.descriptor).st_mode):
-                message = f"{show(path)} is not a folder; list the folder that holds it, or read the file"
+                message = f"{show_path(path)} is not a folder; list the folder that holds it, or read the file"
                 raise ToolError(Kind.VALIDATION, message, details={"path": path})
             with os.scandir(folder.descriptor) as scan:
                 names = [entry.name for entry in islice(scan, limit + 1)]
@@ -320,7 +320,7 @@ class Jail:
         with self._open(path, _LOOK) as file:
             status = os.fstat(file.descriptor)
         if (status.st_dev, status.st_ino) in _LOCKED_FILES:
-            message = f"{show(path)} is a database that a tool uses right now; try again later"
+            message = f"{show_path(path)} is a database that a tool uses right now; try again later"
             raise ToolError(Kind.TRANSIENT, message, retryable=True, details={"path": path})
 
     def _locate(self, folder: Opened, name: str) -> str:
@@ -333,7 +333,9 @@ class Jail:
         absolute = posixpath.join(self.root, real)
         # The kernel appends a mark to the path of a deleted file; the name is checked without it.
         if self._is_sensitive(absolute) or self._is_sensitive(absolute.removesuffix(_DELETED)):
-            message = f"{show(path)} is a sensitive file; use another one, or ask the operator to take it off the list"
+            message = (
+                f"{show_path(path)} is a sensitive file; use another one, or ask the operator to take it off the list"
+            )
             raise ToolError(Kind.BLOCKED, message, details={"path": path, "real": real})
 
 
@@ -401,7 +403,7 @@ def read_text(jail: Jail, path: str, limit: int) -> str:
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
-        message = f"{show(path)} is not UTF-8 text (byte {error.start}); read a text file, or convert it to UTF-8"
+        message = f"{show_path(path)} is not UTF-8 text (byte {error.start}); read a text file, or convert it to UTF-8"
         raise ToolError(Kind.VALIDATION, message, details={"path": path, "byte": error.start}) from None
 
 
@@ -410,12 +412,12 @@ def encode_text(path: str, content: str, limit: int) -> bytes:
     try:
         data = content.encode("utf-8")
     except UnicodeEncodeError as error:
-        message = (
-            f"content for {show(path)} contains a lone surrogate (character {error.start}); write the whole character"
-        )
+        message = f"content for {show_path(path)} contains a lone surrogate (character {error.start}); write the whole character"
         raise ToolError(Kind.VALIDATION, message, details={"character": error.start}) from None
     if len(data) > limit:
-        message = f"content for {show(path)} has {len(data)} bytes, the limit is {limit} bytes; write smaller files"
+        message = (
+            f"content for {show_path(path)} has {len(data)} bytes, the limit is {limit} bytes; write smaller files"
+        )
         raise ToolError(Kind.LIMIT_EXCEEDED, message, details={"size": len(data), "limit": limit})
     return data
 
@@ -429,7 +431,7 @@ def list_items(jail: Jail, path: str, limit: int) -> list[dict[str, object]]:
     if listing.complete:
         return items
     message = (
-        f"{show(path)} holds more than {limit} items, these are {limit} of them; "
+        f"{show_path(path)} holds more than {limit} items, these are {limit} of them; "
         "name the file you look for, or spread them over folders"
     )
     raise ToolError(Kind.LIMIT_EXCEEDED, message, details={"path": path, "limit": limit}, value=items)
@@ -444,13 +446,13 @@ def _closing(opened: Opened) -> Iterator[Opened]:
 
 
 def _protected(path: str) -> ToolError:
-    message = f"{show(path)} is protected: settings and tools of the project are not for tools to change"
+    message = f"{show_path(path)} is protected: settings and tools of the project are not for tools to change"
     cure = Cure("the operator may set `workspace` to another folder", "name another file")
     return ToolError(Kind.BLOCKED, message, cure=cure, details={"path": path})
 
 
 def _runs_by_itself(path: str) -> ToolError:
-    message = f"{show(path)} is protected: the host starts programs by it"
+    message = f"{show_path(path)} is protected: the host starts programs by it"
     cure = Cure(
         "write another file, or ask the operator to open it with workspace.open in toolcrib.toml", "write another file"
     )
@@ -467,9 +469,7 @@ def _check_readable(path: str, status: os.stat_result) -> None:
 
 def _refuse_second_name(path: str, status: os.stat_result) -> None:
     if status.st_nlink > 1:
-        message = (
-            f"{show(path)} has {status.st_nlink} names, and one may lie outside the workspace; make a copy and use that"
-        )
+        message = f"{show_path(path)} has {status.st_nlink} names, and one may lie outside the workspace; make a copy and use that"
         raise ToolError(Kind.BLOCKED, message, details={"path": path})
 
 
@@ -480,7 +480,7 @@ def _check_writable(path: str, status: os.stat_result) -> None:
         raise fault(errno.ENXIO)
     # Replacing a file needs no permission on the file itself, so its write permission is checked here.
     if not status.st_mode & _ANY_WRITE:
-        message = f"{show(path)} is read-only; make it writable (chmod u+w) or write another file"
+        message = f"{show_path(path)} is read-only; make it writable (chmod u+w) or write another file"
         raise ToolError(Kind.PERMANENT, message, details={"path": path})
 
 
@@ -509,7 +509,7 @@ def _remove_folder(path: str, parent: int, name: str) -> None:
     except OSError as error:
         if error.errno not in {errno.ENOTEMPTY, errno.EEXIST}:
             raise
-        message = f"{show(path)} is a folder that is not empty; delete what is in it first"
+        message = f"{show_path(path)} is a folder that is not empty; delete what is in it first"
         raise ToolError(Kind.VALIDATION, message, details={"path": path}) from None
 
 

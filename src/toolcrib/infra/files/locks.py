@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from toolcrib.infra.files import make_folder
-from toolcrib.infra.files.durable import explained, fault, show
+from toolcrib.infra.files.durable import explained, fault, show_path
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ def check_lockable(folder: Path) -> None:
         return
     name = REMOTE.get(number, f"a file system of the unknown kind {number:#x}")
     message = (
-        f"{show(str(folder))} lies on {name}, whose locks may not hold between processes; "
+        f"{show_path(str(folder))} lies on {name}, whose locks may not hold between processes; "
         f"keep the project on a local disk ({', '.join(LOCAL.values())})"
     )
     raise ToolError(Kind.PERMANENT, message, details={"path": str(folder), "file_system": name})

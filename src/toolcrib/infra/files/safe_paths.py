@@ -18,7 +18,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from toolcrib.infra.files.durable import fault, show
+from toolcrib.infra.files.durable import fault, show_path
 from toolcrib.lib.protected_names import fold
 from toolcrib.model.errors import Kind, ToolError
 
@@ -168,7 +168,7 @@ def split_path(path: str, roots: Iterable[str]) -> list[str]:
         path = _strip_root(path, roots)
     parts = [part for part in path.split("/") if part not in {"", "."}]
     if len(parts) > MAX_PARTS:
-        raise ToolError(Kind.VALIDATION, f"{show(path)} has {len(parts)} parts; use at most {MAX_PARTS}")
+        raise ToolError(Kind.VALIDATION, f"{show_path(path)} has {len(parts)} parts; use at most {MAX_PARTS}")
     return parts
 
 
@@ -300,9 +300,9 @@ def _check_characters(path: str) -> None:
     if not path:
         raise ToolError(Kind.VALIDATION, "the path is empty; write '.' for the workspace itself")
     if len(path) > MAX_PATH:
-        raise ToolError(Kind.VALIDATION, f"{show(path)} has {len(path)} characters; use at most {MAX_PATH}")
+        raise ToolError(Kind.VALIDATION, f"{show_path(path)} has {len(path)} characters; use at most {MAX_PATH}")
     if any(unicodedata.category(letter) in _UNSPEAKABLE for letter in path):
-        raise ToolError(Kind.VALIDATION, f"{show(path)} holds a control character; write the path without it")
+        raise ToolError(Kind.VALIDATION, f"{show_path(path)} holds a control character; write the path without it")
 
 
 def _strip_root(path: str, roots: Iterable[str]) -> str:
@@ -311,6 +311,6 @@ def _strip_root(path: str, roots: Iterable[str]) -> str:
             return path[len(root) :]
     raise ToolError(
         Kind.BLOCKED,
-        f"{show(path)} lies outside the workspace; use a path relative to the workspace",
+        f"{show_path(path)} lies outside the workspace; use a path relative to the workspace",
         details={"path": path[:MAX_PATH]},
     )

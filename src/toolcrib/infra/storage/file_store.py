@@ -21,7 +21,7 @@ from toolcrib.infra.files.durable import (
     is_trash,
     remove_in,
     replace_in,
-    show,
+    show_path,
     sweep_in,
     sweep_trash_in,
 )
@@ -79,7 +79,7 @@ class FileStore:
             except _GONE:
                 return None
         if document is not None:
-            check_size(show(str(self._root / key)), len(document), limit, path=str(self._root / key))
+            check_size(show_path(str(self._root / key)), len(document), limit, path=str(self._root / key))
         return document
 
     def create(self, key: str, document: bytes) -> bool:
@@ -253,7 +253,7 @@ class FileStore:
             return True
         if stat.S_ISDIR(status.st_mode):
             return False
-        message = f"{show(str(self._root / key))} is not a regular file; move it away"
+        message = f"{show_path(str(self._root / key))} is not a regular file; move it away"
         raise ToolError(Kind.VALIDATION, message, details={"path": str(self._root / key)})
 
 

@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 from toolcrib.infra.files import commit_or_rollback
-from toolcrib.infra.files.durable import create, show
+from toolcrib.infra.files.durable import create, show_path
 from toolcrib.infra.files.locks import Locks, check_lockable
 from toolcrib.model.errors import Kind, ToolError
 
@@ -303,7 +303,7 @@ def _refuse_log_alone(path: Path) -> None:
     # Another process may have just created the file with its log.
     if _identify(log) is not None and _identify(path) is None:
         message = (
-            f"{show(str(path))} is gone, but its log is still there; put the file back, or, when no process uses it, "
+            f"{show_path(str(path))} is gone, but its log is still there; put the file back, or, when no process uses it, "
             "move its -wal and -shm files away too to begin a new one"
         )
         raise ToolError(Kind.PERMANENT, message, details={"path": str(path)})
@@ -334,11 +334,11 @@ def _check_layout(connection: sqlite3.Connection, path: Path) -> None:
     application = connection.execute("PRAGMA application_id").fetchone()[0]
     layout = connection.execute("PRAGMA user_version").fetchone()[0]
     if application != APPLICATION:
-        message = f"{show(str(path))} is a database, but not a queue of Toolcrib; nothing was stored, {_MOVE_AWAY}"
+        message = f"{show_path(str(path))} is a database, but not a queue of Toolcrib; nothing was stored, {_MOVE_AWAY}"
         raise ToolError(Kind.PERMANENT, message, details={"path": str(path)})
     if layout != LAYOUT:
         message = (
-            f"the queue {show(str(path))} was written by another version of Toolcrib (layout {layout}, this one knows {LAYOUT}); "
+            f"the queue {show_path(str(path))} was written by another version of Toolcrib (layout {layout}, this one knows {LAYOUT}); "
             "nothing was stored, use that version, or move the file away to begin a new one"
         )
         raise ToolError(Kind.PERMANENT, message, details={"path": str(path), "layout": layout})
@@ -362,7 +362,7 @@ def _explained(path: Path) -> Iterator[None]:
         kind, meaning = _MEANINGS.get(code, unknown)
         raise ToolError(
             kind,
-            f"the queue {show(str(path))} {meaning}",
+            f"the queue {show_path(str(path))} {meaning}",
             retryable=kind is Kind.TRANSIENT,
             partial_side_effects=code == sqlite3.SQLITE_IOERR,
             details={"path": str(path)},
@@ -371,4 +371,4 @@ def _explained(path: Path) -> Iterator[None]:
 
 def _closed(path: Path) -> ToolError:
     """The error for a queue that was closed."""
-    return ToolError(Kind.PERMANENT, f"the queue {show(str(path))} was closed; nothing was stored, open it again")
+    return ToolError(Kind.PERMANENT, f"the queue {show_path(str(path))} was closed; nothing was stored, open it again")
