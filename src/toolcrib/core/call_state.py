@@ -136,7 +136,7 @@ def make_context(
     state: CallState,
     plan: Plan,
     deadline: float,
-    room: float,
+    grace: float,
     perform: Perform,
     record: Record,
     deadlines: Deadlines,
@@ -155,7 +155,7 @@ def make_context(
         session=call.session,
         call=partial(_call_from, perform, call, plan.tool, deadline, current_view(), state.quota, link),
         audit=partial(_audit, record, state, plan),
-        room=room,
+        grace=grace,
         client=link,
         prepared=state.prepared,
     )
@@ -305,7 +305,7 @@ PLAIN_OUTPUTS: tuple[tuple[dict[str, object], type], ...] = (({"type": "integer"
 CALL_SECONDS = 30.0
 RESULT_BYTES = 256_000
 # The grace period of tools that run in child processes, to end them at their time limit and report it.
-ROOM_SECONDS = 0.5
+GRACE_SECONDS = 0.5
 
 
 def _read_variables(name: str, value: object) -> frozenset[str]:
@@ -380,7 +380,7 @@ class Plan:
     fill: Callable[[dict[str, object]], dict[str, object]] | None
     output: Validator | None
     seconds: float
-    room: float
+    grace: float
     retry: RetryPolicy
     is_inline: bool
     is_async: bool
@@ -475,7 +475,7 @@ def prepare(
         fill=fill_defaults(parameters),
         output=None if tool.output_schema is None else compile_schema(tool.output_schema),
         seconds=_seconds(tool, policy),
-        room=0.0 if isinstance(tool.run, Function) else ROOM_SECONDS,
+        grace=0.0 if isinstance(tool.run, Function) else GRACE_SECONDS,
         retry=retry,
         is_inline=is_inline,
         is_async=bound.is_async,

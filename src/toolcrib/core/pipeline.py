@@ -325,9 +325,9 @@ class Pipeline:
         """Run the tool, with retries until it succeeds, fails for good, or reaches the deadline."""
         given, deadline = state.call.deadline, state.started + plan.seconds
         deadline = deadline if given is None else min(given, deadline)
-        room = plan.room if given is None else min(plan.room, given - deadline)
+        grace = plan.grace if given is None else min(plan.grace, given - deadline)
         context = (
-            make_context(state, plan, deadline, room, self.call, self._record, self._deadlines, self._mask)
+            make_context(state, plan, deadline, grace, self.call, self._record, self._deadlines, self._mask)
             if plan.bound.wants_context
             else None
         )
@@ -337,7 +337,7 @@ class Pipeline:
             try:
                 answer = plan.bound.run(self._arguments(state, plan), context)
                 if type(answer) is CoroutineType or (plan.is_async and isinstance(answer, Awaitable)):
-                    state.watch = state.watch or self._deadlines.watch(deadline + room, answer)
+                    state.watch = state.watch or self._deadlines.watch(deadline + grace, answer)
                     answer = await answer
             except Exception as problem:
                 pause = self._pause(problem, state, plan, deadline)
@@ -352,7 +352,7 @@ class Pipeline:
                     unwatch(state.watch, plan.name, state.started)
                     return answer
                 state.began += outcome.waited  # the latency budget covers only the tool's own time
-            state.watch = state.watch or self._deadlines.watch(deadline + room)
+            state.watch = state.watch or self._deadlines.watch(deadline + grace)
             await self._sleep(pause)
             state.attempts += 1
 

@@ -275,7 +275,7 @@ def cannot_ask(method: str) -> ToolError:
 class Context(ReachesClient):
     """What a running tool may use; `progress`, `log`, `elicit`, `sample` and `roots` reach the client of the call.
 
-    `deadline` is in the time of `time.monotonic`, `seconds` the time limit that set it. `room` is the grace period in
+    `deadline` is in the time of `time.monotonic`, `seconds` the time limit that set it. `grace` is the time in
     seconds for the answer: some after the tool's own time limit, none after a deadline of its caller. `prepared` is the
     return value of `Bound.check`.
     """
@@ -289,7 +289,7 @@ class Context(ReachesClient):
     session: Session | None
     call: CallTool
     audit: Audit
-    room: float = 0.0
+    grace: float = 0.0
     client: ToolLink | None = None
     prepared: object = field(default=None, repr=False)
 

@@ -359,9 +359,9 @@ class Listening:
         return 1
 
 
-@pytest.mark.parametrize(("seconds", "room"), [(None, 0.5), (60, 0.5), (30.2, 0.2), (10, 0.0)])
+@pytest.mark.parametrize(("seconds", "grace"), [(None, 0.5), (60, 0.5), (30.2, 0.2), (10, 0.0)])
 async def test_the_answer_may_come_behind_the_tools_own_limit_and_never_behind_its_callers(
-    script, project, seconds, room
+    script, project, seconds, grace
 ):
     script("quick.py", "def main(): return 1", "__timeout__ = 30")
     listening = Listening()
@@ -369,7 +369,7 @@ async def test_the_answer_may_come_behind_the_tools_own_limit_and_never_behind_i
         crib._pipeline._runners = {"script": listening}
         deadline = None if seconds is None else time.monotonic() + seconds
         assert (await crib.call(Call(name="quick", deadline=deadline))).value == 1
-    assert listening.context.room == pytest.approx(room, abs=0.1)
+    assert listening.context.grace == pytest.approx(grace, abs=0.1)
 
 
 FLAKY = """

@@ -209,7 +209,7 @@ class PythonHandler:
         )
         await self._check_files(job)
         # The sandbox probe before the first job does not count against the timeout.
-        deadline = kill_time(context.deadline, context.room) + time.monotonic() - asked
+        deadline = kill_time(context.deadline, context.grace) + time.monotonic() - asked
         ended, begun = await self._run_job(job, service, context, deadline)
         meta: dict[str, object] = {"sandbox": self._sandbox.report_on(job)}
         said = to_outcome(ended, meta, lambda: _read(tool, job, ended, context.seconds, masking))
@@ -383,7 +383,7 @@ class _NodeHandler:
             return await self._serve(arguments, context, asked)
 
     async def _serve(self, arguments: dict[str, object], context: Context, asked: float) -> Outcome:
-        deadline = kill_time(context.deadline, context.room)
+        deadline = kill_time(context.deadline, context.grace)
         granted, masking = self._granted()
         worker = await self._take(granted, deadline)
         began: float | None = None

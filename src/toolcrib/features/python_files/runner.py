@@ -117,7 +117,7 @@ class _BoundFile:
         if context is None:
             strike, seconds = time.monotonic() + SECONDS_WITHOUT_CONTEXT, SECONDS_WITHOUT_CONTEXT
         else:
-            strike, seconds = kill_time(context.deadline, context.room), context.seconds
+            strike, seconds = kill_time(context.deadline, context.grace), context.seconds
         script, masking = self._script, None
         granted: dict[str, str] = {}
         if self._variables is not None:

@@ -100,7 +100,7 @@ PLAIN_FILE = "file"
 JAVASCRIPT = "javascript"
 REMOVAL_SECONDS = 15.0
 # An engine takes longer to end a container than the kernel to end a process.
-REMOVAL_ROOM_SECONDS = 2.0
+REMOVAL_GRACE_SECONDS = 2.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -251,11 +251,11 @@ class ProcessDriver:
 
     async def _run_job(self, work: Work, order: Order, context: Context) -> CompletedJob:
         """Run the job; a container that did not end by itself is removed, also when the call fails."""
-        deadline = kill_time(context.deadline, context.room)
+        deadline = kill_time(context.deadline, context.grace)
         if work.removal is None:
             return await self._start(work.job, order, context, deadline)
         left = context.deadline - time.monotonic()
-        deadline = context.deadline - max(0.0, min(REMOVAL_ROOM_SECONDS, left / 4) - context.room)
+        deadline = context.deadline - max(0.0, min(REMOVAL_GRACE_SECONDS, left / 4) - context.grace)
         try:
             ended = await self._start(work.job, order, context, deadline)
         except BaseException:
