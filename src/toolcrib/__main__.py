@@ -23,12 +23,12 @@ def main(words: Sequence[str] | None = None) -> int:
     gc.set_threshold(OBJECTS_BEFORE_COLLECTING)
     is_own_process = words is None
     words = sys.argv[1:] if words is None else words
-    opening = None
+    handshake = None
     if _serves_stdio(words):
         # A client waits for the answer to `initialize`, which needs no other module.
-        opening = load("toolcrib.interfaces.mcp.stdio_opening:open_stdio")()
+        handshake = load("toolcrib.interfaces.mcp.stdio_handshake:open_stdio")()
     # Loaded only now, so that the garbage collector does not run meanwhile.
-    code = int(load("toolcrib.interfaces.cli:main")(words, opening))
+    code = int(load("toolcrib.interfaces.cli:main")(words, handshake))
     if is_own_process:
         # The process ends, so the last two collections of the interpreter would be wasted.
         gc.freeze()

@@ -62,7 +62,7 @@ class ModulesSettings(Table, name="modules"):
 
 
 @runtime_checkable
-class Gathering(Protocol):
+class BufferedJournal(Protocol):
     """A journal that buffers lines."""
 
     def flush(self) -> None:
@@ -164,7 +164,7 @@ class Data:
 
     def _gather(self) -> None:
         journal = self.journal
-        if isinstance(journal, Gathering):
+        if isinstance(journal, BufferedJournal):
             journal.flush()
 
     def close(self) -> None:

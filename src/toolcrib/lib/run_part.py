@@ -44,7 +44,7 @@ class RunPart:
 
 
 @runtime_checkable
-class Previewing(Protocol):
+class BoundWithPreview(Protocol):
     """A Bound that can preview what a call would run."""
 
     def preview(self, arguments: dict[str, object], call: Call) -> Iterable[RunPart]:

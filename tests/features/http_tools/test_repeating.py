@@ -6,7 +6,7 @@ from email.utils import formatdate
 import pytest
 
 from toolcrib import Kind, RetryPolicy
-from toolcrib.features.http_tools.response import MAX_WAIT_SECONDS, Repeating
+from toolcrib.features.http_tools.response import MAX_WAIT_SECONDS, Retries
 from toolcrib.lib.http_syntax import read_retry_after
 from toolcrib.model.tool import Backoff, HttpCall
 
@@ -202,7 +202,7 @@ def test_pauses_grow_and_are_spread_out():
     from toolcrib import ToolError
 
     error = ToolError(Kind.TRANSIENT, "x", retryable=True)
-    repeating = Repeating("GET", None, 4)
+    repeating = Retries("GET", None, 4)
     first = [repeating.pause_after(1, error, mode="text", left=100) for _ in range(300)]
     second = [repeating.pause_after(2, error, mode="text", left=100) for _ in range(300)]
     assert 0 <= min(first) < 0.05

@@ -19,7 +19,7 @@ from tests.interfaces.mcp.test_stdio import Program
 from soaks import size
 from toolcrib import Context, tool
 from toolcrib.interfaces.mcp import parked, seals
-from toolcrib.interfaces.mcp.stdio_opening import MAX_LINE
+from toolcrib.interfaces.mcp.stdio_handshake import MAX_LINE
 from warm_python import WarmPython
 
 SECONDS = 60

@@ -239,7 +239,7 @@ def test_a_subscription_acknowledges_first_and_ends_when_it_is_cancelled(start, 
 
 def test_the_first_answer_loads_neither_an_event_loop_nor_the_tools(project):
     code = (
-        "import sys; from toolcrib.interfaces.mcp import stdio_opening as opening; opening.open_stdio(); "
+        "import sys; from toolcrib.interfaces.mcp import stdio_handshake as handshake; handshake.open_stdio(); "
         "print(sorted({'asyncio', 'click', 'mcp', 'pydantic', 'toolcrib.crib', 'toolcrib.toolkit.cli'} & set(sys.modules)), "
         "file=sys.stderr)"
     )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from toolcrib.lib.run_part import PartKind, Previewing, RunPart
+from toolcrib.lib.run_part import BoundWithPreview, PartKind, RunPart
 from toolcrib.model.errors import ToolError
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ Shown = dict[str, object]
 
 def preview_call(tool: Tool, bound: Bound, arguments: dict[str, object], call: Call) -> list[RunPart]:
     """The parts of the call, as its runner describes them; a runner that cannot is replaced by a note that says why."""
-    if not isinstance(bound, Previewing):
+    if not isinstance(bound, BoundWithPreview):
         note = f"What runs tools of the kind {tool.kind} does not say what exactly it would run."
         return [RunPart(kind=PartKind.NOTE, title=tool.address, note=note)]
     parts: list[RunPart] = []

@@ -14,7 +14,7 @@ from toolcrib.features.bundles.index_rows import SlugFiles
 from toolcrib.features.bundles.index_sync import IndexSync
 from toolcrib.features.bundles.lookup import Lookup, no_such_tool
 from toolcrib.features.bundles.other_sources import ALL_ON, Overlay, Sources, source_id, tool_word
-from toolcrib.features.bundles.pages import MAX_PAGE_SIZE, Cursors, Listing, is_shown
+from toolcrib.features.bundles.pages import MAX_PAGE_SIZE, BundlePages, Cursors, is_shown
 from toolcrib.features.bundles.stored_documents import SPACE, Documents, check_bundle_id, seconds_of
 from toolcrib.lib.http_syntax import parse_hosts, parse_url
 from toolcrib.lib.names import is_uuid7
@@ -87,7 +87,7 @@ class Bundles:
         )
         # Public: other listings of the same tools sign their page tokens with the same key.
         self.cursors = Cursors(key)
-        self._listing = listing = Listing(
+        self._listing = listing = BundlePages(
             index=index,
             lookup=self._lookup,
             syncing=self._syncing,
@@ -263,7 +263,7 @@ class Bundles:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Sighting:
+class SeenDeletion:
     """When a bundle was first seen deleted: its deletion time, and how far the clock had been moved forward by then."""
 
     soft_deleted_at: str
@@ -281,33 +281,33 @@ class Reaper:
         self._monotonic = monotonic
         self._last: tuple[float, float] | None = None
         self._ahead = 0.0
-        self._sightings: dict[str, Sighting] = {}
+        self._seen_deletions: dict[str, SeenDeletion] = {}
 
     def due(self, bundles: Iterable[Bundle], now: float) -> list[str]:
         """The ids of deleted bundles that are due."""
         was_moved = self._watch_clock(now)
         deleted = [bundle for bundle in bundles if bundle.soft_deleted_at]
         due = [] if was_moved else [bundle.id for bundle in deleted if self.is_old(bundle, now)]
-        self._sightings = {bundle.id: self._sighting(bundle) for bundle in deleted}
+        self._seen_deletions = {bundle.id: self._seen_deletion(bundle) for bundle in deleted}
         return due
 
     def see(self, bundle: Bundle, now: float) -> None:
         """Note that a bundle was deleted, outside of a sweep."""
         self._watch_clock(now)
-        self._sightings[bundle.id] = self._sighting(bundle)
+        self._seen_deletions[bundle.id] = self._seen_deletion(bundle)
 
     def is_old(self, bundle: Bundle, now: float) -> bool:
         """Whether two days have passed since the bundle was deleted."""
-        seen = self._sightings.get(bundle.id)
+        seen = self._seen_deletions.get(bundle.id)
         if not bundle.soft_deleted_at or seen is None:
             return False
         return now - seconds_of(bundle.soft_deleted_at) - (self._ahead - seen.ahead) >= GRACE_SECONDS
 
-    def _sighting(self, bundle: Bundle) -> Sighting:
-        seen = self._sightings.get(bundle.id)
+    def _seen_deletion(self, bundle: Bundle) -> SeenDeletion:
+        seen = self._seen_deletions.get(bundle.id)
         if seen is not None and seen.soft_deleted_at == bundle.soft_deleted_at:
             return seen
-        return Sighting(soft_deleted_at=bundle.soft_deleted_at, ahead=self._ahead)
+        return SeenDeletion(soft_deleted_at=bundle.soft_deleted_at, ahead=self._ahead)
 
     def _watch_clock(self, now: float) -> bool:
         """Whether the clock was changed since the last sweep."""

@@ -15,7 +15,7 @@ from toolcrib.features.http_tools.description import (
     STATUSES,
     TIMEOUT_MS,
 )
-from toolcrib.features.http_tools.pages import MAX_FIRST, MAX_PAGES, MAX_SIZE, PAGES, SHOWN, Carrier, Paging
+from toolcrib.features.http_tools.pages import MAX_FIRST, MAX_PAGES, MAX_SIZE, PAGES, SHOWN, Carrier, PaginationKind
 from toolcrib.features.http_tools.response_cache import MAX_SECONDS
 from toolcrib.features.sql_tools.database import MAX_DATABASE
 from toolcrib.features.sql_tools.description import (
@@ -316,7 +316,7 @@ SCHEMAS: dict[str, object] = {
         "type": "object",
         "required": ["type"],
         "properties": {
-            "type": {"enum": [*Paging]},
+            "type": {"enum": [*PaginationKind]},
             "parameter": {
                 **TEXT,
                 "minLength": 1,

@@ -48,7 +48,7 @@ _PURPOSE = b"page token\0"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Listing:
+class BundlePages:
     """List and search bundles and tools of every owner."""
 
     index: Index

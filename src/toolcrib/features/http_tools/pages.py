@@ -47,7 +47,7 @@ _LINK = re.compile(r"<([^<>]*)>([^<]*)")
 _NEXT = re.compile(r""";\s*rel\s*=\s*(?:"(?:[^"]*\s)?next(?:\s[^"]*)?"|next(?=\s*(?:[;,]|$)))""", re.IGNORECASE)
 
 
-class Paging(StrEnum):
+class PaginationKind(StrEnum):
     """How the next page is asked for."""
 
     CURSOR = "cursor"
@@ -64,16 +64,16 @@ class Carrier(StrEnum):
     BODY = "body"
 
 
-NUMBERED = frozenset({Paging.PAGE, Paging.OFFSET})
-LED_BY_VALUE = frozenset({Paging.CURSOR, Paging.URL})
-LED_BY_URL = frozenset({Paging.LINK, Paging.URL})
+NUMBERED = frozenset({PaginationKind.PAGE, PaginationKind.OFFSET})
+LED_BY_VALUE = frozenset({PaginationKind.CURSOR, PaginationKind.URL})
+LED_BY_URL = frozenset({PaginationKind.LINK, PaginationKind.URL})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pagination:
     """How the pages of an answer are asked for; at most `pages`, and one that would be more is left unread if `truncate`."""
 
-    type: Paging
+    type: PaginationKind
     parameter: str
     carrier: Carrier
     next: Find | None
@@ -109,7 +109,7 @@ def compile_pagination(written: Mapping[str, object]) -> Pagination | None:
     for name, meant in fields.unknown_keys(KEYS):
         fields.refuse(name, f"is unknown; did you mean {meant}?" if meant else f"is unknown; write {', '.join(KEYS)}")
     fields.require({"type": '"cursor", "page", "offset", "link" or "url"'})
-    kind = fields.word("type", Paging, Paging.LINK)
+    kind = fields.word("type", PaginationKind, PaginationKind.LINK)
     needed = {"parameter": '"cursor"'} if kind not in LED_BY_URL else {}
     fields.require(needed | ({"next": '"$.next"'} if kind in LED_BY_VALUE else {}))
     pagination = Pagination(
@@ -119,7 +119,7 @@ def compile_pagination(written: Mapping[str, object]) -> Pagination | None:
         next=_path(fields, "next"),
         items=_path(fields, "items"),
         where=fields.text("items") or "$",
-        first=fields.whole("first", at_least=0, at_most=MAX_FIRST, default=1 if kind is Paging.PAGE else 0),
+        first=fields.whole("first", at_least=0, at_most=MAX_FIRST, default=1 if kind is PaginationKind.PAGE else 0),
         size=fields.whole("size", at_least=0, at_most=MAX_SIZE, default=0),
         pages=fields.whole("pages", at_least=1, at_most=MAX_PAGES, default=PAGES),
         truncate=fields.switch("truncate") is True,
@@ -164,7 +164,7 @@ class Pager:
         pagination = self._pagination
         if pagination.type in NUMBERED:
             return self._next_number(response, count)
-        if pagination.type is Paging.LINK:
+        if pagination.type is PaginationKind.LINK:
             reference: object = _next_link(response.headers.get("link", ""))
         else:
             found = [] if pagination.next is None else pagination.next(page, None)
@@ -173,7 +173,7 @@ class Pager:
             return None
         if isinstance(reference, bool) or not isinstance(reference, str | int):
             raise self._refusal(f"what names the next page is {type(reference).__name__} and no text")
-        if pagination.type is Paging.CURSOR:
+        if pagination.type is PaginationKind.CURSOR:
             self._refuse_seen(str(reference))
             return self._with(reference)
         url = self._url(response, str(reference))
@@ -188,7 +188,7 @@ class Pager:
         if digest == self._digest:
             raise self._refusal(f"the same page came twice, so the server may not know {pagination.parameter!r}")
         self._digest = digest
-        self._number += 1 if pagination.type is Paging.PAGE else count
+        self._number += 1 if pagination.type is PaginationKind.PAGE else count
         return self._with(self._number)
 
     def _url(self, response: Response, reference: str) -> Url:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from toolcrib.features.http_tools.extraction import compile_extract
 from toolcrib.features.http_tools.pages import Pager, compile_pagination
 from toolcrib.features.http_tools.request_template import compile_call
-from toolcrib.features.http_tools.response import Repeating, Value, explain_status, nothing, read_value
+from toolcrib.features.http_tools.response import Retries, Value, explain_status, nothing, read_value
 from toolcrib.features.http_tools.response_cache import (
     NOT_MODIFIED,
     ask_whether_changed,
@@ -101,7 +101,7 @@ class RequestOutcome:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Sending:
+class SentRequest:
     """One request that is being sent: the values of its slots, the call it belongs to, and its deadline."""
 
     values: Values
@@ -144,7 +144,7 @@ class RequestStep:
         # Part of the cache key: no answer of another definition, or of another request of the same tool, is used.
         self._identity = f"{names.content}:{call.name}"
         self._success: Container[int] = call.success or SUCCESS
-        self._repeating = Repeating(call.method, call.retry, options.max_retries)
+        self._repeating = Retries(call.method, call.retry, options.max_retries)
         self._secret_headers = self.template.headers_with(names.may_be_secret)
 
     def check(self, values: Values) -> Request:
@@ -175,7 +175,7 @@ class RequestStep:
         """Send the request and read its answer, with all of its pages; what goes wrong is in the report."""
         report = RequestOutcome(request.url.origin)
         deadline = min(report.started + self.call.timeout_ms / 1000, context.deadline)
-        sending = Sending(values=values, context=context, deadline=deadline, report=report)
+        sending = SentRequest(values=values, context=context, deadline=deadline, report=report)
         try:
             if self._pagination is None:
                 response = await self._obtain(request, sending, self._options.max_response_bytes)
@@ -187,7 +187,9 @@ class RequestStep:
             self._give_up(report, error, context)
         return report
 
-    async def pages(self, pagination: Pagination, request: Request, sending: Sending) -> AsyncIterator[ResponsePage]:
+    async def pages(
+        self, pagination: Pagination, request: Request, sending: SentRequest
+    ) -> AsyncIterator[ResponsePage]:
         """The items of one page after the other, as they come; raises ToolError where there are too many."""
         pager, report, left = Pager(pagination, request), sending.report, self._options.max_response_bytes
         following: Request | None = pager.first()
@@ -205,7 +207,7 @@ class RequestStep:
             )
             following = pager.following(response, page.raw, len(items))
 
-    async def _collect(self, pagination: Pagination, request: Request, sending: Sending) -> Value:
+    async def _collect(self, pagination: Pagination, request: Request, sending: SentRequest) -> Value:
         """The items of all pages as one answer; an error has those that came before it as its partial value."""
         raw: list[object] = []
         shown: list[object] = []
@@ -229,13 +231,15 @@ class RequestStep:
         message = f"{report.origin}: there are more than {report.pages} pages, which is the limit; ask for less at once"
         raise ToolError(Kind.LIMIT_EXCEEDED, message, details={"origin": report.origin, "pages": report.pages})
 
-    def _obtain(self, request: Request, sending: Sending, max_bytes: int) -> Awaitable[Response]:
+    def _obtain(self, request: Request, sending: SentRequest, max_bytes: int) -> Awaitable[Response]:
         """The answer, from the cache or from the server."""
         if self._cache is None:
             return self._exchange(request, sending, max_bytes)
         return self._obtain_through(self._cache, request, sending, max_bytes)
 
-    async def _obtain_through(self, rule: CacheRule, request: Request, sending: Sending, max_bytes: int) -> Response:
+    async def _obtain_through(
+        self, rule: CacheRule, request: Request, sending: SentRequest, max_bytes: int
+    ) -> Response:
         """The cached answer while it is fresh or the server says that it has not changed; otherwise a new one."""
         cache = self._options.cache
         key = cache_key(self._identity, sending.context.caller, request, await self._secrets(sending))
@@ -253,7 +257,7 @@ class RequestStep:
         cache.keep(key, response, rule)
         return response
 
-    async def _send_kept(self, response: Response, sending: Sending) -> None:
+    async def _send_kept(self, response: Response, sending: SentRequest) -> None:
         """Send the items of a cached stream to the client, as if they arrived now."""
         send = self._sink(sending)
         if send is None or self.call.encoding not in STREAMED:
@@ -263,7 +267,7 @@ class RequestStep:
         await items.send(read_items(response, self.call.encoding, self._extract, self._options.max_response_bytes))
         await items.finish()
 
-    async def _secrets(self, sending: Sending) -> list[object]:
+    async def _secrets(self, sending: SentRequest) -> list[object]:
         """Everything that the credentials of a request are made of."""
         if self._signer is None:
             return []
@@ -278,7 +282,7 @@ class RequestStep:
         return [*used, credentials.token]
 
     async def _exchange(
-        self, request: Request, sending: Sending, max_bytes: int, *, also: frozenset[int] = frozenset()
+        self, request: Request, sending: SentRequest, max_bytes: int, *, also: frozenset[int] = frozenset()
     ) -> Response:
         """Send the request until it succeeds; raises ToolError where it may not be retried, or the time is over.
 
@@ -317,7 +321,7 @@ class RequestStep:
             clock=self._options.clock,
         )
 
-    async def _begin(self, sending: Sending, refused: str) -> Credentials | None:
+    async def _begin(self, sending: SentRequest, refused: str) -> Credentials | None:
         """The credentials of the next attempt."""
         if self._signer is None:
             return None
@@ -325,7 +329,7 @@ class RequestStep:
         return await self._signer.begin(sending.values, seconds=left, refused=refused)
 
     async def _send(
-        self, request: Request, credentials: Credentials | None, sending: Sending, max_bytes: int
+        self, request: Request, credentials: Credentials | None, sending: SentRequest, max_bytes: int
     ) -> Response:
         send, is_stream = self._sink(sending), self.call.encoding in STREAMED
         signed = request if credentials is None else replace(request, sign=credentials)
@@ -337,11 +341,11 @@ class RequestStep:
             response = await self._fetch(signed, sending.deadline, max_bytes)
         return response if credentials is None else credentials.hide_in(response, is_stream=is_stream)
 
-    def _sink(self, sending: Sending) -> Callable[[object], Awaitable[None]] | None:
+    def _sink(self, sending: SentRequest) -> Callable[[object], Awaitable[None]] | None:
         """What takes the items of the answer as they come: those of the last request are the tool's own."""
         return sending.context.send_chunk if self.is_last else None
 
-    async def _follow(self, request: Request, sending: Sending, max_bytes: int, items: ItemSender) -> Response:
+    async def _follow(self, request: Request, sending: SentRequest, max_bytes: int, items: ItemSender) -> Response:
         """Send the request, follow its redirects, and stream the items of the answer; returns all of it."""
         import asyncio
 
@@ -362,7 +366,7 @@ class RequestStep:
             raise redirected(error, origin, has_effects=first.has_effects) if origin else error from None
 
     async def _read_stream(
-        self, head: Response, pieces: AsyncIterator[bytes], sending: Sending, max_bytes: int, items: ItemSender
+        self, head: Response, pieces: AsyncIterator[bytes], sending: SentRequest, max_bytes: int, items: ItemSender
     ) -> bytes:
         """Read the body of an answer, and stream its items if it is a success."""
         report, body = sending.report, bytearray()

@@ -134,7 +134,7 @@ def explain_status(request: Request, response: Response, hide: Callable[[str], s
     )
 
 
-class Repeating:
+class Retries:
     """The retries of one request: as its author says, else as its method allows, at most `max_retries`."""
 
     def __init__(self, method: str, policy: RetryPolicy | None, max_retries: int) -> None:

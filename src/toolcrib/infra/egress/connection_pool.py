@@ -156,7 +156,7 @@ class Connection(asyncio.Protocol):
         parser.receiver.end(failure)
 
 
-class Waiting(Protocol):
+class AwaitedResponse(Protocol):
     """A response that is awaited until `deadline`, in the time of the loop's clock."""
 
     deadline: float
@@ -178,7 +178,7 @@ class ConnectionPool:
         self._sweep: asyncio.TimerHandle | None = None
         self._is_closed = False
         self._all_lost: asyncio.Event | None = None
-        self._watched: set[Waiting] = set()
+        self._watched: set[AwaitedResponse] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._next = math.inf
 
@@ -212,7 +212,7 @@ class ConnectionPool:
         if self._sweep is None:
             self._sweep = self.loop.call_later(IDLE_SECONDS, self._close_unused)
 
-    def watch(self, waiting: Waiting) -> None:
+    def watch(self, waiting: AwaitedResponse) -> None:
         """End it with a TimeoutError at its deadline, unless `unwatch` comes before.
 
         `asyncio.timeout` sets a timer for each of them. Here one timer is touched only when a deadline is nearer than all others.
@@ -221,7 +221,7 @@ class ConnectionPool:
         if waiting.deadline < self._next:
             self._set_timer(waiting.deadline)
 
-    def unwatch(self, waiting: Waiting) -> None:
+    def unwatch(self, waiting: AwaitedResponse) -> None:
         """Stop watching it."""
         self._watched.discard(waiting)
 

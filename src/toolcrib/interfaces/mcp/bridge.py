@@ -23,7 +23,7 @@ from toolcrib.interfaces.mcp.messages import (
     failed,
     write_error,
 )
-from toolcrib.interfaces.mcp.stdio_opening import Opening, take_stdio
+from toolcrib.interfaces.mcp.stdio_handshake import Handshake, take_stdio
 from toolcrib.interfaces.mcp.stdio_transport import DRAIN_SECONDS, MAX_RUNNING, Lines, Reader, Writer, read_line
 from toolcrib.interfaces.mcp.versions import VERSION_KEY
 from toolcrib.lib.server_sent_events import EventReader
@@ -58,14 +58,14 @@ def bridge_server(url: str, token: str | None) -> ExitCode:
         if problem.kind is Kind.VALIDATION:
             raise WrongUseError(f"--url: {problem.message}") from problem
         raise
-    opening = take_stdio()
+    handshake = take_stdio()
     with log_on_stderr():
-        asyncio.run(_bridge(connection, opening))
+        asyncio.run(_bridge(connection, handshake))
     return ExitCode.DONE
 
 
-async def _bridge(connection: Connection, opening: Opening) -> None:
-    bridge = Bridge(connection, opening)
+async def _bridge(connection: Connection, handshake: Handshake) -> None:
+    bridge = Bridge(connection, handshake)
     for one in (signal.SIGTERM, signal.SIGHUP):
         # Only the main thread can handle signals.
         with suppress(RuntimeError, ValueError):
@@ -79,10 +79,10 @@ async def _bridge(connection: Connection, opening: Opening) -> None:
 class Bridge:
     """One client here and one server elsewhere; the session of the older wire is the server's."""
 
-    def __init__(self, connection: Connection, opening: Opening) -> None:
+    def __init__(self, connection: Connection, handshake: Handshake) -> None:
         self._connection = connection
-        self._opening = opening
-        self._writer = Writer(opening.target, self.stop)
+        self._handshake = handshake
+        self._writer = Writer(handshake.target, self.stop)
         self._running: dict[object, asyncio.Task[None]] = {}
         self._over = asyncio.Event()
         # Every message after an `initialize` waits until that was answered.
@@ -95,7 +95,7 @@ class Bridge:
     async def run(self) -> None:
         """Pass messages on until the client closes its end, and answer what it asked before that."""
         loop, feed = asyncio.get_running_loop(), Lines(self._receive).feed
-        Reader(self._opening.source, loop, feed, self._over.set, self._writer.wait_for_room).start()
+        Reader(self._handshake.source, loop, feed, self._over.set, self._writer.wait_for_room).start()
         await self._over.wait()
         # Streams without an end are cancelled.
         for endless in (self._listening, *map(self._running.get, self._subscriptions)):

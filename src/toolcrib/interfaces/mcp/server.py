@@ -65,7 +65,7 @@ class SessionState:
     uris: set[str] = field(default_factory=set)
 
 
-class Running:
+class RunningRequests:
     """The requests that are being answered, so that their client can cancel them."""
 
     def __init__(self) -> None:
@@ -139,7 +139,7 @@ class McpServer:
         self._stream_seconds = stream_seconds
         self.tools = ToolList(crib)
         self.sessions = Sessions(Seal(lambda: crib.derive_key("mcp session")), crib.expiring("mcpsessions"))
-        self.running = Running()
+        self.running = RunningRequests()
         limits = crib.settings.table(McpSettings)
         self._questions = limits.questions
         self.questions = OpenQuestions(limits.questions)

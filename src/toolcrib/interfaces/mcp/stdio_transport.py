@@ -29,7 +29,7 @@ from toolcrib.interfaces.mcp.messages import (
 from toolcrib.interfaces.mcp.seals import known_capabilities
 from toolcrib.interfaces.mcp.server import McpServer, RequestCancelledError, log_level_of
 from toolcrib.interfaces.mcp.settings import McpSettings
-from toolcrib.interfaces.mcp.stdio_opening import MAX_LINE, PIECE, write_all
+from toolcrib.interfaces.mcp.stdio_handshake import MAX_LINE, PIECE, write_all
 from toolcrib.interfaces.mcp.versions import (
     ONLY_STATELESS,
     STATELESS,
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from toolcrib.crib import Crib
     from toolcrib.interfaces.mcp.messages import Message
-    from toolcrib.interfaces.mcp.stdio_opening import Opening
+    from toolcrib.interfaces.mcp.stdio_handshake import Handshake
     from toolcrib.interfaces.mcp.subscriptions import Listener
 
 logger = logging.getLogger("toolcrib.mcp")
@@ -58,9 +58,9 @@ DRAIN_SECONDS = 5.0
 WRITE_SECONDS = 5.0
 
 
-async def serve(crib: Crib, opening: Opening) -> None:
+async def serve(crib: Crib, handshake: Handshake) -> None:
     """Serve the crib to one client until it closes its end; the caller closes the crib."""
-    connection = Connection(crib, opening)
+    connection = Connection(crib, handshake)
     loop = asyncio.get_running_loop()
     for one in (signal.SIGTERM, signal.SIGHUP):
         # Only the main thread can handle signals.
@@ -72,25 +72,25 @@ async def serve(crib: Crib, opening: Opening) -> None:
 class Connection:
     """One client: its session, the requests that are being answered, and the threads that read and write."""
 
-    def __init__(self, crib: Crib, opening: Opening) -> None:
+    def __init__(self, crib: Crib, handshake: Handshake) -> None:
         self._server = McpServer(crib)
         self._caller = f"mcp:{crib.caller}"
         self._view = view_from_settings(crib.settings.table(McpSettings))
-        self._opening = opening
+        self._handshake = handshake
         self._lines = Lines(self._receive)
-        self._writer = Writer(opening.target, self._lose)
+        self._writer = Writer(handshake.target, self._lose)
         self._tasks: set[asyncio.Task[None]] = set()
         self._over = asyncio.Event()
-        self._wire = opening.wire
-        self._capabilities = known_capabilities(opening.capabilities)
+        self._wire = handshake.wire
+        self._capabilities = known_capabilities(handshake.capabilities)
         self._listening: asyncio.Task[Listener] | None = None
 
     async def run(self) -> None:
         """Serve until the client closes its end, and answer what it asked before that."""
         loop = asyncio.get_running_loop()
-        self._lines.feed(self._opening.received + (b"\n" if self._opening.is_over else b""))
-        reader = Reader(self._opening.source, loop, self._lines.feed, self._over.set, self._writer.wait_for_room)
-        if self._opening.is_over:
+        self._lines.feed(self._handshake.received + (b"\n" if self._handshake.is_over else b""))
+        reader = Reader(self._handshake.source, loop, self._lines.feed, self._over.set, self._writer.wait_for_room)
+        if self._handshake.is_over:
             self._over.set()
         else:
             reader.start()

@@ -22,7 +22,7 @@ STANDARD_INPUT, STANDARD_OUTPUT, STANDARD_ERROR = 0, 1, 2
 
 
 @dataclass(slots=True)
-class Opening:
+class Handshake:
     """A connection whose first request may have been answered: the session that it opened, and what was read since.
 
     `source` and `target` are descriptors of its own. Standard input is empty from then on and standard output leads to
@@ -37,33 +37,33 @@ class Opening:
     capabilities: Params = field(default_factory=dict)
 
 
-def open_stdio() -> Opening:
+def open_stdio() -> Handshake:
     """Take standard input and output, and answer the first message if it needs none of the tools."""
     return answer_first(take_stdio())
 
 
-def take_stdio() -> Opening:
+def take_stdio() -> Handshake:
     """Take standard input and output for the protocol alone."""
-    opening = Opening(source=os.dup(STANDARD_INPUT), target=os.dup(STANDARD_OUTPUT))
+    handshake = Handshake(source=os.dup(STANDARD_INPUT), target=os.dup(STANDARD_OUTPUT))
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, STANDARD_INPUT)
     os.close(nothing)
     os.dup2(STANDARD_ERROR, STANDARD_OUTPUT)
-    return opening
+    return handshake
 
 
-def answer_first(opening: Opening) -> Opening:
+def answer_first(handshake: Handshake) -> Handshake:
     """Wait for the first message, and answer it if it needs none of the tools; any other is left for the transport."""
-    while b"\n" not in opening.received and len(opening.received) <= MAX_LINE and not opening.is_over:
-        piece = os.read(opening.source, PIECE)
-        opening.received += piece
-        opening.is_over = not piece
-    line, end, rest = opening.received.partition(b"\n")
-    answer = _answer(line, opening) if end else None
+    while b"\n" not in handshake.received and len(handshake.received) <= MAX_LINE and not handshake.is_over:
+        piece = os.read(handshake.source, PIECE)
+        handshake.received += piece
+        handshake.is_over = not piece
+    line, end, rest = handshake.received.partition(b"\n")
+    answer = _answer(line, handshake) if end else None
     if answer is not None:
-        opening.received = rest
-        write_all(opening.target, answer + b"\n")
-    return opening
+        handshake.received = rest
+        write_all(handshake.target, answer + b"\n")
+    return handshake
 
 
 def write_all(target: int, data: bytes) -> None:
@@ -73,7 +73,7 @@ def write_all(target: int, data: bytes) -> None:
         view = view[os.write(target, view) :]
 
 
-def _answer(line: bytes, opening: Opening) -> bytes | None:
+def _answer(line: bytes, handshake: Handshake) -> bytes | None:
     try:
         request = read_message(line, MAX_LINE)
     except ProtocolError:
@@ -84,7 +84,7 @@ def _answer(line: bytes, opening: Opening) -> bytes | None:
         if request.method == "initialize" and is_stateless_request(request.params):
             return None
         if request.method == "initialize":
-            opening.wire, opening.capabilities, result = initialize(request.params)
+            handshake.wire, handshake.capabilities, result = initialize(request.params)
             return write_result(request.id, result)
         check_stateless(request.params)
         return write_result(request.id, complete(discover()))
