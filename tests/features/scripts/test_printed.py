@@ -1,7 +1,7 @@
 import pytest
 
 from toolcrib import Kind, Tool, ToolError
-from toolcrib.features.scripts.runner import printed_value
+from toolcrib.features.scripts.process_driver import printed_value
 from toolcrib.infra.sandbox.jobs import CompletedJob
 from toolcrib.model.tool import Function
 

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from toolcrib import Kind, Limits, RetryPolicy, ToolError
-from toolcrib.features.scripts.runner import MAX_PRINTED_BYTES
+from toolcrib.features.scripts.process_driver import MAX_PRINTED_BYTES
 from toolcrib.lib.system_tools import system_tools
 
 
