@@ -33,9 +33,7 @@ from toolcrib import (
 )
 from toolcrib.adapters import Anthropic, Gemini, OpenAIChat, OpenAIResponses
 from toolcrib.client.remote_crib import LOCAL_ONLY, RemoteCrib
-from toolcrib.model.approval import State
 from toolcrib.model.call import Consent
-from toolcrib.model.toolrequest import Status
 
 SECONDS = 20
 BUNDLE = "018faf50-b7b6-7a01-9a05-a22a6e0af101"
@@ -563,15 +561,15 @@ async def test_a_call_that_waits_for_a_person_is_approved_and_runs_once(world):
         async for found in news:
             if found.id == waiting:
                 break
-        assert found.state is State.PENDING
-        assert (await approvals.wait(waiting, 0)).state is State.PENDING
-        assert approvals.approve(waiting, note="fine").state is State.APPROVED
-        assert (await approvals.wait(waiting, 5)).state is State.APPROVED
+        assert found.state == "pending"
+        assert (await approvals.wait(waiting, 0)).state == "pending"
+        assert approvals.approve(waiting, note="fine").state == "approved"
+        assert (await approvals.wait(waiting, 5)).state == "approved"
     assert (await crib.call(call)).value == "paid 4"
     refused = (await crib.call(Call(name="pay", arguments={"amount": 5}, consent=Consent.EITHER))).error.details[
         "approval"
     ]
-    assert approvals.refuse(refused).state is State.REFUSED
+    assert approvals.refuse(refused).state == "refused"
     with pytest.raises(ToolError, match="refused already"):
         approvals.approve(refused)
     with pytest.raises(ToolError):
@@ -608,7 +606,7 @@ async def test_a_missing_tool_is_requested_followed_and_cancelled(crib):
     requests = crib.requests
     filed = requests.new({"name": "shout_words", **REQUEST}).filed
     assert requests.show(filed.id).name == "shout_words"
-    assert filed.id in [found.id for found in requests.list(Status.PENDING)]
+    assert filed.id in [found.id for found in requests.list("pending")]
     heard: list[str] = []
 
     async def follow() -> None:
@@ -616,10 +614,10 @@ async def test_a_missing_tool_is_requested_followed_and_cancelled(crib):
             heard.append(event.step)
 
     following = asyncio.create_task(follow())
-    assert requests.cancel(filed.id, "found another way").status is Status.CANCELLED
+    assert requests.cancel(filed.id, "found another way").status == "cancelled"
     await asyncio.wait_for(following, SECONDS)
     assert heard == [event.step for event in requests.history(filed.id)]
-    assert requests.retry(filed.id).status is Status.PENDING
+    assert requests.retry(filed.id).status == "pending"
     requests.cancel(filed.id)
     with pytest.raises(ToolError):
         requests.show("none")
@@ -632,7 +630,7 @@ async def test_a_tool_is_obtained_at_once_or_waited_for(crib):
     with pytest.raises(ToolError) as raised:
         await crib.obtain("count_sheep", {"name": "count_sheep", **REQUEST}, seconds=0.05)
     assert raised.value.kind is Kind.TIMEOUT
-    assert crib.requests.cancel(raised.value.details["requestId"]).status is Status.CANCELLED
+    assert crib.requests.cancel(raised.value.details["requestId"]).status == "cancelled"
 
 
 # --- life ------------------------------------------------------------------------------------------------------------------

@@ -8,7 +8,6 @@ from toolcrib import ALLOW, AuthRule, Call, Cure, Kind, Rule, RuleEngine, Safety
 from toolcrib.core.rules import TooMuchToReadError, default_rules
 from toolcrib.features.safety_rules.dangerous_commands import DangerousCommands
 from toolcrib.features.safety_rules.sensitive_files import SensitiveFiles
-from toolcrib.model.result import Decision
 from toolcrib.model.tool import Function
 
 
@@ -78,9 +77,9 @@ def test_an_added_rule_is_asked_after_the_others_and_those_who_prepared_are_told
 def test_all_rules_are_asked_and_the_strictest_answer_counts(order):
     rules = [Saying("a", ALLOW), Saying("c", confirm("ask", rule="c")), Saying("d", deny("no", rule="d"))]
     verdict = RuleEngine(rules=[rules[position] for position in order]).judge(None, CALL)
-    assert (verdict.decision, verdict.rule) == (Decision.DENY, "d")
+    assert (verdict.decision, verdict.rule) == ("deny", "d")
     assert [rule.asked for rule in rules] == [1, 1, 1]
-    assert RuleEngine(rules=rules[:2]).judge(None, CALL).decision is Decision.CONFIRM
+    assert RuleEngine(rules=rules[:2]).judge(None, CALL).decision == "confirm"
     assert RuleEngine(rules=rules[:1]).judge(None, CALL) is ALLOW
     assert RuleEngine(rules=[]).judge(None, CALL) is ALLOW
 
@@ -95,14 +94,14 @@ def test_a_rule_that_does_not_concern_the_tool_is_not_asked():
     engine = RuleEngine(rules=[rule])
     assert engine.concerning(sample()) == ()
     assert engine.judge(sample(), CALL) is ALLOW
-    assert engine.judge(None, CALL).decision is Decision.DENY
+    assert engine.judge(None, CALL).decision == "deny"
 
 
 def test_a_rule_that_fails_refuses_the_call_and_is_logged(caplog):
     engine = RuleEngine(rules=[Failing(), Saying("a", ALLOW)])
     with caplog.at_level(logging.ERROR):
         verdict = engine.judge(sample(), CALL)
-    assert verdict.decision is Decision.DENY
+    assert verdict.decision == "deny"
     assert verdict.reason == "rule 'broken' failed, so the call is refused"
     assert "hunter2" not in repr(verdict)
     assert [record.rule for record in caplog.records] == ["broken", "broken"]
@@ -111,7 +110,7 @@ def test_a_rule_that_fails_refuses_the_call_and_is_logged(caplog):
 def test_a_rule_that_gives_no_verdict_refuses_the_call():
     verdict = RuleEngine(rules=[Saying("silent", None)]).judge(None, CALL)
     assert verdict.reason.startswith("rule 'silent' gave no verdict")
-    assert verdict.decision is Decision.DENY
+    assert verdict.decision == "deny"
 
 
 @pytest.mark.spec("S4-20")
@@ -154,7 +153,7 @@ def test_a_refusal_names_rule_pattern_value_place_and_cure():
 
 @pytest.mark.parametrize("command", ["rm -rf x", "rm  -fr x", "rm -r -f x", "/bin/rm -vrf x", "ls && \\rm -rf x"])
 def test_a_pattern_with_options_matches_by_name_and_options(command):
-    assert SafetyRule("x", ["rm -rf"])(None, Call(name="t", arguments={"command": command})).decision is Decision.DENY
+    assert SafetyRule("x", ["rm -rf"])(None, Call(name="t", arguments={"command": command})).decision == "deny"
 
 
 @pytest.mark.parametrize("command", ["rm -r x", "rm x", "ls -rf"])
@@ -182,13 +181,13 @@ def test_a_pattern_with_options_needs_all_of_them(command):
 )
 def test_patterns_are_plain_text_at_the_ends_of_words(pattern, arguments, hit):
     verdict = SafetyRule("x", [pattern])(None, Call(name="t", arguments=arguments))
-    assert verdict.decision is (Decision.DENY if hit else Decision.ALLOW)
+    assert verdict.decision == ("deny" if hit else "allow")
 
 
 def test_free_text_is_looked_at_when_the_rule_asks():
     call = Call(name="write_file", arguments={"path": "x", "content": "the format is"})
     assert SafetyRule("x", ["format"])(None, call) is ALLOW
-    assert SafetyRule("x", ["format"], include_text=True)(None, call).decision is Decision.DENY
+    assert SafetyRule("x", ["format"], include_text=True)(None, call).decision == "deny"
 
 
 @pytest.mark.parametrize(
@@ -197,12 +196,12 @@ def test_free_text_is_looked_at_when_the_rule_asks():
 def test_a_pattern_matches_the_whole_words_of_a_tool_name(name, hit):
     rule = SafetyRule("x", ["format"])
     assert rule.concerns(sample(name, **NUMBERS)) is hit
-    assert (rule(None, Call(name=name)).decision is Decision.DENY) is hit
-    assert (rule(sample(name), Call(name=name)).decision is Decision.DENY) is hit
+    assert (rule(None, Call(name=name)).decision == "deny") is hit
+    assert (rule(sample(name), Call(name=name)).decision == "deny") is hit
 
 
 def test_dashes_and_underscores_are_the_same_in_a_forbidden_name():
-    assert SafetyRule("x", ["send-mail"])(None, Call(name="send_mail")).decision is Decision.DENY
+    assert SafetyRule("x", ["send-mail"])(None, Call(name="send_mail")).decision == "deny"
 
 
 @pytest.mark.parametrize("patterns", [[""], ["  "], [None], "curl"])
@@ -226,15 +225,15 @@ def test_only_allowed_tools_may_be_called_in_either_spelling():
 
 
 ORIGIN_DEFECTS = [
-    ("shell", {"command": "rm -rf build"}, Decision.DENY),
-    ("shell", {"command": "rm -fr /"}, Decision.DENY),
-    ("shell", {"command": "rm  -rf /"}, Decision.DENY),
-    ("read_file", {"path": ".ssh/id_ed25519"}, Decision.DENY),
-    ("read_files", {"paths": ["/etc/passwd"]}, Decision.DENY),
-    ("format_datetime", {"value": "2024-01-01"}, Decision.ALLOW),
-    ("write_file", {"path": "x.txt", "content": "the format is"}, Decision.ALLOW),
-    ("shell", {"command": "ls 2> /dev/null"}, Decision.ALLOW),
-    ("read_file", {"path": "src/.environment.py"}, Decision.ALLOW),
+    ("shell", {"command": "rm -rf build"}, "deny"),
+    ("shell", {"command": "rm -fr /"}, "deny"),
+    ("shell", {"command": "rm  -rf /"}, "deny"),
+    ("read_file", {"path": ".ssh/id_ed25519"}, "deny"),
+    ("read_files", {"paths": ["/etc/passwd"]}, "deny"),
+    ("format_datetime", {"value": "2024-01-01"}, "allow"),
+    ("write_file", {"path": "x.txt", "content": "the format is"}, "allow"),
+    ("shell", {"command": "ls 2> /dev/null"}, "allow"),
+    ("read_file", {"path": "src/.environment.py"}, "allow"),
 ]
 
 
@@ -242,7 +241,7 @@ ORIGIN_DEFECTS = [
 def test_rules_judge_what_is_meant_and_not_substrings(name, arguments, decision, tmp_path):
     engine = RuleEngine(workspace=tmp_path)
     engine.add_rule(SafetyRule("old_habits", ["format"]))
-    assert engine.judge(None, Call(name=name, arguments=arguments)).decision is decision
+    assert engine.judge(None, Call(name=name, arguments=arguments)).decision == decision
 
 
 class TooMuch:
@@ -317,7 +316,7 @@ def test_a_command_that_cannot_be_read_is_refused_with_its_place(tmp_path):
         Call(name="shell", arguments={"command": "echo 'open"}),
     )
     assert (verdict.decision, verdict.rule, verdict.details) == (
-        Decision.DENY,
+        "deny",
         DangerousCommands.name,
         {"argument": "command"},
     )

@@ -8,7 +8,6 @@ from toolcrib import Cost, RetryPolicy
 from toolcrib.features.scripts.format import ScriptFile
 from toolcrib.lib.schema import compile_schema
 from toolcrib.lib.yaml import read_yaml
-from toolcrib.model.tool import Backoff, Convention
 
 FIXTURES = Path(__file__).parent / "fixtures"
 TOOLS = FIXTURES / "ai_tools"
@@ -71,7 +70,7 @@ class TestTheExamples:
         }
         assert tool.output_schema == {"type": "string"}
         assert not compile_schema(tool.parameters).is_valid({"name": 1})
-        assert (tool.run.script.entry, tool.run.script.convention) == ("main", Convention.KEYWORDS)
+        assert (tool.run.script.entry, tool.run.script.convention) == ("main", "keywords")
         assert tool.metadata["docstring"].startswith("Say hello to someone.\n")
 
     @pytest.mark.spec("S3-40", "S3-13")
@@ -87,7 +86,7 @@ class TestTheExamples:
             "required": [],
             "additionalProperties": False,
         }
-        assert (tool.run.script.language, tool.run.script.convention) == ("javascript", Convention.ARGV)
+        assert (tool.run.script.language, tool.run.script.convention) == ("javascript", "argv")
         assert tool.run.script.code == (TOOLS / "utility/hello_node.js").read_bytes()
 
     @pytest.mark.spec("S3-41")
@@ -110,7 +109,7 @@ class TestTheExamples:
     def test_a_sink_for_events(self):
         tool = load("sinks/file_sink.py")
         assert (tool.name, tool.kind, tool.source_type, tool.run.executor) == ("file_sink", "sink", "runtime", "python")
-        assert (tool.run.script.entry, tool.run.script.convention) == ("FileSink", Convention.SINK)
+        assert (tool.run.script.entry, tool.run.script.convention) == ("FileSink", "sink")
         assert tool.run.script.imports == ("json", "pathlib", "typing")
         assert tool.parameters["required"] == ["path"]
         assert tool.parameters["properties"]["flush_every"] == {"type": "integer", "default": 10}
@@ -183,7 +182,7 @@ class TestTheBlocks:
         (tool,) = load_block("timeout.yaml", "retry_policy.yaml", "cost.yaml")
         assert tool.limits.timeout_ms == 300_000
         assert tool.limits.retry == RetryPolicy(
-            max_attempts=3, backoff=Backoff.EXPONENTIAL, initial_delay=1, max_delay=60, multiplier=2
+            max_attempts=3, backoff="exponential", initial_delay=1, max_delay=60, multiplier=2
         )
         assert tool.cost == Cost(per_invocation=0.01, per_minute=0.05, estimated_duration=60, currency="USD")
 

@@ -6,7 +6,6 @@ from toolcrib import Kind, ToolError
 from toolcrib.features.requests.document import read_request
 from toolcrib.features.requests.document.writer import read_message, with_id
 from toolcrib.lib.schema import compile_schema, fill_defaults
-from toolcrib.model.toolrequest import Priority
 
 
 @pytest.fixture
@@ -26,7 +25,7 @@ class TestTheFullTemplate:
         assert request.text == template
         assert (request.id, request.name) == ("req_20240115_001", "github_stargazer_scraper")
         assert request.description == "Scrape users who starred a GitHub repo, extracting profile info"
-        assert (request.priority, request.requested_by) == (Priority.HIGH, "fullsend")
+        assert (request.priority, request.requested_by) == ("high", "fullsend")
         assert request.experiment == "exp_20240115_github_stars"
         assert request.extra == {}
 
@@ -145,7 +144,7 @@ def test_a_request_in_the_words_of_python_loads_with_a_warning_for_each(text_of)
     )
     assert (request.id, request.priority, request.experiment) == (
         "req_20260201_email_sender",
-        Priority.HIGH,
+        "high",
         "exp_20260201_outreach",
     )
     assert list(request.extra) == ["created_at", "category", "estimated_effort", "success_criteria", "notes"]

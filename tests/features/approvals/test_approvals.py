@@ -8,7 +8,6 @@ import threading
 import pytest
 
 from toolcrib import Call, Crib, Kind, ToolError, tool
-from toolcrib.model.approval import State
 from toolcrib.model.call import Consent
 
 ran = itertools.count()
@@ -77,9 +76,9 @@ async def test_an_approved_call_runs_once_and_then_asks_again(crib):
     approval_id = await file(crib)
     before = next(ran)
     approved = crib.approvals.approve(approval_id, by="ann", note="seen")
-    assert (approved.state, approved.decided_by, approved.note) == (State.APPROVED, "ann", "seen")
+    assert (approved.state, approved.decided_by, approved.note) == ("approved", "ann", "seen")
     assert (await crib.call(call())).value == "5 EUR"
-    assert crib.approvals.show(approval_id).state is State.USED
+    assert crib.approvals.show(approval_id).state == "used"
     again = await crib.call(call())
     assert again.error.kind is Kind.CONFIRMATION_REQUIRED
     assert again.error.details["approval"] != approval_id
@@ -126,7 +125,7 @@ async def test_the_caller_itself_cannot_decide(crib):
     with pytest.raises(ToolError, match="made the call and cannot decide") as raised:
         crib.approvals.approve(approval_id, by="mcp:local")
     assert raised.value.kind is Kind.AUTH
-    assert crib.approvals.show(approval_id).state is State.PENDING
+    assert crib.approvals.show(approval_id).state == "pending"
 
 
 async def test_of_two_decisions_the_first_counts(crib):
@@ -173,20 +172,20 @@ async def test_another_process_sees_the_decision(tmp_path):
 
 async def test_waiting_ends_with_the_decision_or_the_time(crib):
     approval_id = await file(crib)
-    assert (await crib.approvals.wait(approval_id, 0.01)).state is State.PENDING
+    assert (await crib.approvals.wait(approval_id, 0.01)).state == "pending"
     waiting = asyncio.create_task(crib.approvals.wait(approval_id, 30))
     crib.approvals.approve(approval_id, by="ann")
-    assert (await asyncio.wait_for(waiting, 30)).state is State.APPROVED
+    assert (await asyncio.wait_for(waiting, 30)).state == "approved"
 
 
 async def test_watching_tells_what_waits_and_each_change(crib):
     approval_id = await file(crib)
     events = crib.approvals.watch()
-    assert (await asyncio.wait_for(anext(events), 30)).state is State.PENDING
+    assert (await asyncio.wait_for(anext(events), 30)).state == "pending"
     crib.approvals.approve(approval_id, by="ann")
-    assert (await asyncio.wait_for(anext(events), 30)).state is State.APPROVED
+    assert (await asyncio.wait_for(anext(events), 30)).state == "approved"
     await crib.call(call())
-    assert (await asyncio.wait_for(anext(events), 30)).state is State.USED
+    assert (await asyncio.wait_for(anext(events), 30)).state == "used"
     await events.aclose()
 
 
@@ -196,7 +195,7 @@ async def test_an_approval_expires_and_then_lets_nothing_run(crib):
     approval_id = await file(crib)
     crib.approvals.approve(approval_id, by="ann")
     now[0] += 3_601
-    assert crib.approvals.show(approval_id).state is State.EXPIRED
+    assert crib.approvals.show(approval_id).state == "expired"
     assert (await crib.call(call())).error.kind is Kind.CONFIRMATION_REQUIRED
 
 
@@ -274,7 +273,7 @@ FORGED = {"approved": True, "by": "ann", "at": 1.0, "note": ""}
 async def test_a_decision_that_was_not_signed_here_is_none(crib, document):
     approval_id = await file(crib)
     crib._resources.data.store.create(f"approvals/decisions/{approval_id}.json", json.dumps(document).encode())
-    assert crib.approvals.show(approval_id).state is State.REFUSED
+    assert crib.approvals.show(approval_id).state == "refused"
     refused = await crib.call(call())
     assert refused.error.kind is Kind.BLOCKED
     with pytest.raises(ToolError, match="is refused already"):
@@ -286,7 +285,7 @@ async def test_a_decision_about_one_call_does_not_hold_for_another(crib):
     crib.approvals.approve(first, by="ann")
     store = crib._resources.data.store
     store.create(f"approvals/decisions/{second}.json", store.get(f"approvals/decisions/{first}.json"))
-    assert crib.approvals.show(second).state is State.REFUSED
+    assert crib.approvals.show(second).state == "refused"
 
 
 async def test_a_question_that_was_altered_is_not_shown(crib):

@@ -10,7 +10,6 @@ import pytest
 from toolcrib import Kind, ToolError
 from toolcrib.features.builtins.tools import fetch_tool
 from toolcrib.infra.egress.client import Egress
-from toolcrib.model.tool import SideEffects
 
 
 def answer(body=b"hello", content_type="text/plain", status="200 OK", more=""):
@@ -48,7 +47,7 @@ async def read():
 def test_the_tool_says_what_it_needs_and_does():
     tool = fetch_tool(Egress())
     assert (tool.name, tool.bundle, tool.requires) == ("fetch", "builtin", {"net.http"})
-    assert (tool.side_effects, tool.idempotent, tool.run.is_async) == (SideEffects.READ_ONLY, True, True)
+    assert (tool.side_effects, tool.idempotent, tool.run.is_async) == ("read_only", True, True)
     assert tool.limits.timeout_ms == 30_000
     assert tool.parameters["additionalProperties"] is False
     assert tool.parameters["required"] == ["url"]

@@ -9,7 +9,6 @@ import pytest
 from toolcrib import Kind, ToolError
 from toolcrib.features.builtins.tools import MAX_FILE_BYTES, file_tools
 from toolcrib.infra.files.jail import Jail
-from toolcrib.model.tool import SideEffects
 
 
 @pytest.fixture
@@ -81,9 +80,9 @@ class TestDefinitions:
     def test_what_each_may_change_is_declared(self, tools):
         effects = {name: (tool.side_effects, set(tool.requires), tool.idempotent) for name, tool in tools.items()}
         assert effects == {
-            "list_files": (SideEffects.READ_ONLY, {"fs.read"}, True),
-            "read_file": (SideEffects.READ_ONLY, {"fs.read"}, True),
-            "write_file": (SideEffects.WRITES, {"fs.write"}, True),
+            "list_files": ("read_only", {"fs.read"}, True),
+            "read_file": ("read_only", {"fs.read"}, True),
+            "write_file": ("writes", {"fs.write"}, True),
         }
 
     def test_two_jails_give_the_same_tools(self, tools, tmp_path):

@@ -10,7 +10,6 @@ from toolcrib.features.builtins.tools import shell_tool
 from toolcrib.infra.sandbox.host import Sandbox
 from toolcrib.infra.sandbox.jobs import WorkspacePolicy
 from toolcrib.lib import schema
-from toolcrib.model.tool import SideEffects
 
 
 @pytest.fixture(scope="module")
@@ -204,7 +203,7 @@ async def test_commands_run_side_by_side(shell):
 async def test_the_tool_says_what_it_takes_and_gives(sandbox, workspace, shell):
     tool = shell_tool(sandbox, workspace_policy=WorkspacePolicy(workspace=workspace))
     assert tool.requires == {"shell.execute"}
-    assert tool.side_effects is SideEffects.WRITES
+    assert tool.side_effects == "writes"
     assert tool.parameters["additionalProperties"] is False
     assert tool.parameters["required"] == ["command"]
     assert all("description" in part for part in tool.parameters["properties"].values())

@@ -13,13 +13,12 @@ from toolcrib.features.safety_rules.dangerous_commands import DangerousCommands
 from toolcrib.features.safety_rules.sensitive_files import SensitiveFiles
 from toolcrib.lib.sensitive_paths import is_sensitive
 from toolcrib.model.errors import cure_of
-from toolcrib.model.result import Decision
 from toolcrib.model.tool import Function
 
-ALLOW, CONFIRM, DENY = Decision.ALLOW, Decision.CONFIRM, Decision.DENY
+ALLOW, CONFIRM, DENY = "allow", "confirm", "deny"
 
 
-def decide(workspace: Path, line: str, **more: object) -> Decision:
+def decide(workspace: Path, line: str, **more: object) -> str:
     call = Call(name="shell", arguments={"command": line, **more})
     return RuleEngine(workspace=workspace).judge(None, call).decision
 
@@ -68,7 +67,7 @@ def tool(parameters: dict[str, object], **facts) -> Tool:
     ],
 )  # fmt: skip
 def test_a_dangerous_command_is_denied(line, tmp_path):
-    assert decide(tmp_path, line) is DENY
+    assert decide(tmp_path, line) == DENY
 
 
 @pytest.mark.parametrize(
@@ -81,7 +80,7 @@ def test_a_dangerous_command_is_denied(line, tmp_path):
     ],
 )  # fmt: skip
 def test_a_command_that_only_the_shell_knows_is_asked_about(line, tmp_path):
-    assert decide(tmp_path, line) is CONFIRM
+    assert decide(tmp_path, line) == CONFIRM
 
 
 @pytest.mark.parametrize(
@@ -93,7 +92,7 @@ def test_a_command_that_only_the_shell_knows_is_asked_about(line, tmp_path):
     ],
 )  # fmt: skip
 def test_an_ordinary_command_is_left_alone(line, tmp_path):
-    assert decide(tmp_path, line) is ALLOW
+    assert decide(tmp_path, line) == ALLOW
 
 
 @pytest.mark.parametrize(
@@ -115,7 +114,7 @@ def test_an_ordinary_command_is_left_alone(line, tmp_path):
     ],
 )  # fmt: skip
 def test_a_command_that_is_not_known_to_only_read_needs_confirmation(line, tmp_path):
-    assert decide(tmp_path, line) is CONFIRM
+    assert decide(tmp_path, line) == CONFIRM
 
 
 @pytest.mark.spec("S4-19")
@@ -141,7 +140,7 @@ def test_a_command_that_is_not_known_to_only_read_needs_confirmation(line, tmp_p
     ],
 )  # fmt: skip
 def test_a_command_that_names_a_sensitive_file_is_denied(line, tmp_path):
-    assert decide(tmp_path, line) is DENY
+    assert decide(tmp_path, line) == DENY
 
 
 @pytest.mark.parametrize(
@@ -193,7 +192,7 @@ def test_a_file_that_only_the_shell_knows_is_asked_about(line, tmp_path):
     ],
 )  # fmt: skip
 def test_a_computed_word_that_names_no_sensitive_file_is_left_alone(line, tmp_path):
-    assert decide(tmp_path, line) is ALLOW
+    assert decide(tmp_path, line) == ALLOW
 
 
 @pytest.mark.parametrize("line", ["rm -- $X", "rm ./$X"])
@@ -214,7 +213,7 @@ def test_a_computed_file_is_no_option_of_rm(line):
     ],
 )  # fmt: skip
 def test_a_command_that_only_looks_like_it_is_left_alone(line, tmp_path):
-    assert decide(tmp_path, line) is ALLOW
+    assert decide(tmp_path, line) == ALLOW
 
 
 @pytest.mark.spec("S4-19")
@@ -263,7 +262,7 @@ def test_a_command_that_only_looks_like_it_is_left_alone(line, tmp_path):
 )
 def test_a_path_argument_is_judged_at_any_depth(arguments, tmp_path):
     verdict = RuleEngine(workspace=tmp_path).judge(None, Call(name="read_file", arguments=arguments))
-    assert verdict.decision is DENY
+    assert verdict.decision == DENY
     assert verdict.rule == "sensitive_files"
 
 
@@ -287,7 +286,7 @@ def test_a_path_argument_is_judged_at_any_depth(arguments, tmp_path):
     ],
 )
 def test_free_text_and_harmless_values_are_left_alone(arguments, tmp_path):
-    assert RuleEngine(workspace=tmp_path).judge(None, Call(name="write_file", arguments=arguments)).decision is ALLOW
+    assert RuleEngine(workspace=tmp_path).judge(None, Call(name="write_file", arguments=arguments)).decision == ALLOW
 
 
 @pytest.mark.parametrize(
@@ -295,7 +294,7 @@ def test_free_text_and_harmless_values_are_left_alone(arguments, tmp_path):
 )
 def test_a_pattern_in_a_path_that_may_come_to_a_sensitive_file_is_asked_about(path, tmp_path):
     verdict = SensitiveFiles(tmp_path)(None, Call(name="t", arguments={"path": path}))
-    assert verdict.decision is CONFIRM
+    assert verdict.decision == CONFIRM
     assert verdict.reason == f"rule 'sensitive_files': {path!r} in path may come to a sensitive file"
 
 
@@ -319,8 +318,8 @@ def test_the_name_of_the_workspace_itself_does_not_count(tmp_path):
     }
     inside = {".": ALLOW, str(workspace): ALLOW, "x.txt": ALLOW, str(workspace / "x.txt"): ALLOW}
     assert judged == {**inside, "a/secret.txt": DENY, ".env": DENY, ".git/x": DENY, "..": DENY, "../x": DENY}
-    assert rule(None, Call(name="shell", arguments={"command": "ls . && cat ./x.txt"})).decision is ALLOW
-    assert SensitiveFiles(Path("/etc"))(None, Call(name="t", arguments={"path": "passwd"})).decision is DENY
+    assert rule(None, Call(name="shell", arguments={"command": "ls . && cat ./x.txt"})).decision == ALLOW
+    assert SensitiveFiles(Path("/etc"))(None, Call(name="t", arguments={"path": "passwd"})).decision == DENY
 
 
 @pytest.mark.spec("S4-19")
@@ -334,15 +333,15 @@ def test_a_link_to_a_sensitive_file_is_followed(tmp_path):
         for path in ("harmless.txt", "folder/passwd", "plain.txt")
     }
     assert judged == {"harmless.txt": DENY, "folder/passwd": DENY, "plain.txt": ALLOW}
-    assert decide(tmp_path, "cat harmless.txt") is DENY
-    assert decide(tmp_path, "cat folder/passwd") is DENY
-    assert decide(tmp_path, "cd folder; cat passwd") is DENY
+    assert decide(tmp_path, "cat harmless.txt") == DENY
+    assert decide(tmp_path, "cat folder/passwd") == DENY
+    assert decide(tmp_path, "cd folder; cat passwd") == DENY
 
 
 def test_a_bare_word_is_a_file_if_the_disk_says_so(tmp_path):
-    assert decide(tmp_path, "cat secrets") is ALLOW
+    assert decide(tmp_path, "cat secrets") == ALLOW
     (tmp_path / "secrets").touch()
-    assert decide(tmp_path, "cat secrets") is DENY
+    assert decide(tmp_path, "cat secrets") == DENY
 
 
 def test_a_verdict_says_which_rule_which_value_where_and_the_cure(tmp_path):
@@ -364,8 +363,8 @@ def test_a_script_is_a_command_only_for_a_tool_that_runs_shells(tmp_path):
     call = Call(name="sample", arguments={"script": "rm -rf x"})
     engine = RuleEngine(workspace=tmp_path)
     open_schema: dict[str, object] = {"type": "object"}
-    assert engine.judge(tool(open_schema), call).decision is ALLOW
-    assert engine.judge(tool(open_schema, requires=frozenset({"shell.execute"})), call).decision is DENY
+    assert engine.judge(tool(open_schema), call).decision == ALLOW
+    assert engine.judge(tool(open_schema, requires=frozenset({"shell.execute"})), call).decision == DENY
 
 
 @pytest.mark.parametrize(
@@ -396,7 +395,7 @@ def test_a_script_is_a_command_only_for_a_tool_that_runs_shells(tmp_path):
 )
 def test_a_tool_that_runs_shells_takes_commands_under_any_name(arguments):
     runs_shells = tool({"type": "object"}, requires=frozenset({"shell.execute"}))
-    assert DangerousCommands()(runs_shells, Call(name="sample", arguments=arguments)).decision is DENY
+    assert DangerousCommands()(runs_shells, Call(name="sample", arguments=arguments)).decision == DENY
 
 
 @pytest.mark.parametrize(
@@ -417,15 +416,15 @@ def test_the_other_arguments_of_a_tool_that_runs_shells_need_not_be_commands(arg
     runs_shells = tool({"type": "object"}, requires=frozenset({"shell.execute"}))
     call = Call(name="sample", arguments=arguments)
     for rule in (DangerousCommands(), SensitiveFiles(Path("/srv")), SafetyRule("mine", ["curl"])):
-        assert rule(runs_shells, call).decision is ALLOW
+        assert rule(runs_shells, call).decision == ALLOW
 
 
 @pytest.mark.parametrize("words", [["rm", "-rf", "x"], ["rm -rf x"], ["sh", "-c", "rm -rf x"], ("kill", "-9", -1)])
 def test_a_list_of_words_is_one_command(words, tmp_path):
     call = Call(name="t", arguments={"command": words})
-    assert DangerousCommands()(None, call).decision is DENY
+    assert DangerousCommands()(None, call).decision == DENY
     harmless = Call(name="t", arguments={"command": ["echo", "a; rm -rf x"]})
-    assert DangerousCommands()(None, harmless).decision is ALLOW
+    assert DangerousCommands()(None, harmless).decision == ALLOW
 
 
 @pytest.mark.parametrize("line", ["cat 'open", "a\0b", "sudo " * 50 + "ls"])
@@ -433,26 +432,26 @@ def test_each_rule_alone_refuses_what_it_cannot_read(line, tmp_path):
     call = Call(name="t", arguments={"command": line})
     for rule in (DangerousCommands(), SensitiveFiles(tmp_path), SafetyRule("mine", ["x"])):
         verdict = rule(None, call)
-        assert verdict.decision is DENY
+        assert verdict.decision == DENY
         assert f"rule {rule.name!r}: command: the command cannot be parsed" in verdict.reason
 
 
 def test_a_folder_that_is_closed_to_us_is_judged_as_it_is_spelled(tmp_path):
     rule = SensitiveFiles(tmp_path)
-    assert rule(None, Call(name="t", arguments={"path": "/proc/1/root/etc/passwd"})).decision is DENY
-    assert rule(None, Call(name="t", arguments={"path": "/proc/1/root/srv/x"})).decision is ALLOW
+    assert rule(None, Call(name="t", arguments={"path": "/proc/1/root/etc/passwd"})).decision == DENY
+    assert rule(None, Call(name="t", arguments={"path": "/proc/1/root/srv/x"})).decision == ALLOW
 
 
 def test_arguments_that_hold_themselves_are_judged_once(tmp_path):
     loop: dict[str, object] = {"path": "/etc/passwd"}
     loop["again"] = [loop]
-    assert SensitiveFiles(tmp_path)(None, Call(name="t", arguments=loop)).decision is DENY
+    assert SensitiveFiles(tmp_path)(None, Call(name="t", arguments=loop)).decision == DENY
 
 
 def test_a_list_under_two_names_is_judged_under_both(tmp_path):
     shared = [".env"]
     call = Call(name="t", arguments={"content": shared, "paths": shared})
-    assert SensitiveFiles(tmp_path)(None, call).decision is DENY
+    assert SensitiveFiles(tmp_path)(None, call).decision == DENY
 
 
 @pytest.mark.parametrize(
@@ -547,7 +546,7 @@ WRAPPERS = st.sampled_from(
 def test_no_wrapping_lets_a_forbidden_command_through(line, wrappers):
     for wrap in wrappers:
         line = wrap(line)
-    assert decide(Path("/srv"), line) is not ALLOW
+    assert decide(Path("/srv"), line) != ALLOW
 
 
 @settings(max_examples=examples(300))
@@ -558,11 +557,11 @@ def test_no_wrapping_lets_a_forbidden_command_through(line, wrappers):
 def test_no_text_makes_a_rule_fail(text, name):
     call = Call(name="t", arguments={name: text, "cmd": "ls x"})
     for rule in RuleEngine(workspace=Path("/srv")).rules:
-        assert rule(None, call).decision in Decision
+        assert rule(None, call).decision in {ALLOW, CONFIRM, DENY}
 
 
 @pytest.mark.parametrize("name", ["command", "path", "paths"])
 def test_very_long_values_are_judged(name, tmp_path):
     for text in ("/" * 100_000 + "etc/passwd", "a/" * 100_000 + "../" * 100_000 + "../.env"):
         call = Call(name="t", arguments={name: text})
-        assert RuleEngine(workspace=tmp_path).judge(None, call).decision is DENY
+        assert RuleEngine(workspace=tmp_path).judge(None, call).decision == DENY

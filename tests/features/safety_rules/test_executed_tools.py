@@ -10,7 +10,6 @@ from toolcrib.features.safety_rules.command_line import reads_code
 from toolcrib.features.safety_rules.dangerous_commands import DangerousCommands
 from toolcrib.features.safety_rules.sensitive_files import SensitiveFiles
 from toolcrib.lib.system_tools import system_tools
-from toolcrib.model.result import Decision
 from toolcrib.model.tool import Chained
 
 TEXTS = {"type": "object", "properties": {"name": {"type": "string"}, "command": {"type": "string"}}}
@@ -37,20 +36,20 @@ def commands(tool, **arguments):
 @pytest.mark.parametrize("name", ["rm -rf /", "$(reboot)", "; shutdown now", "say 'hello"])
 def test_values_that_become_words_are_no_shell_code(name):
     assert commands(executed({"command": "git"}), name=name) == []
-    assert judge(executed({"command": "git"}), name=name) is Decision.ALLOW
+    assert judge(executed({"command": "git"}), name=name) == "allow"
 
 
 def test_values_of_a_bash_file_are_words_too():
-    assert judge(executed(executor="bash"), name="rm -rf /") is Decision.ALLOW
+    assert judge(executed(executor="bash"), name="rm -rf /") == "allow"
 
 
 def test_what_is_named_a_command_is_judged_as_one_by_every_tool():
-    assert judge(executed({"command": "git"}), command="rm -rf /") is Decision.DENY
+    assert judge(executed({"command": "git"}), command="rm -rf /") == "deny"
 
 
 def test_an_operand_is_still_a_path():
     verdict = SensitiveFiles(Path("/work"))(executed(), Call(name="sample", arguments={"name": "/etc/shadow"}))
-    assert verdict.decision is Decision.DENY
+    assert verdict.decision == "deny"
 
 
 @pytest.mark.spec("S3-65")
@@ -64,11 +63,11 @@ def test_an_operand_is_still_a_path():
     ],
 )
 def test_the_primitive_is_judged_by_its_command_and_arguments(arguments):
-    assert judge(primitive("subprocess"), **arguments) is Decision.DENY
+    assert judge(primitive("subprocess"), **arguments) == "deny"
 
 
 def test_the_primitive_may_do_what_is_harmless():
-    assert judge(primitive("subprocess"), command="ls", args=["-l"]) is Decision.ALLOW
+    assert judge(primitive("subprocess"), command="ls", args=["-l"]) == "allow"
 
 
 @pytest.mark.spec("S3-30")
@@ -84,7 +83,7 @@ def test_the_primitive_may_do_what_is_harmless():
     ],
 )
 def test_a_command_line_is_judged_with_the_values_in_it(line, arguments):
-    assert judge(executed({"command": line, "shell": True}), **arguments) is Decision.DENY
+    assert judge(executed({"command": line, "shell": True}), **arguments) == "deny"
 
 
 def test_a_value_stands_in_the_command_line_as_one_word():
@@ -93,13 +92,13 @@ def test_a_value_stands_in_the_command_line_as_one_word():
 
 
 def test_a_harmless_command_line_is_allowed():
-    assert judge(executed({"command": "grep {name} notes.txt | wc -l", "shell": True}), name="Ann") is Decision.ALLOW
+    assert judge(executed({"command": "grep {name} notes.txt | wc -l", "shell": True}), name="Ann") == "allow"
 
 
 @pytest.mark.parametrize("shell", [False, None, "true", 1])
 def test_only_true_makes_a_command_line(shell):
     assert not runs_command_line(executed({"command": "reboot", "shell": shell}))
-    assert judge(executed({"command": "reboot {name}", "shell": shell}), name="x") is Decision.ALLOW
+    assert judge(executed({"command": "reboot {name}", "shell": shell}), name="x") == "allow"
 
 
 @pytest.mark.parametrize(
@@ -111,18 +110,18 @@ def test_only_true_makes_a_command_line(shell):
     ],
 )
 def test_what_is_handed_to_a_shell_as_code_is_judged_as_such(config, executor):
-    assert judge(executed(config, executor=executor), name="x; reboot") is Decision.DENY
-    assert judge(executed(config, executor=executor), name="ls") is Decision.ALLOW
+    assert judge(executed(config, executor=executor), name="x; reboot") == "deny"
+    assert judge(executed(config, executor=executor), name="ls") == "allow"
 
 
 def test_words_behind_the_code_for_a_shell_are_words():
     config = {"command": "bash", "args": ["-c", 'echo "$1"', "sh", "{name}"]}
-    assert judge(executed(config), name="x; reboot") is Decision.ALLOW
+    assert judge(executed(config), name="x; reboot") == "allow"
 
 
 @pytest.mark.parametrize("config", [{"shell": True}, {"shell": True, "command": ["a"]}, {"shell": True, "command": 5}])
 def test_a_command_line_that_is_none_is_left_to_the_runner(config):
-    assert judge(executed(config), name="Ann") is Decision.ALLOW
+    assert judge(executed(config), name="Ann") == "allow"
 
 
 ORDINARY = [
@@ -151,14 +150,14 @@ HARMLESS_LINES = [
 @pytest.mark.parametrize("name", ORDINARY)
 def test_ordinary_text_is_data_to_a_command_line(line, name):
     tool = executed({"command": line, "shell": True})
-    assert judge(tool, name=name) is Decision.ALLOW
-    assert SensitiveFiles(Path("/work"))(tool, Call(name="sample", arguments={"name": name})).decision is Decision.ALLOW
+    assert judge(tool, name=name) == "allow"
+    assert SensitiveFiles(Path("/work"))(tool, Call(name="sample", arguments={"name": name})).decision == "allow"
 
 
 def test_text_of_any_length_is_data_to_a_command_line():
     tool = executed({"command": "echo {name} | wc -w", "shell": True})
-    assert judge(tool, name="it's " * 10_000) is Decision.ALLOW
-    assert judge(executed({"command": "eval {name}", "shell": True}), name="ls " * 10_000) is Decision.DENY
+    assert judge(tool, name="it's " * 10_000) == "allow"
+    assert judge(executed({"command": "eval {name}", "shell": True}), name="ls " * 10_000) == "deny"
 
 
 @pytest.mark.parametrize(
@@ -217,17 +216,17 @@ CODE_LINES = [
 @pytest.mark.parametrize("line", CODE_LINES)
 @pytest.mark.parametrize("name", ["reboot; ls", "x[$(reboot)]"])
 def test_a_value_that_something_in_the_line_may_run_is_judged_as_code(line, name):
-    assert judge(executed({"command": line, "shell": True}), name=name) is Decision.DENY
+    assert judge(executed({"command": line, "shell": True}), name=name) == "deny"
 
 
 @pytest.mark.parametrize("args", [["{name}"], ["-x", "{name}"]])
 def test_words_behind_the_line_are_judged_with_it(args):
     tool = executed({"command": "bash -c", "args": args[-1:], "shell": True})
-    assert judge(tool, name="x; reboot") is Decision.DENY
+    assert judge(tool, name="x; reboot") == "deny"
     harmless = executed({"command": "echo", "args": args, "shell": True})
-    assert judge(harmless, name="x; reboot") is Decision.ALLOW
+    assert judge(harmless, name="x; reboot") == "allow"
     dangerous = executed({"command": "rm", "args": ["-r", "-f", *args[-1:]], "shell": True})
-    assert judge(dangerous, name="build") is Decision.DENY
+    assert judge(dangerous, name="build") == "deny"
 
 
 def test_an_argument_without_a_slot_stands_behind_the_line():
@@ -240,14 +239,14 @@ def test_an_argument_without_a_slot_stands_behind_the_line():
 def test_a_sensitive_path_in_a_slot_is_denied(line, name):
     tool = executed({"command": line, "shell": True})
     verdict = SensitiveFiles(Path("/work"))(tool, Call(name="sample", arguments={"name": name}))
-    assert verdict.decision is Decision.DENY
+    assert verdict.decision == "deny"
 
 
 def test_a_path_with_strange_letters_is_still_a_path():
     tool = executed({"command": "cat {name}", "shell": True})
     verdict = SensitiveFiles(Path("/work"))(tool, Call(name="sample", arguments={"name": "/home/me/.ssh/\x01"}))
-    assert verdict.decision is Decision.DENY
+    assert verdict.decision == "deny"
 
 
 def test_a_line_that_only_the_runtime_knows_may_run_anything():
-    assert judge(executed({"shell": True}, executor="my-shell"), name="reboot; ls") is Decision.DENY
+    assert judge(executed({"shell": True}, executor="my-shell"), name="reboot; ls") == "deny"

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from soaks import examples
 from toolcrib import Call, RuleEngine, Tool
 from toolcrib.lib.shell.programs import READS, WRAPPERS
-from toolcrib.model.result import Decision
 from toolcrib.model.tool import Function
 
 SPELLINGS = {
@@ -91,7 +90,7 @@ ORDINARY = [
 ]  # fmt: skip
 
 
-def judge(line: str, tool: Tool | None = None, workspace: Path = Path("/srv")) -> Decision:
+def judge(line: str, tool: Tool | None = None, workspace: Path = Path("/srv")) -> str:
     return RuleEngine(workspace=workspace).judge(tool, Call(name="shell", arguments={"command": line})).decision
 
 
@@ -106,59 +105,59 @@ def test_the_table_is_large_enough_to_mean_something():
 
 @pytest.mark.spec("S4-18")
 def test_no_spelling_is_run_without_confirmation():
-    assert [(how, line) for how, line in LINES if judge(line) is Decision.ALLOW] == []
+    assert [(how, line) for how, line in LINES if judge(line) == "allow"] == []
 
 
 @pytest.mark.parametrize("line", ORDINARY)
 def test_what_only_reads_or_writes_a_plain_file_of_the_workspace_runs_at_once(line):
-    assert judge(line) is Decision.ALLOW
-    assert judge(line, host_tool("shell.execute")) is Decision.ALLOW
+    assert judge(line) == "allow"
+    assert judge(line, host_tool("shell.execute")) == "allow"
 
 
 @pytest.mark.parametrize(
     "line", ["find . -delete", "python3 -c 1", "git -c x=y log", "LD_PRELOAD=x ls", "ls > ~/x", "tar xf x"]
 )
 def test_a_host_function_that_takes_a_command_is_asked_about_what_is_known_to_do_more(line):
-    assert judge(line, host_tool()) is Decision.CONFIRM
+    assert judge(line, host_tool()) == "confirm"
 
 
 @pytest.mark.parametrize("line", ["play", "turn on the lights", "sync", "f() { ls; }"])
 def test_a_host_function_may_mean_something_else_by_a_command(line):
-    assert judge(line, host_tool()) is Decision.ALLOW
-    assert judge(line, host_tool("shell.execute")) is Decision.CONFIRM
+    assert judge(line, host_tool()) == "allow"
+    assert judge(line, host_tool("shell.execute")) == "confirm"
 
 
 def test_no_program_of_the_table_lets_a_command_in_its_words_through():
     lines = [f"{name} {words}" for name in sorted(READS) for words in ("$(pwn)", "`pwn`", "<(pwn)", "x > ~/y")]
-    assert [line for line in lines if judge(line) is not Decision.CONFIRM] == []
+    assert [line for line in lines if judge(line) != "confirm"] == []
 
 
 @pytest.mark.parametrize(
     ("line", "decision"),
     [
-        ("make", Decision.ALLOW),
-        ("make -j4 all && npm test -- -x", Decision.ALLOW),
-        ("npm install", Decision.CONFIRM),
-        ("./make", Decision.CONFIRM),
-        ("CC=pwn make", Decision.CONFIRM),
-        ("make > ~/x", Decision.CONFIRM),
-        ("m$X", Decision.CONFIRM),
-        ("npm $X", Decision.CONFIRM),
-        ("make; rm -rf x", Decision.DENY),
-        ("make .env", Decision.DENY),
+        ("make", "allow"),
+        ("make -j4 all && npm test -- -x", "allow"),
+        ("npm install", "confirm"),
+        ("./make", "confirm"),
+        ("CC=pwn make", "confirm"),
+        ("make > ~/x", "confirm"),
+        ("m$X", "confirm"),
+        ("npm $X", "confirm"),
+        ("make; rm -rf x", "deny"),
+        ("make .env", "deny"),
     ],
 )
 async def test_an_operator_allows_commands_by_their_first_words(line, decision, crib_of):
     crib = crib_of(grants={"*": ["shell.execute"]}, safety_rules={"commands": ["make", "npm test"]})
     verdict = crib.explain("shell", command=line).refusal
-    assert (Decision.ALLOW if verdict is None else verdict.verdict.decision) is decision
+    assert ("allow" if verdict is None else verdict.verdict.decision) == decision
 
 
 def test_a_wrapper_that_is_also_in_the_table_only_reads_without_a_command():
     assert {name: judge(f"{name} pwn") for name in WRAPPERS & set(READS)} == {
-        "command": Decision.CONFIRM,
-        "env": Decision.CONFIRM,
-        "jobs": Decision.CONFIRM,
+        "command": "confirm",
+        "env": "confirm",
+        "jobs": "confirm",
     }
 
 
@@ -190,7 +189,7 @@ def test_no_line_that_is_allowed_runs_a_program_that_is_in_no_table(programs, ar
     line = "pwn"
     for form in around:
         line = form.format(line)
-    if judge(line) is not Decision.ALLOW:
+    if judge(line) != "allow":
         return
     for shell in filter(None, map(shutil.which, ("bash", "dash"))):
         with tempfile.TemporaryDirectory() as folder:

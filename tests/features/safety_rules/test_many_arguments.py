@@ -9,7 +9,6 @@ import pytest
 from toolcrib import ALLOW, Call, Kind, RuleEngine, Tool, Verdict
 from toolcrib.features.safety_rules import arguments as reading
 from toolcrib.features.safety_rules.arguments import read_arguments
-from toolcrib.model.result import Decision
 from toolcrib.model.tool import Function
 
 SHELL = Tool(
@@ -39,7 +38,7 @@ def judge(arguments: dict[str, object], tool: Tool | None = None) -> Verdict:
 )
 def test_more_than_can_be_judged_is_refused_with_the_cure(arguments):
     verdict = judge(arguments)
-    assert (verdict.decision, verdict.kind) == (Decision.DENY, Kind.LIMIT_EXCEEDED)
+    assert (verdict.decision, verdict.kind) == ("deny", Kind.LIMIT_EXCEEDED)
     assert verdict.cure == "send fewer of them in one call"
 
 
@@ -82,7 +81,7 @@ def test_more_than_can_be_judged_is_read_once_and_no_key_of_a_large_object(monke
 )
 def test_words_for_a_program_are_found_beside_it_among_many_others(name):
     more = {f"k{number}": number for number in range(1_000)}
-    assert judge({**more, "command": "kill", name: ["-9", "-1"]}).decision is Decision.DENY
+    assert judge({**more, "command": "kill", name: ["-9", "-1"]}).decision == "deny"
 
 
 def test_what_was_read_for_one_judgement_is_not_used_for_the_next():
@@ -90,20 +89,20 @@ def test_what_was_read_for_one_judgement_is_not_used_for_the_next():
     engine = RuleEngine(workspace=Path("/tmp"))
     assert engine.judge(None, call) == ALLOW
     call.arguments["command"] = "rm -rf /"
-    assert engine.judge(None, call).decision is Decision.DENY
+    assert engine.judge(None, call).decision == "deny"
 
 
 def test_keys_beside_numbers_are_still_read():
-    assert judge({"files": [{"a": 1}, {"/etc/shadow": 1}]}).decision is Decision.DENY
-    assert judge({"o": [{"x": 1}] * 1000 + [{"~/.ssh/id_rsa": None}]}).decision is Decision.DENY
+    assert judge({"files": [{"a": 1}, {"/etc/shadow": 1}]}).decision == "deny"
+    assert judge({"o": [{"x": 1}] * 1000 + [{"~/.ssh/id_rsa": None}]}).decision == "deny"
 
 
 def test_a_list_of_words_and_numbers_is_still_one_command():
-    assert judge({"command": ["kill", -9, -1]}).decision is Decision.DENY
+    assert judge({"command": ["kill", -9, -1]}).decision == "deny"
 
 
 def test_what_a_name_says_does_not_hide_what_a_value_says():
     hidden = {"odd)": {"reboot": 1}, "z": {"odd)": "reboot"}}
     places = {argument.place for argument in read_arguments(SHELL, Call(name="sample", arguments=hidden))}
     assert "z.odd)" in places
-    assert judge(hidden, SHELL).decision is Decision.DENY
+    assert judge(hidden, SHELL).decision == "deny"

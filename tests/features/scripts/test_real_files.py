@@ -4,7 +4,6 @@ import pytest
 
 from toolcrib import Crib
 from toolcrib.__main__ import main
-from toolcrib.model.tool import Convention
 
 HEAD = 'version: "1.0.0"\ncategory: ops\ndescription: A sample that fails never\n'
 PYTHON = (
@@ -175,7 +174,7 @@ export async function execute(params) { return { twice: 2 * params.a } }
 def test_metadata_may_be_exported_constants(project, write, load, call, capsys, name):
     write(name, EXPORTED)
     tool, warnings = load("double")
-    assert (tool.parameters["required"], tool.run.script.convention) == (["a"], Convention.KEYWORDS)
+    assert (tool.parameters["required"], tool.run.script.convention) == (["a"], "keywords")
     assert (
         f"{name}:1: export const __…__ is read as metadata; write @version and so on in the first comment" in warnings
     )

@@ -10,7 +10,6 @@ from sql_shop import BUNDLE, document, make_shop
 from toolcrib import Crib, ToolError
 from toolcrib.features.bundles.format import read_tool
 from toolcrib.lib.database_url import parse_server
-from toolcrib.model.tool import SideEffects
 
 CITY = {"city": {"type": "string"}}
 
@@ -89,14 +88,14 @@ def test_choices_do_not_multiply_a_long_statement(problems_of: Callable[..., str
 
 
 def test_a_tool_says_what_it_requires_and_what_it_changes() -> None:
-    def read(**impl: Any) -> tuple[set[str], SideEffects | None, bool, bool]:
+    def read(**impl: Any) -> tuple[set[str], str | None, bool, bool]:
         tool = read_tool(document("SELECT 1", **impl), bundle_id=BUNDLE, slug="a", version="v1").tool
         return {*tool.requires}, tool.side_effects, tool.requires_confirmation, tool.idempotent
 
-    assert read() == ({"fs.read"}, SideEffects.READ_ONLY, False, True)
-    assert read(write=True) == ({"fs.read", "fs.write"}, SideEffects.WRITES, True, False)
-    assert read(write=True, confirm=False) == ({"fs.read", "fs.write"}, SideEffects.WRITES, False, False)
-    assert read(database="${secret:SHOP}") == ({"net.postgresql"}, SideEffects.READ_ONLY, False, True)
+    assert read() == ({"fs.read"}, "read_only", False, True)
+    assert read(write=True) == ({"fs.read", "fs.write"}, "writes", True, False)
+    assert read(write=True, confirm=False) == ({"fs.read", "fs.write"}, "writes", False, False)
+    assert read(database="${secret:SHOP}") == ({"net.postgresql"}, "read_only", False, True)
     assert read(database="postgresql://a@db/shop", write=True)[0] == {"net.postgresql"}
 
 

@@ -7,14 +7,13 @@ import pytest
 from toolcrib.features.folders.documentation import Absent, doc_examples, failure_modes
 from toolcrib.features.folders.format import read_tool
 from toolcrib.lib.schema import compile_schema
-from toolcrib.model.tool import Behaviour, SideEffects
 
 
 def test_the_search_of_the_knowledge_base_loads(read_fixture):
     reading = read_fixture("kb-search")
     tool = reading.tool
     assert reading.problems == reading.warnings == ()
-    assert (tool.name, tool.behaviour, tool.limits.latency_budget_ms) == ("kb_search", Behaviour.RETRIEVAL, 800)
+    assert (tool.name, tool.behaviour, tool.limits.latency_budget_ms) == ("kb_search", "retrieval", 800)
     assert tool.examples == ({"query": "return order", "top_k": 1}, {"query": "zeppelin"})
     assert tool.parameters["properties"]["top_k"] == {
         "type": "number",
@@ -65,7 +64,7 @@ def test_the_timeout_loads_with_its_failure_modes(read_fixture):
     reading = read_fixture("ignore-user")
     tool = reading.tool
     assert reading.problems == reading.warnings == ()
-    assert (tool.behaviour, tool.side_effects, tool.idempotent) == (Behaviour.ACTION, SideEffects.WRITES, False)
+    assert (tool.behaviour, tool.side_effects, tool.idempotent) == ("action", "writes", False)
     assert [mode.name for mode in failure_modes(tool.documentation)] == ["SESSION_INACTIVE", "VALIDATION", "TRANSIENT"]
     validator = compile_schema(tool.parameters)
     farewell = {"farewell_message": "Goodbye."}

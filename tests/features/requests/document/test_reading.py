@@ -7,7 +7,6 @@ import pytest
 from toolcrib import Kind, ToolError
 from toolcrib.features.requests.document import read_request
 from toolcrib.features.requests.document.writer import with_id
-from toolcrib.model.toolrequest import Priority
 
 DOCUMENT_NAMES = [
     "github_stargazer_scraper",
@@ -22,7 +21,7 @@ DOCUMENT_NAMES = [
 class TestTheRoot:
     def test_one_key_holds_the_whole_request(self, compose):
         request = read_request(compose())
-        assert (request.id, request.name, request.priority) == ("req_20240115_001", "word_counter", Priority.MEDIUM)
+        assert (request.id, request.name, request.priority) == ("req_20240115_001", "word_counter", "medium")
         assert request.warnings == ()
 
     @pytest.mark.parametrize(
@@ -209,7 +208,7 @@ class TestThePlainFields:
     def test_capitals_are_understood_with_a_warning(self, compose, warnings):
         text = compose(priority="HIGH", experiment_blocked="exp_1")
         assert warnings(text) == ['priority: "HIGH" is understood as high; write high']
-        assert read_request(text).priority is Priority.HIGH
+        assert read_request(text).priority == "high"
 
     @pytest.mark.spec("S0-10")
     @pytest.mark.parametrize("who", ["FULLSEND", "fullsend_listener", "orchestrator"])

@@ -12,7 +12,6 @@ from toolcrib.features.requests import auto_request
 from toolcrib.features.requests.auto_request import MARK, AutoRequests, fields_from_call, fields_from_search
 from toolcrib.features.requests.document import read_request
 from toolcrib.features.requests.document.writer import write_request
-from toolcrib.model.toolrequest import Priority, Status
 
 SECRET = "sk-very-private"
 
@@ -75,7 +74,7 @@ def test_inputs_are_guessed_from_the_types_of_arguments_and_hold_none_of_their_v
     ]
     assert SECRET not in text
     assert "417263" not in text.replace("_", "")
-    assert (request.priority, request.requested_by) == (Priority.LOW, "fullsend")
+    assert (request.priority, request.requested_by) == ("low", "fullsend")
     assert request.description.startswith(MARK)
 
 
@@ -127,7 +126,7 @@ async def test_a_call_of_an_unknown_tool_files_a_request_and_names_it(yards):
     assert result.error.kind is Kind.NOT_FOUND
     [filed] = yard.queue.requests()
     assert result.error.details["requestId"] == filed.id
-    assert (filed.name, filed.status, filed.priority) == ("word_counter", Status.PENDING, Priority.LOW)
+    assert (filed.name, filed.status, filed.priority) == ("word_counter", "pending", "low")
     assert SECRET not in filed.text
     again = await yard.crib.call("word_counter", other=1)
     assert again.error.details["requestId"] == filed.id

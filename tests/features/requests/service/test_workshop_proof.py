@@ -10,7 +10,6 @@ import pytest
 from toolcrib import Kind, SettingsError, ToolError
 from toolcrib.features.requests import QUEUE_FILE
 from toolcrib.features.requests.queues.sqlite import EmbeddedQueue
-from toolcrib.model.toolrequest import Status
 
 SECONDS = 20
 HONEST = "def lucky_number():\n    return {'number': 7}\n"
@@ -90,7 +89,7 @@ class TestTheGate:
             await delivered(crib, name="lucky_number", capabilities=["fs.read", "fs.write"])
         assert refusal.value.kind is Kind.CAPABILITY_MISSING
         filed = await delivered(crib, capabilities=["fs.read"])
-        assert filed.status is Status.READY
+        assert filed.status == "ready"
         assert crib.find("lucky_number").tool.requires == {"fs.read"}
 
     async def test_what_nothing_proves_goes_live_only_if_the_setting_says_so(self, crib_with, delivered):
@@ -98,7 +97,7 @@ class TestTheGate:
         with pytest.raises(ToolError, match="not provable: the tool needs net.http"):
             await delivered(cautious, capabilities=["net.http"])
         bold = crib_with(builder={"capabilities": ["net.http"], "unproved": True})
-        assert (await delivered(bold, capabilities=["net.http"])).status is Status.READY
+        assert (await delivered(bold, capabilities=["net.http"])).status == "ready"
 
 
 class TestTheLease:

@@ -3,7 +3,6 @@
 import pytest
 
 from toolcrib import Cost, Limits, RetryPolicy
-from toolcrib.model.tool import Backoff
 
 RETRY = """
 retry_policy:
@@ -121,7 +120,7 @@ class TestTheRetryPolicy:
     @pytest.mark.spec("S3-35")
     def test_has_five_fields_and_makes_the_tool_repeatable(self, describe):
         tool = describe(RETRY)
-        policy = RetryPolicy(max_attempts=3, backoff=Backoff.EXPONENTIAL, initial_delay=1, max_delay=60, multiplier=2)
+        policy = RetryPolicy(max_attempts=3, backoff="exponential", initial_delay=1, max_delay=60, multiplier=2)
         assert tool.limits.retry == policy
         assert not policy.jitter
         assert tool.idempotent

@@ -19,7 +19,6 @@ import redis
 from soaks import size
 from toolcrib import Kind, ToolError
 from toolcrib.features.requests.document import read_request
-from toolcrib.model.toolrequest import Status
 from warm_python import WarmPython
 
 LEASE = 1.0
@@ -213,7 +212,7 @@ def check(server, queue, place, ids):
     queue.reconcile()  # what a foreign client wrote last may still stand in a hash
     filed = queue.requests(limit=len(ids) + 1)
     assert sorted(each.id for each in filed) == sorted(ids)
-    assert {each.status for each in filed} == {Status.READY}
+    assert {each.status for each in filed} == {"ready"}
     with redis.Redis.from_url(server.url, decode_responses=True) as client:
         assert {client.hget(f"tool_requests:{each}", "status") for each in ids} == {"ready"}
         payloads = [json.loads(client.hget(f"tool_requests:{each}", "crib_ready")) for each in ids]
