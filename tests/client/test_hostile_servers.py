@@ -20,7 +20,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from toolcrib import Call, Crib, Kind, ToolError, tool
-from toolcrib.__main__ import main
 from toolcrib.client.connection import Connection
 from toolcrib.client.remote_crib import RemoteCrib
 from toolcrib.toolkit.tool_facts import all_facts_of, facts_of
@@ -83,44 +82,47 @@ PAIRS += [("an empty object", words) for words in COMMANDS]
 
 
 @pytest.mark.parametrize(("kind", "words"), PAIRS)
-def test_what_is_no_answer_of_ours_is_told_in_a_line(puppet, capsys, kind, words):
+def test_what_is_no_answer_of_ours_is_told_in_a_line(puppet, cli, kind, words):
     puppet.say = lambda _: iter(OTHERS[kind])
-    code = main([*words, "--url", puppet.url])
-    out, err = capsys.readouterr()
-    assert code == 1
-    assert out == "" or json.loads(out)["ok"] is False
-    assert puppet.url in out + err
-    assert "Traceback" not in err
-    assert len(err.splitlines()) <= 2
+    ended = cli(*words, "--url", puppet.url)
+    assert ended.code == 1
+    assert ended.out == "" or json.loads(ended.out)["ok"] is False
+    assert puppet.url in ended.out + ended.err
+    assert "Traceback" not in ended.err
+    assert len(ended.err.splitlines()) <= 2
 
 
-def test_a_body_without_end_is_left_where_it_is_too_much(puppet, capsys):
+def test_a_body_without_end_is_left_where_it_is_too_much(puppet, cli):
     puppet.say = lambda _: ENDLESS
-    assert main(["list", "--url", puppet.url]) == 1
-    assert "the limit is 32000000" in capsys.readouterr().err
+    ended = cli("list", "--url", puppet.url)
+    assert ended.code == 1
+    assert "the limit is 32000000" in ended.err
 
 
-def test_a_server_that_is_not_there_is_told_with_the_cure(capsys):
+def test_a_server_that_is_not_there_is_told_with_the_cure(cli):
     with socket.create_server(("127.0.0.1", 0)) as listener:
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     for words in COMMANDS:
-        assert main([*words, "--url", url]) == 1
-        told = "".join(capsys.readouterr())
+        ended = cli(*words, "--url", url)
+        assert ended.code == 1
+        told = ended.out + ended.err
         assert "connection refused; is a server running there that speaks http? Start one with: crib serve" in told
 
 
-def test_an_unknown_name_is_told(capsys):
-    assert main(["list", "--url", "http://nowhere.invalid"]) == 1
-    assert "looking up the name failed; is a server running there that speaks http?" in capsys.readouterr().err
+def test_an_unknown_name_is_told(cli):
+    ended = cli("list", "--url", "http://nowhere.invalid")
+    assert ended.code == 1
+    assert "looking up the name failed; is a server running there that speaks http?" in ended.err
 
 
-def test_a_server_that_does_not_speak_tls_is_told(puppet, capsys):
+def test_a_server_that_does_not_speak_tls_is_told(puppet, cli):
     puppet.say = lambda _: iter([b"HTTP/1.1 400 Bad Request\r\n\r\n"])
-    assert main(["list", "--url", puppet.url.replace("http:", "https:")]) == 1
-    assert "does it speak https?" in capsys.readouterr().err
+    ended = cli("list", "--url", puppet.url.replace("http:", "https:"))
+    assert ended.code == 1
+    assert "does it speak https?" in ended.err
 
 
-def test_a_certificate_without_a_known_issuer_is_told_with_the_cure(puppet, capsys, tmp_path):
+def test_a_certificate_without_a_known_issuer_is_told_with_the_cure(puppet, cli, tmp_path):
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "127.0.0.1")])
     now = datetime.now(UTC)
@@ -135,22 +137,24 @@ def test_a_certificate_without_a_known_issuer_is_told_with_the_cure(puppet, caps
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(file)
     puppet.secure = lambda connection: context.wrap_socket(connection, server_side=True)
-    assert main(["list", "--url", puppet.url.replace("http:", "https:")]) == 1
-    err = capsys.readouterr().err
+    ended = cli("list", "--url", puppet.url.replace("http:", "https:"))
+    assert ended.code == 1
+    err = ended.err
     assert "the TLS certificate is not trusted" in err
     assert "SSL_CERT_FILE" in err
     assert puppet.heard == []
 
 
 @pytest.mark.parametrize("status", ["301 Moved", "302 Found", "303 See Other", "307 Temporary", "308 Permanent"])
-def test_redirects_are_not_followed_and_no_token_goes_there(puppet, capsys, monkeypatch, status):
+def test_redirects_are_not_followed_and_no_token_goes_there(puppet, cli, monkeypatch, status):
     monkeypatch.setenv("CRIB_TOKEN", "crib_secret")
     with socket.create_server(("127.0.0.1", 0)) as elsewhere:
         port = elsewhere.getsockname()[1]
         puppet.answer({}, status=status, head=f"Location: http://127.0.0.1:{port}/crib/tools\r\n")
         for words in (("list",), ("call", "x", "--args", "{}")):
-            assert main([*words, "--url", puppet.url]) == 1
-            err = capsys.readouterr().err
+            ended = cli(*words, "--url", puppet.url)
+            assert ended.code == 1
+            err = ended.err
             assert f"sends its clients on to 127.0.0.1:{port}, which --url does not name" in err
             assert "crib_secret" not in err
         elsewhere.settimeout(0)
@@ -159,44 +163,49 @@ def test_redirects_are_not_followed_and_no_token_goes_there(puppet, capsys, monk
     assert all("Authorization: Bearer crib_secret" in head for head in puppet.heard)
 
 
-def test_a_redirect_to_a_public_address_is_not_followed_either(puppet, capsys):
+def test_a_redirect_to_a_public_address_is_not_followed_either(puppet, cli):
     puppet.answer({}, status="302 Found", head="Location: http://1.1.1.1/crib/tools\r\n")
-    assert main(["list", "--url", puppet.url]) == 1
-    assert "sends its clients on to 1.1.1.1:80, which --url does not name" in capsys.readouterr().err
+    ended = cli("list", "--url", puppet.url)
+    assert ended.code == 1
+    assert "sends its clients on to 1.1.1.1:80, which --url does not name" in ended.err
 
 
-def test_a_server_that_sends_clients_to_itself_for_ever_is_left(puppet, capsys):
+def test_a_server_that_sends_clients_to_itself_for_ever_is_left(puppet, cli):
     puppet.answer({}, status="302 Found", head="Location: /again\r\n")
-    assert main(["list", "--url", puppet.url]) == 1
-    assert "redirects" in capsys.readouterr().err
+    ended = cli("list", "--url", puppet.url)
+    assert ended.code == 1
+    assert "redirects" in ended.err
     assert len(puppet.heard) < 10
 
 
-def test_a_list_without_end_is_left(puppet, capsys):
+def test_a_list_without_end_is_left(puppet, cli):
     puppet.answer({"tools": [], "nextPageToken": "again", "bundles": []})
     for words in (("list",), ("bundle", "list")):
-        assert main([*words, "--url", puppet.url]) == 1
-        assert "the list does not end" in capsys.readouterr().err
+        ended = cli(*words, "--url", puppet.url)
+        assert ended.code == 1
+        assert "the list does not end" in ended.err
 
 
-def test_a_result_without_end_is_left(puppet, capsys):
+def test_a_result_without_end_is_left(puppet, cli):
     puppet.answer({"text": "", "offset": 0, "total": 9, "next": 1})
-    assert main(["result", "0" * 48, "--url", puppet.url]) == 1
-    assert "the result does not end" in capsys.readouterr().err
+    ended = cli("result", "0" * 48, "--url", puppet.url)
+    assert ended.code == 1
+    assert "the result does not end" in ended.err
 
 
-def test_what_a_server_says_cannot_move_the_cursor(puppet, capsys):
+def test_what_a_server_says_cannot_move_the_cursor(puppet, cli):
     puppet.answer({"kind": "CONFLICT", "detail": "\x1b[2Jred"}, status="409 Conflict")
     for words in COMMANDS:
-        assert main([*words, "--url", puppet.url]) in (1, 3)
-        out, err = capsys.readouterr()
+        ended = cli(*words, "--url", puppet.url)
+        assert ended.code in (1, 3)
+        out, err = ended.out, ended.err
         assert "\x1b" not in out + err
 
 
-def test_a_refusal_at_the_door_of_the_server_is_a_refusal_of_the_call(puppet, capsys):
+def test_a_refusal_at_the_door_of_the_server_is_a_refusal_of_the_call(puppet, cli):
     puppet.answer({"kind": "RATE_LIMIT", "detail": "too many", "retryable": True}, status="429 Too Many")
-    assert main(["call", "x", "--url", puppet.url]) == 3
-    assert capsys.readouterr().err == "crib: too many\n      RATE_LIMIT (server)\n"
+    ended = cli("call", "x", "--url", puppet.url)
+    assert (ended.code, ended.err) == (3, "crib: too many\n      RATE_LIMIT (server)\n")
 
 
 def test_a_server_behind_a_path_is_reached_there(puppet):
@@ -342,7 +351,7 @@ def places(value: object, path: tuple[object, ...] = ()) -> list[tuple[object, .
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
-def test_an_answer_that_is_wrong_anywhere_is_shown_or_refused_and_never_trips_the_program(puppet, capsys, data):
+def test_an_answer_that_is_wrong_anywhere_is_shown_or_refused_and_never_trips_the_program(puppet, cli, data):
     words = data.draw(st.sampled_from(list(DOCUMENTS)))
     document = copy.deepcopy(DOCUMENTS[words])
     path = data.draw(st.sampled_from([place for place in places(document) if place]))
@@ -354,8 +363,9 @@ def test_an_answer_that_is_wrong_anywhere_is_shown_or_refused_and_never_trips_th
     else:
         target[path[-1]] = data.draw(VALUES)
     puppet.answer(document)
-    assert main([*words, "--url", puppet.url]) in (0, 1, 3, 4, 5)
-    out, err = capsys.readouterr()
+    ended = cli(*words, "--url", puppet.url)
+    assert ended.code in (0, 1, 3, 4, 5)
+    out, err = ended.out, ended.err
     assert "Traceback" not in err
     assert "\x1b" not in out + err
 

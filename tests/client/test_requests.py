@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 
 from toolcrib import Kind, ToolError
-from toolcrib.__main__ import main
 from toolcrib.client import remote_requests
 from toolcrib.client.connection import Connection
 from toolcrib.client.remote_crib import RemoteCrib
@@ -48,12 +47,12 @@ LYING = 'def {name}(text: str) -> dict:\n    return {{"quiet": text}}\n'
 class Desk:
     """A client of a server, with files of its own; every tool has a name of its own."""
 
-    def __init__(self, folder: Path, url: str, project: Path, name: str, capsys) -> None:
+    def __init__(self, folder: Path, url: str, project: Path, name: str, cli) -> None:
         self.folder = folder
         self.url = url
         self.project = project
         self.name = name
-        self._capsys = capsys
+        self._cli = cli
         for kind, code in (("honest", HONEST), ("lying", LYING)):
             (folder / kind).mkdir()
             (folder / kind / f"{name}.py").write_text(code.format(name=name))
@@ -75,9 +74,8 @@ class Desk:
         return self._run(*words, "-C", str(self.project))
 
     def _run(self, *words: str) -> tuple[int, str, str]:
-        code = main(words)
-        out, err = self._capsys.readouterr()
-        return code, out, err
+        ended = self._cli(*words)
+        return ended.code, ended.out, ended.err
 
     def file(self) -> str:
         code, out, err = self.crib("request", "new", self.wanted)
@@ -106,9 +104,9 @@ def served(tmp_path_factory) -> Iterator[tuple[str, Path]]:
 
 
 @pytest.fixture
-def desk(served, tmp_path, capsys, request):
+def desk(served, tmp_path, cli, request):
     name = f"shout_{zlib.crc32(request.node.name.encode())}"
-    return Desk(tmp_path, *served, name, capsys)
+    return Desk(tmp_path, *served, name, cli)
 
 
 @pytest.mark.spec("S0-01", "S0-35", "S0-37")

@@ -6,7 +6,6 @@ import shutil
 import pytest
 
 from toolcrib import Call, Crib, Kind
-from toolcrib.__main__ import main
 from toolcrib.build import build
 from toolcrib.testing import FakeContext, call_tool
 
@@ -87,11 +86,12 @@ async def test_the_calendar_of_the_guide_loads_with_a_warning_and_cannot_be_sati
 
 
 @pytest.mark.spec("S2-22")
-def test_the_listing_shows_that_the_calendar_asks_and_is_for_text_only(project, monkeypatch, capsys):
+def test_the_listing_shows_that_the_calendar_asks_and_is_for_text_only(project, monkeypatch, cli):
     monkeypatch.chdir(project)
     assert build(project / "tools").ok
-    assert main(["list", "--json"]) == 0
-    listed = {facts["name"]: facts for facts in json.loads(capsys.readouterr().out)}
+    shown = cli("list", "--json")
+    assert shown.code == 0
+    listed = {facts["name"]: facts for facts in json.loads(shown.out)}
     calendar, search = listed["calendar_create_event"], listed["kb_search"]
     assert (calendar["requiresConfirmation"], calendar["models"]["modes"]) == (True, ["text"])
     assert (search["requiresConfirmation"], search["models"]["modes"]) == (False, ["text", "voice"])

@@ -5,7 +5,6 @@ import json
 import pytest
 
 from toolcrib import ToolError
-from toolcrib.__main__ import main
 from toolcrib.features.bundles.written_forms import to_stored_form
 
 FLAT = {"method": "GET", "urlTemplate": "https://a.invalid/"}
@@ -59,24 +58,28 @@ def test_what_is_not_certain_is_refused(document, words):
         to_stored_form(document, "a.json")
 
 
-def test_a_folder_of_such_documents_is_loaded_with_warnings_and_refused_when_strict(project, tmp_path, capsys):
+def test_a_folder_of_such_documents_is_loaded_with_warnings_and_refused_when_strict(project, tmp_path, cli):
     folder = tmp_path / "samples"
     folder.mkdir()
     tools = [{**TOOL, "httpImpl": FLAT}, {**TOOL, "slug": "get-team", "impl": FLAT}]
     (folder / "crm.json").write_text(json.dumps(tools))
-    assert main(["bundle", "load", "--strict", "-C", str(project), str(folder)])
-    assert "bundle.json is not there, so the folder names the bundle samples" in capsys.readouterr().err
-    assert main(["bundle", "load", "-C", str(project), str(folder)]) == 0
-    assert "httpImpl is read as impl; write impl" in capsys.readouterr().err
-    assert main(["list", "-C", str(project)]) == 0
-    listed = capsys.readouterr().out
+    strict = cli("bundle", "load", "--strict", "-C", str(project), str(folder))
+    assert strict.code
+    assert "bundle.json is not there, so the folder names the bundle samples" in strict.err
+    loaded = cli("bundle", "load", "-C", str(project), str(folder))
+    assert loaded.code == 0
+    assert "httpImpl is read as impl; write impl" in loaded.err
+    shown = cli("list", "-C", str(project))
+    assert shown.code == 0
+    listed = shown.out
     assert "get-user" in listed
     assert "get-team" in listed
 
 
-def test_a_function_without_an_implementation_is_told_what_to_write(project, tmp_path, capsys):
+def test_a_function_without_an_implementation_is_told_what_to_write(project, tmp_path, cli):
     folder = tmp_path / "samples"
     folder.mkdir()
     (folder / "a.json").write_text(json.dumps({**TOOL, "type": "go"}))
-    assert main(["bundle", "load", "-C", str(project), str(folder)])
-    assert 'impl is missing; write "impl": {"goFunc": "the key of a registered function"}' in capsys.readouterr().err
+    refused = cli("bundle", "load", "-C", str(project), str(folder))
+    assert refused.code
+    assert 'impl is missing; write "impl": {"goFunc": "the key of a registered function"}' in refused.err

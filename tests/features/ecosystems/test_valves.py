@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from toolcrib import Crib
-from toolcrib.__main__ import main
 
 KEY = "wk-7f3a9c51d2e84b60"
 WEATHER = '''"""
@@ -130,21 +129,22 @@ def test_a_value_that_a_valve_does_not_take_is_a_problem_with_its_place_and_no_c
         ("zzz", "no file of Open WebUI is called zzz.py; add the file with: crib add FILE, or remove the values"),
     ],
 )  # fmt: skip
-def test_values_for_no_file_are_a_problem_that_check_and_doctor_tell(project, capsys, file, cure):
+def test_values_for_no_file_are_a_problem_that_check_and_doctor_tell(project, cli, file, cure):
     set_valves(project, "days = 2", file)
-    assert main(["check", "-C", str(project)]) == 1
-    assert f"toolcrib.toml: ecosystems.valves.{file}: {cure}" in capsys.readouterr().out
-    main(["doctor", "-C", str(project)])
-    assert cure in capsys.readouterr().out
+    checked = cli("check", "-C", str(project))
+    assert checked.code == 1
+    assert f"toolcrib.toml: ecosystems.valves.{file}: {cure}" in checked.out
+    assert cure in cli("doctor", "-C", str(project)).out
 
 
 @pytest.mark.parametrize(
     "written", ["valves = 3", "valves.weather = 3", "valves.weather.days = 1979-05-27", "valves.weather.days = nan"]
 )
-def test_what_is_no_map_of_json_is_refused_with_the_settings(project, capsys, written):
+def test_what_is_no_map_of_json_is_refused_with_the_settings(project, cli, written):
     (project / "toolcrib.toml").write_text(f"[ecosystems]\n{written}\n")
-    assert main(["list", "-C", str(project)]) == 2
-    assert "toolcrib.toml: ecosystems.valves" in capsys.readouterr().err
+    refused = cli("list", "-C", str(project))
+    assert refused.code == 2
+    assert "toolcrib.toml: ecosystems.valves" in refused.err
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ def test_a_class_that_takes_other_fields_gets_what_the_file_does_not_show(projec
         assert crib.call_sync("forecast", city="Ulm").value == "Ulm: metric, 3, 3, 0, 7"
 
 
-def test_a_secret_reaches_the_tool_at_the_call_and_comes_back_masked(project, capsys, caplog):
+def test_a_secret_reaches_the_tool_at_the_call_and_comes_back_masked(project, cli, caplog):
     set_valves(project, 'api_key = "${secret:WEATHER_KEY}"')
     with Crib(project) as crib:
         missing = crib.call_sync("forecast", city="Ulm")
@@ -173,10 +173,10 @@ def test_a_secret_reaches_the_tool_at_the_call_and_comes_back_masked(project, ca
         tool = crib.find("reveal")
         shown = [repr(each) for each in (revealed, failed, tool, crib.settings.said("ecosystems"))]
     for words in (["doctor", "--all"], ["show", "reveal"], ["explain", "reveal"], ["export", "openai"], ["check"]):
-        main([*words, "-C", str(project)])
-    out, err = capsys.readouterr()
+        ended = cli(*words, "-C", str(project))
+        shown += [ended.out, ended.err]
     kept = [path.read_bytes() for path in (project / ".toolcrib").rglob("*") if path.is_file()]
-    assert KEY not in out + err + caplog.text + "".join(shown)
+    assert KEY not in caplog.text + "".join(shown)
     assert not any(KEY.encode() in content for content in kept)
 
 
@@ -192,20 +192,19 @@ def test_a_model_that_refuses_a_secret_does_not_tell_it(project):
     assert KEY[:8] not in repr(error)
 
 
-def test_a_valve_without_a_value_is_told_when_the_file_is_added_and_checked(project, tmp_path, capsys):
+def test_a_valve_without_a_value_is_told_when_the_file_is_added_and_checked(project, tmp_path, cli):
     (project / "tools" / "weather.py").rename(tmp_path / "weather.py")
     need = (
         "a value of its valve api_key, which is empty; write in toolcrib.toml: [ecosystems] valves.weather.api_key = "
         '"${secret:API_KEY}", and store it with: crib secret set API_KEY'
     )
-    assert main(["add", "-C", str(project), str(tmp_path / "weather.py"), "--json"]) == 0
-    added = json.loads(capsys.readouterr().out)
+    ended = cli("add", "-C", str(project), str(tmp_path / "weather.py"), "--json")
+    assert ended.code == 0
+    added = json.loads(ended.out)
     assert all(need in tool["missing"] for tool in added)
     assert not any("valve" in line for tool in added for line in tool["warnings"])
-    main(["check", "-C", str(project)])
-    assert f"it needs {need}" in capsys.readouterr().out
+    assert f"it needs {need}" in cli("check", "-C", str(project)).out
     set_valves(project, 'api_key = "${secret:API_KEY}"')
-    main(["check", "-C", str(project)])
-    out = capsys.readouterr().out
+    out = cli("check", "-C", str(project)).out
     assert need not in out
     assert "it needs the secret API_KEY, which is not there; run: crib secret set API_KEY" in out

@@ -8,11 +8,11 @@ import shutil
 import venv
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from toolcrib import Crib
-from toolcrib.__main__ import main
 
 ROOT = Path(__file__).parents[3]
 GREET = '''def greet(name: str, times: int = 1) -> str:
@@ -49,11 +49,10 @@ def given(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def add(project: Path, capsys: pytest.CaptureFixture[str]) -> AddCommand:
+def add(project: Path, cli: Callable[..., Any]) -> AddCommand:
     def run(*words: object) -> tuple[int, str, str]:
-        code = main(["add", "-C", str(project), *map(str, words)])
-        out, err = capsys.readouterr()
-        return code, out, err
+        ended = cli("add", "-C", str(project), *map(str, words))
+        return ended.code, ended.out, ended.err
 
     return run
 
@@ -322,12 +321,11 @@ def test_a_package_of_node_that_is_not_there_is_missing(add, given):
     assert "it needs the Node package commander, which is not installed near it; run: npm install commander" in out
 
 
-def test_programs_that_no_format_reads_are_named_and_what_is_broken_is_named_once(project, capsys):
+def test_programs_that_no_format_reads_are_named_and_what_is_broken_is_named_once(project, cli):
     (project / "tools").mkdir()
     (project / "tools" / "sum.rb").write_text("puts 1")
     (project / "tools" / "tasks.js").write_text("exports.list = () => [];\nexports.find = (a) => a;\n")
-    main(["check", "-C", str(project)])
-    lines = capsys.readouterr().out.splitlines()
+    lines = cli("check", "-C", str(project)).out.splitlines()
     assert [line for line in lines if "sum.rb" in line] == [
         "ignored: tools/sum.rb: files of this kind are not tools; describe it in a .yaml file beside it, or move it to another folder"
     ]

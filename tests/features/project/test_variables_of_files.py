@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from toolcrib import Crib, Tool, ToolError
-from toolcrib.__main__ import main
 from toolcrib.lib.environment_reads import needed_variables
 from toolcrib.model.tool import Handler
 
@@ -37,10 +36,11 @@ def project(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(("name", "code"), [("price.py", PYTHON), ("price.sh", BASH), ("price.mjs", NODE)])
-def test_adding_a_file_names_the_variable_that_is_not_granted(project, tmp_path, capsys, name, code):
+def test_adding_a_file_names_the_variable_that_is_not_granted(project, tmp_path, cli, name, code):
     (tmp_path / name).write_text(code)
-    assert main(["add", "-C", str(project), str(tmp_path / name)]) == 0
-    out = capsys.readouterr().out
+    added = cli("add", "-C", str(project), str(tmp_path / name))
+    assert added.code == 0
+    out = added.out
     assert CURE in out
     assert "nothing is missing" not in out
     assert "CURRENCY" not in out

@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 from socket_paths import socket_folder
-from toolcrib.__main__ import main
 from warm_python import WarmPython, run_python
 
 SECONDS = 30
@@ -49,15 +48,14 @@ def project(tmp_path, monkeypatch) -> Path:
     return folder
 
 
-def crib(capsys, *words: str) -> tuple[int, str, str]:
-    code = main(words)
-    printed = capsys.readouterr()
-    return code, printed.out, printed.err
+def crib(cli, *words: str) -> tuple[int, str, str]:
+    ended = cli(*words)
+    return ended.code, ended.out, ended.err
 
 
-def file_it(project: Path, capsys, name: str = "shout_words") -> str:
+def file_it(project: Path, cli, name: str = "shout_words") -> str:
     (project / "request.yaml").write_text(WANTED.format(name=name), encoding="utf-8")
-    code, out, err = crib(capsys, "request", "new", "request.yaml")
+    code, out, err = crib(cli, "request", "new", "request.yaml")
     assert code == 0, err
     return out.strip()
 
@@ -77,10 +75,10 @@ def have_made(project: Path, tmp_path: Path, *texts: str, settings: str = "") ->
     (project / "toolcrib.toml").write_text(f'[builder]\nmaker = "command"\ncommand = {command}\n{settings}')
 
 
-def test_the_operator_sees_every_step_and_no_errors_of_what_is_only_on_trial(project, capsys, tmp_path):
-    request_id = file_it(project, capsys)
+def test_the_operator_sees_every_step_and_no_errors_of_what_is_only_on_trial(project, cli, tmp_path):
+    request_id = file_it(project, cli)
     have_made(project, tmp_path, FALLING, HONEST)
-    code, out, err = crib(capsys, "builder", "run", "--once")
+    code, out, err = crib(cli, "builder", "run", "--once")
     assert (code, err) == (0, "")
     lines = out.splitlines()
     assert all(line.startswith(f"{request_id}: ") for line in lines)
@@ -92,19 +90,19 @@ def test_the_operator_sees_every_step_and_no_errors_of_what_is_only_on_trial(pro
     assert len(told) == places[-1] + 1
 
 
-def test_a_delivery_shows_its_complaints_and_no_errors_of_its_trial(project, capsys):
-    request_id = file_it(project, capsys)
+def test_a_delivery_shows_its_complaints_and_no_errors_of_its_trial(project, cli):
+    request_id = file_it(project, cli)
     (project / "shout_words.py").write_text(FALLING)
-    code, _, err = crib(capsys, "request", "deliver", request_id, "shout_words.py")
+    code, _, err = crib(cli, "request", "deliver", request_id, "shout_words.py")
     assert code == 1
     assert "not delivered" in err
     assert "failed unexpectedly\n" not in err
     assert "failed unexpectedly: " not in err
 
 
-def test_a_person_is_told_where_the_work_lies_and_how_it_is_handed_over(project, capsys):
-    request_id = file_it(project, capsys)
-    code, out, _ = crib(capsys, "builder", "run", "--once")
+def test_a_person_is_told_where_the_work_lies_and_how_it_is_handed_over(project, cli):
+    request_id = file_it(project, cli)
+    code, out, _ = crib(cli, "builder", "run", "--once")
     assert code == 0
     brief = next((project / ".toolcrib" / "builds" / request_id).rglob("BRIEF.md"))
     assert f"{request_id}: {brief} says what to write" in out
@@ -112,13 +110,13 @@ def test_a_person_is_told_where_the_work_lies_and_how_it_is_handed_over(project,
     assert out.endswith(f"{request_id}: held\n")
 
 
-def test_a_request_that_failed_is_the_exit_code_of_a_builder_that_runs_once(project, capsys, tmp_path):
-    request_id = file_it(project, capsys)
+def test_a_request_that_failed_is_the_exit_code_of_a_builder_that_runs_once(project, cli, tmp_path):
+    request_id = file_it(project, cli)
     have_made(project, tmp_path, FALLING, settings="attempts = 1\n")
-    code, out, _ = crib(capsys, "builder", "run", "--once")
+    code, out, _ = crib(cli, "builder", "run", "--once")
     assert code == 1
     assert f"{request_id}: failed: refused after 1 attempts: " in out
-    assert crib(capsys, "builder", "run", "--once")[:2] == (0, "")
+    assert crib(cli, "builder", "run", "--once")[:2] == (0, "")
 
 
 @contextmanager
@@ -159,8 +157,8 @@ def endpoint():
 
 
 @pytest.mark.parametrize("once", [["--once"], []])
-def test_an_endpoint_that_refuses_the_key_ends_the_builder_and_fails_no_request(project, capsys, endpoint, once):
-    request_ids = [file_it(project, capsys, name) for name in ("shout_words", "shout_louder")]
+def test_an_endpoint_that_refuses_the_key_ends_the_builder_and_fails_no_request(project, cli, endpoint, once):
+    request_ids = [file_it(project, cli, name) for name in ("shout_words", "shout_louder")]
     settings = f'[builder]\nmaker = "openai"\nurl = "http://{endpoint}/v1"\nmodel = "m"\n'
     (project / "toolcrib.toml").write_text(f'{settings}\n[egress]\nprivate = ["{endpoint}"]\n')
     command = [sys.executable, "-m", "toolcrib", "builder", "run", *once]
@@ -168,23 +166,23 @@ def test_an_endpoint_that_refuses_the_key_ends_the_builder_and_fails_no_request(
     assert done.returncode == 1
     assert "who are you" in done.stderr
     assert "AUTH" in done.stderr
-    found = json.loads(crib(capsys, "request", "list", "--json")[1])
+    found = json.loads(crib(cli, "request", "list", "--json")[1])
     assert [(one["id"], one["status"]) for one in found] == [(one, "pending") for one in request_ids]
-    history = crib(capsys, "request", "show", request_ids[0])[1]
+    history = crib(cli, "request", "show", request_ids[0])[1]
     assert "who are you" in history
     assert "the Builder ends" in history
 
 
-def test_a_reader_who_goes_away_ends_the_builder_and_fails_no_request(project, capsys, tmp_path):
-    request_id = file_it(project, capsys)
+def test_a_reader_who_goes_away_ends_the_builder_and_fails_no_request(project, cli, tmp_path):
+    request_id = file_it(project, cli)
     have_made(project, tmp_path, HONEST)
     command = [sys.executable, "-m", "toolcrib", "builder", "run"]
     with WarmPython(command, stdout=subprocess.PIPE, text=True, cwd=project) as builder, ended_in_time(builder):
         builder.stdout.readline()
         builder.stdout.close()
         assert builder.wait(SECONDS) == 141
-    assert json.loads(crib(capsys, "request", "list", "--json")[1])[0]["status"] in {"pending", "ready"}
-    assert "failed" not in crib(capsys, "request", "show", request_id)[1]
+    assert json.loads(crib(cli, "request", "list", "--json")[1])[0]["status"] in {"pending", "ready"}
+    assert "failed" not in crib(cli, "request", "show", request_id)[1]
 
 
 @contextmanager
@@ -236,10 +234,10 @@ def queue_socket():
         yield folder / "s"
 
 
-def test_a_builder_waits_for_its_queue_and_tells_what_is_wrong_with_it(project, capsys, queue_socket):
+def test_a_builder_waits_for_its_queue_and_tells_what_is_wrong_with_it(project, cli, queue_socket):
     path = queue_socket
     (project / "toolcrib.toml").write_text(f'[queue]\nurl = "unix://{path}"\n')
-    code, _, err = crib(capsys, "builder", "run", "--once")
+    code, _, err = crib(cli, "builder", "run", "--once")
     assert code == 1
     assert "TRANSIENT" in err
     command = [sys.executable, "-m", "toolcrib", "builder", "run"]
@@ -248,7 +246,7 @@ def test_a_builder_waits_for_its_queue_and_tells_what_is_wrong_with_it(project, 
         read_until(builder.stderr, "the queue cannot be reached yet, and the Builder waits for it: ")
         read_until(builder.stderr, "the queue could not be asked: ")
         with valkey(path) as client:
-            request_id = file_it(project, capsys)
+            request_id = file_it(project, cli)
             read_until(builder.stdout, f"{request_id}: held")
             lines = read_until(builder.stderr, "appendonly")
             until(lambda: client.publish("fullsend:builder_requests", "not: [a request"))

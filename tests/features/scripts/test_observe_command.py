@@ -4,11 +4,9 @@ import http.server
 import json
 import shutil
 import threading
-from typing import NamedTuple
 
 import pytest
 
-from toolcrib.__main__ import main
 from toolcrib.infra.sandbox.child import notifications
 
 if not notifications.is_available():
@@ -34,14 +32,6 @@ def main(path: str{default}) -> str:
 """
 
 
-class CompletedCommand(NamedTuple):
-    """How a command ended."""
-
-    code: int
-    out: str
-    err: str
-
-
 @pytest.fixture
 def folder(project):
     """Where the tools of a project lie that has nothing but them and a file of data."""
@@ -53,16 +43,10 @@ def folder(project):
 
 
 @pytest.fixture
-def crib(project, folder, monkeypatch, capsys):
+def crib(project, folder, monkeypatch, cli):
     """Run a command in that project: its exit code, and what it wrote."""
     monkeypatch.chdir(project)
-
-    def run(*words):
-        capsys.readouterr()
-        code = main(words)
-        return CompletedCommand(code, *capsys.readouterr())
-
-    return run
+    return cli
 
 
 @pytest.fixture

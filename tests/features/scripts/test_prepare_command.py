@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from toolcrib.__main__ import main
 from wheels import make_wheel
 
 NEEDY = '''# /// script
@@ -39,27 +40,26 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_steps_go_to_standard_error_and_what_is_installed_where_to_standard_output(
-    project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    project: Path, tmp_path: Path, cli: Callable[..., Any]
 ) -> None:
-    assert main(["prepare", "-C", str(project), "needy"]) == 0
-    out, err = capsys.readouterr()
-    steps = err.splitlines()
+    ended = cli("prepare", "-C", str(project), "needy")
+    assert ended.code == 0
+    steps = ended.err.splitlines()
     assert steps[0].startswith("crib: making an environment with ")
     assert "crib: installing crib-sample>=1" in steps
     (place,) = (tmp_path / "cache/toolcrib/environments").iterdir()
-    assert out == f"needy runs with {place}/bin/python\ninstalled in {place}: crib_sample 1.0\n"
-    assert main(["call", "-C", str(project), "needy"]) == 0
-    assert capsys.readouterr().out == "42\n"
+    assert ended.out == f"needy runs with {place}/bin/python\ninstalled in {place}: crib_sample 1.0\n"
+    called = cli("call", "-C", str(project), "needy")
+    assert (called.code, called.out) == (0, "42\n")
 
-    assert main(["prepare", "-C", str(project), "needy"]) == 0
-    again = capsys.readouterr()
-    assert again.err == ""
+    again = cli("prepare", "-C", str(project), "needy")
+    assert (again.code, again.err) == (0, "")
     assert again.out.endswith(f"installed already in {place}: crib_sample 1.0\n")
 
 
 def test_a_file_that_asks_for_nothing_has_nothing_installed(
-    project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    project: Path, tmp_path: Path, cli: Callable[..., Any]
 ) -> None:
-    assert main(["prepare", "-C", str(project), "modest"]) == 0
-    assert capsys.readouterr() == ("modest asks for nothing\n", "")
+    ended = cli("prepare", "-C", str(project), "modest")
+    assert (ended.code, ended.out, ended.err) == (0, "modest asks for nothing\n", "")
     assert not (tmp_path / "cache/toolcrib/environments").exists()

@@ -3,7 +3,6 @@
 import pytest
 
 from toolcrib import Crib, Kind, ToolError
-from toolcrib.__main__ import main
 from toolcrib.infra.programs.node_runtime import type_options
 from toolcrib.model.tool import Script
 
@@ -274,12 +273,13 @@ async def test_a_python_script_with_metadata_gets_its_options(project):
         assert (await crib.call("words-show", word="hi")).value == '{"word": "hi", "loud": false}'
 
 
-def test_files_that_are_no_tools_are_named_with_the_reason(project, write, capsys):
+def test_files_that_are_no_tools_are_named_with_the_reason(project, write, cli):
     write("data.json", '{"a": 1}')
     write("request.yaml", "tool_request:\n  name: x\n")
     write("say.sh", "echo hi\n")
-    assert main(["check", "-C", str(project)]) == 0
-    said = capsys.readouterr().out
+    checked = cli("check", "-C", str(project))
+    assert checked.code == 0
+    said = checked.out
     assert "tools/data.json: it describes no tool; name tool_type and executor_id if it should" in said
     wanted = project / "tools/request.yaml"
     assert f"ignored: tools/request.yaml: it is a request for a tool; submit it: crib request submit {wanted}" in said

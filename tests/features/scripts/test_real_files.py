@@ -3,7 +3,6 @@
 import pytest
 
 from toolcrib import Crib
-from toolcrib.__main__ import main
 
 HEAD = 'version: "1.0.0"\ncategory: ops\ndescription: A sample that fails never\n'
 PYTHON = (
@@ -54,14 +53,14 @@ def call(project):
     return call
 
 
-def strict(project, capsys):
+def strict(project, cli):
     """The exit code of a strict check, and what it says."""
-    code = main(["check", "--strict", "-C", str(project)])
-    return code, capsys.readouterr().out
+    checked = cli("check", "--strict", "-C", str(project))
+    return checked.code, checked.out
 
 
 @pytest.mark.spec("S3-43")
-def test_a_document_without_tool_id_is_named_by_its_file(project, write, load, call, capsys):
+def test_a_document_without_tool_id_is_named_by_its_file(project, write, load, call, cli):
     more = (
         "tool_type: script\nexecutor_id: subprocess\nrequires: [shell.execute]\nconfig: {command: echo, args: [hi]}\n"
     )
@@ -70,20 +69,20 @@ def test_a_document_without_tool_id_is_named_by_its_file(project, write, load, c
     text = 'say-hi.yaml:1: tool_id: is missing, so the file names the tool; write tool_id: "say-hi"'
     assert text in warnings
     assert call("say-hi") == "hi"
-    code, said = strict(project, capsys)
+    code, said = strict(project, cli)
     assert code
     assert "tool_id: is missing" in said
 
 
 @pytest.mark.parametrize("written", ["rye/core/runtimes/python_runtime", "core/python_runtime"])
-def test_an_executor_that_is_written_as_a_path_is_its_last_part(project, write, load, call, capsys, written):
+def test_an_executor_that_is_written_as_a_path_is_its_last_part(project, write, load, call, cli, written):
     write("double.py", f"{PYTHON}__executor_id__ = '{written}'\ndef main(a: int) -> int:\n    return 2 * a\n")
     tool, warnings = load("double")
     assert tool.run.executor == "python_runtime"
     expected = f'double.py:5: __executor_id__: {written!r} is a path; write __executor_id__ = "python_runtime"'
     assert expected in warnings
     assert call("double", a=4) == 8
-    assert strict(project, capsys)[0]
+    assert strict(project, cli)[0]
 
 
 def test_a_runtime_may_name_the_file_the_arguments_and_the_project(write, call):
@@ -104,7 +103,7 @@ def test_an_argument_is_never_taken_for_a_name_of_the_runtime(project, write, ca
 
 
 @pytest.mark.parametrize("name", ["CONFIG_SCHEMA", "config_schema"])
-def test_a_config_schema_is_the_input_schema(project, write, load, call, capsys, name):
+def test_a_config_schema_is_the_input_schema(project, write, load, call, cli, name):
     write(
         "double.py", f"{PYTHON}__executor_id__ = 'python_runtime'\n{name} = {SCHEMA}\ndef main(a):\n    return 2 * a\n"
     )
@@ -112,7 +111,7 @@ def test_a_config_schema_is_the_input_schema(project, write, load, call, capsys,
     assert tool.parameters["required"] == ["a"]
     assert f"double.py:6: {name}: is read as the input schema; write __input_schema__" in warnings
     assert call("double", a=4) == 8
-    assert strict(project, capsys)[0]
+    assert strict(project, cli)[0]
 
 
 def test_so_is_one_of_a_document(write, load):
@@ -141,14 +140,14 @@ def test_a_computed_config_schema_is_not_read_and_says_so(write, load):
         ('{"permissions": []}', set()),
     ],
 )
-def test_requires_may_be_a_mapping(project, write, load, capsys, written, capabilities):
+def test_requires_may_be_a_mapping(project, write, load, cli, written, capabilities):
     write(
         "look.py", f"{PYTHON}__executor_id__ = 'python_runtime'\n__requires__ = {written}\ndef main():\n    return 1\n"
     )
     tool, warnings = load("look")
     assert tool.requires == capabilities
     assert any("__requires__: is a mapping; write a list" in warning for warning in warnings)
-    assert strict(project, capsys)[0]
+    assert strict(project, cli)[0]
 
 
 @pytest.mark.parametrize("written", ['{"fs": "read"}', '{"fs.read": "yes"}', '{"capabilities": "fs.read"}'])
@@ -171,7 +170,7 @@ export async function execute(params) { return { twice: 2 * params.a } }
 
 
 @pytest.mark.parametrize("name", ["double.js", "double.mjs", "double.ts"])
-def test_metadata_may_be_exported_constants(project, write, load, call, capsys, name):
+def test_metadata_may_be_exported_constants(project, write, load, call, cli, name):
     write(name, EXPORTED)
     tool, warnings = load("double")
     assert (tool.parameters["required"], tool.run.script.convention) == (["a"], "keywords")
@@ -179,10 +178,10 @@ def test_metadata_may_be_exported_constants(project, write, load, call, capsys, 
         f"{name}:1: export const __…__ is read as metadata; write @version and so on in the first comment" in warnings
     )
     assert call("double", a=4) == {"twice": 8}
-    assert strict(project, capsys)[0]
+    assert strict(project, cli)[0]
 
 
-def test_a_primitive_of_the_platforms_name_is_the_platforms(project, write, load, call, capsys):
+def test_a_primitive_of_the_platforms_name_is_the_platforms(project, write, load, call, cli):
     write("subprocess.yaml", f"{HEAD}tool_id: subprocess\ntool_type: primitive\nexecutor_id: null\n")
     more = "tool_id: say-hi\ntool_type: script\nexecutor_id: subprocess\nrequires: [shell.execute]\nconfig: {command: echo, args: [hi]}\n"
     write("say-hi.yaml", HEAD + more)
@@ -192,4 +191,4 @@ def test_a_primitive_of_the_platforms_name_is_the_platforms(project, write, load
         in warnings
     )
     assert call("say-hi") == "hi"
-    assert strict(project, capsys)[0]
+    assert strict(project, cli)[0]

@@ -2,12 +2,11 @@
 
 import json
 import shutil
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
-from toolcrib.__main__ import main
 from toolcrib.toolkit.cli import ExitCode
 
 GREET = '''
@@ -33,14 +32,6 @@ GOOD = {"name": "a name is greeted", "arguments": {"name": "Ada"}, "expect": {"v
 BAD = {"name": "wrong", "arguments": {"name": "\u202eBo\n"}, "expect": {"value": "Hello, Bo!"}}
 
 
-class CompletedCommand(NamedTuple):
-    """How a command ended."""
-
-    code: int
-    out: str
-    err: str
-
-
 @pytest.fixture
 def folder(project):
     """Where recorded cases lie, in a project with a plain file and a script."""
@@ -53,16 +44,10 @@ def folder(project):
 
 
 @pytest.fixture
-def run(folder, project, monkeypatch, capsys):
+def run(folder, project, monkeypatch, cli):
     """Run the command in that project."""
     monkeypatch.chdir(project)
-
-    def run(*words):
-        capsys.readouterr()
-        code = main(["test", *words])
-        return CompletedCommand(code, *capsys.readouterr())
-
-    return run
+    return partial(cli, "test")
 
 
 def test_every_case_has_a_line_and_a_difference_has_its_path(run, folder):
@@ -160,7 +145,7 @@ def test_a_folder_that_is_not_built_is_no_success(run, folders):
     assert ended.code == ExitCode.FAILED
 
 
-def test_a_folder_that_is_named_and_not_built_fails_in_the_same_words(run, folders):
+def test_a_folder_that_is_named_and_not_built_fails_in_the_same_words(run, folders, cli):
     told = [line for line in run().out.splitlines() if "kb_search" in line or "not built" in line]
     ended = run("kb_search", "greet")
     assert ended.out.splitlines()[:2] == told[:2]
@@ -168,7 +153,7 @@ def test_a_folder_that_is_named_and_not_built_fails_in_the_same_words(run, folde
     for spelling in ("kb-search", "tools/kb_search"):
         assert run(spelling).code == ExitCode.FAILED
     assert run("other/kb_search").code == ExitCode.UNKNOWN_TOOL
-    assert main(["build"]) == ExitCode.DONE
+    assert cli("build").code == ExitCode.DONE
     handler = folders / "kb-search" / "handler.js"
     handler.write_text(handler.read_text() + "\n")
     stale = run("kb_search")
@@ -176,10 +161,10 @@ def test_a_folder_that_is_named_and_not_built_fails_in_the_same_words(run, folde
     assert stale.code == ExitCode.FAILED
 
 
-def test_which_examples_failed_is_remembered_and_a_file_of_cases_says_nothing_about_them(run, folders, project):
+def test_which_examples_failed_is_remembered_and_a_file_of_cases_says_nothing_about_them(run, folders, project, cli):
     document = folders / "kb-search" / "doc.md"
     document.write_text(document.read_text().replace('"total": 7', '"total": 8'))
-    assert main(["build"]) == ExitCode.DONE
+    assert cli("build").code == ExitCode.DONE
     record = project / ".toolcrib" / "examples.json"
     run("kb_search")
     [failing] = json.loads(record.read_text()).values()
@@ -196,7 +181,7 @@ def test_which_examples_failed_is_remembered_and_a_file_of_cases_says_nothing_ab
 
 
 @pytest.mark.spec("S2-55")
-def test_the_documents_of_folders_run_and_a_lie_in_one_is_found(run, folders, project):
+def test_the_documents_of_folders_run_and_a_lie_in_one_is_found(run, folders, project, cli):
     document = folders / "kb-search" / "doc.md"
     document.write_text(
         document.read_text().replace('"total": 7', '"total": 8').replace("**VALIDATION**", "**TOO_LONG**")
@@ -204,7 +189,7 @@ def test_the_documents_of_folders_run_and_a_lie_in_one_is_found(run, folders, pr
     schema = folders / "page-title" / "schema.json"
     schema.write_text(json.dumps({**json.loads(schema.read_text()), "requires": ["mail.send"]}))
     (project / ".ai/tools/samples/far.py").unlink()
-    assert main(["build"]) == ExitCode.DONE
+    assert cli("build").code == ExitCode.DONE
     ended = run()
     assert ended.code == ExitCode.FAILED
     assert "FAIL     kb_search: Example 1: A Question About Returns (tools/kb-search/doc.md:25, " in ended.out

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolcrib.__main__ import main
 from toolcrib.toolkit.cli import CALL_OPTIONS, WrongUseError, read_arguments, read_line
 
 
@@ -270,8 +269,8 @@ def test_an_argument_that_is_no_text_is_refused_and_shown_safely(crib):
     assert "\x1b" not in ended.err
 
 
-def test_a_call_outside_every_project_leaves_nothing_behind(tmp_path, monkeypatch, capsys):
+def test_a_call_outside_every_project_leaves_nothing_behind(tmp_path, monkeypatch, cli):
     monkeypatch.chdir(tmp_path)
-    assert main(["call", "list_files", "path=."]) == 0
-    assert main(["call", "nobody"]) == 4
+    assert cli("call", "list_files", "path=.").code == 0
+    assert cli("call", "nobody").code == 4
     assert list(tmp_path.iterdir()) == []

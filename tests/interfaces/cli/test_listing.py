@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolcrib import Cost, Crib, Limits, RetryPolicy, Tool
-from toolcrib.__main__ import main
 from toolcrib.features.bundles.stored_documents import Documents
 from toolcrib.interfaces.cli import commands
 from toolcrib.interfaces.cli.project_commands import check_tools
@@ -319,7 +318,7 @@ category: services
 
 
 @pytest.fixture
-def spaces(project, tmp_path_factory, monkeypatch, capsys):
+def spaces(project, tmp_path_factory, monkeypatch, cli):
     """Run a command in a project with scripts of its own, for a user who has some too."""
     home = tmp_path_factory.mktemp("home")
     for folder, who, version in ((project, "the project", "2.0.0"), (home, "the user", "1.0.0")):
@@ -332,8 +331,8 @@ def spaces(project, tmp_path_factory, monkeypatch, capsys):
     (project / "toolcrib.toml").write_text("builtins.enabled = false\n")
 
     def run(*words: str) -> tuple[int, str, str]:
-        capsys.readouterr()
-        return (main(words), *capsys.readouterr())
+        ended = cli(*words)
+        return ended.code, ended.out, ended.err
 
     return run
 

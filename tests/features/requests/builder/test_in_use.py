@@ -8,7 +8,6 @@ import json
 import pytest
 
 from toolcrib import Crib, Kind
-from toolcrib.__main__ import main
 from toolcrib.features.agent_classes.classes import to_tool_result
 from toolcrib.interfaces.http.app import make_app
 from toolcrib.lib.presentation import to_builder
@@ -146,12 +145,12 @@ def invoke(crib):
 
 
 @pytest.fixture
-def typed(built, capsys):
+def typed(built, cli):
     """`crib call` with these words: the exit code, and what it printed on either side."""
 
     def call(*words):
-        code = main(["call", "--project", str(built), NAME, *words])
-        return code, *capsys.readouterr()
+        ended = cli("call", "--project", str(built), NAME, *words)
+        return ended.code, ended.out, ended.err
 
     return call
 
