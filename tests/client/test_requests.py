@@ -18,7 +18,6 @@ from toolcrib import Kind, ToolError
 from toolcrib.client import remote_requests
 from toolcrib.client.connection import Connection
 from toolcrib.client.remote_crib import RemoteCrib
-from toolcrib.client.remote_requests import RemoteRequests
 from toolcrib.model.toolrequest import Allowance, RecordedAnswer, Status
 from warm_python import WarmPython
 
@@ -295,7 +294,7 @@ class Script:
     def follow(self, url: str) -> tuple[list[int], object]:
         heard: list[int] = []
         with RemoteCrib(url) as crib:
-            requests = RemoteRequests(crib.server, sleep=self.sleep)
+            requests = remote_requests.RemoteRequests(crib.server, sleep=self.sleep)
 
             async def listen() -> None:
                 async for found in requests.watch(ID):

@@ -14,7 +14,6 @@ import pytest
 from toolcrib import Crib, tool
 from toolcrib.core.journal import FileJournal, MemoryJournal, read_lines
 from toolcrib.infra import call_counts as metrics_module
-from toolcrib.infra.call_counts import Count, Metrics
 from toolcrib.lib.names import stable_id
 from warm_python import WarmPython
 
@@ -38,7 +37,7 @@ def look_at_once(monkeypatch):
 
 @pytest.fixture(params=["memory", "files"])
 def metrics(request, path):
-    metrics = Metrics(None if request.param == "memory" else path)
+    metrics = metrics_module.Metrics(None if request.param == "memory" else path)
     yield metrics
     metrics.close()
 
@@ -63,12 +62,12 @@ def test_what_was_refused_and_what_is_no_call_does_not_count(metrics):
 
 def test_the_last_call_is_told_in_utc_and_never_goes_back(path):
     now = 1_767_225_600.5
-    metrics = Metrics(path, lambda: now)
+    metrics = metrics_module.Metrics(path, lambda: now)
     start = time.monotonic()
     metrics.note([a_line(moment=start), a_line(moment=start + 5)])
     assert metrics.read()["t1"].last_called_at[:20] == "2026-01-01T00:00:05."
     metrics.note([a_line(moment=start - 3_600)])
-    assert metrics.read()["t1"] == Count(3, metrics.read()["t1"].last_called_at)
+    assert metrics.read()["t1"] == metrics_module.Count(3, metrics.read()["t1"].last_called_at)
     assert metrics.read()["t1"].last_called_at[:20] == "2026-01-01T00:00:05."
     metrics.close()
 
@@ -84,28 +83,28 @@ def test_what_was_handed_out_does_not_change_under_the_hands_of_its_reader(metri
 
 def test_counts_survive_the_process_and_grow_in_the_next(path):
     for number in range(1, 4):
-        metrics = Metrics(path)
+        metrics = metrics_module.Metrics(path)
         metrics.note([a_line()])
         assert calls(metrics) == {"t1": number}
         metrics.close()
-    assert calls(Metrics(path)) == {"t1": 3}
+    assert calls(metrics_module.Metrics(path)) == {"t1": 3}
 
 
 def test_two_at_once_see_each_other(path, monkeypatch):
     look_at_once(monkeypatch)
-    one, other = Metrics(path), Metrics(path)
+    one, other = metrics_module.Metrics(path), metrics_module.Metrics(path)
     for number in range(1, 6):
         one.note([a_line("t1")])
         other.note([a_line("t1"), a_line("t2")])
         assert calls(one) == calls(other) == {"t1": 2 * number, "t2": number}
     one.close()
     other.close()
-    assert calls(Metrics(path)) == {"t1": 10, "t2": 5}
+    assert calls(metrics_module.Metrics(path)) == {"t1": 10, "t2": 5}
 
 
 def test_others_are_looked_at_no_more_often_than_needed(path, monkeypatch):
     monkeypatch.setattr(metrics_module, "LOOK_SECONDS", 3_600)
-    one, other = Metrics(path), Metrics(path)
+    one, other = metrics_module.Metrics(path), metrics_module.Metrics(path)
     other.note([a_line()])
     assert calls(one) == {"t1": 1}
     other.note([a_line()])
@@ -117,7 +116,7 @@ def test_others_are_looked_at_no_more_often_than_needed(path, monkeypatch):
 def test_the_file_is_for_its_owner_alone(path):
     before = os.umask(0)
     try:
-        metrics = Metrics(path)
+        metrics = metrics_module.Metrics(path)
         metrics.note([a_line()])
     finally:
         os.umask(before)
@@ -139,7 +138,7 @@ def test_a_process_that_counts_nothing_and_finds_nothing_makes_no_file_and_loads
 
 def test_only_what_changed_is_read_again(path, monkeypatch):
     look_at_once(monkeypatch)
-    writer, reader = Metrics(path), Metrics(path)
+    writer, reader = metrics_module.Metrics(path), metrics_module.Metrics(path)
     writer.note([a_line(f"t{number}") for number in range(50)])
     assert len(calls(reader)) == 50
     with closing(sqlite3.connect(path)) as connection, connection:
@@ -150,7 +149,7 @@ def test_only_what_changed_is_read_again(path, monkeypatch):
 
 def test_a_file_that_was_taken_away_is_begun_anew(path, monkeypatch):
     look_at_once(monkeypatch)
-    metrics, reader = Metrics(path), Metrics(path)
+    metrics, reader = metrics_module.Metrics(path), metrics_module.Metrics(path)
     metrics.note([a_line(), a_line()])
     assert calls(reader) == {"t1": 2}
     path.unlink()
@@ -172,7 +171,7 @@ def test_a_damaged_file_is_put_aside_and_counted_anew_from_the_journal(tmp_path,
     look_at_once(monkeypatch)
 
     def opened():
-        metrics = Metrics(path, history=lambda: read_lines(tmp_path / "journal"))
+        metrics = metrics_module.Metrics(path, history=lambda: read_lines(tmp_path / "journal"))
         return metrics, FileJournal(tmp_path / "journal", on_lines=metrics.note)
 
     metrics, journal = opened()
@@ -188,7 +187,7 @@ def test_a_damaged_file_is_put_aside_and_counted_anew_from_the_journal(tmp_path,
     assert {key: count for key, count in metrics.read().items() if key != "t1"} == {
         key: count for key, count in before.items() if key != "t1"
     }
-    assert dict(Metrics(path).read()) == dict(metrics.read())
+    assert dict(metrics_module.Metrics(path).read()) == dict(metrics.read())
     assert path.with_name("counts.sqlite3.damaged").exists()
     (record,) = caplog.records
     assert "counting again from the journal" in record.getMessage()
@@ -196,13 +195,13 @@ def test_a_damaged_file_is_put_aside_and_counted_anew_from_the_journal(tmp_path,
 
 
 def test_a_damaged_file_is_mended_by_a_reader_too(tmp_path, path, monkeypatch):
-    metrics = Metrics(path)
+    metrics = metrics_module.Metrics(path)
     journal = FileJournal(tmp_path / "journal", on_lines=metrics.note)
     journal.record(a_line())
     journal.close()
     path.write_text("something else")
-    assert calls(Metrics(path, history=lambda: read_lines(tmp_path / "journal"))) == {"t1": 1}
-    assert calls(Metrics(path)) == {"t1": 1}
+    assert calls(metrics_module.Metrics(path, history=lambda: read_lines(tmp_path / "journal"))) == {"t1": 1}
+    assert calls(metrics_module.Metrics(path)) == {"t1": 1}
 
 
 @pytest.mark.spec("S1-81")
@@ -210,7 +209,7 @@ def test_a_damaged_file_is_mended_by_a_reader_too(tmp_path, path, monkeypatch):
 def test_a_disk_that_refuses_fails_no_call_and_when_it_takes_writes_again_loses_no_count(
     path, monkeypatch, kind, caplog
 ):
-    metrics = Metrics(path)
+    metrics = metrics_module.Metrics(path)
     if kind == "file in place of the folder":
         path.parent.write_text("")
     elif kind == "folder in place of the file":
@@ -239,7 +238,7 @@ def test_a_disk_that_refuses_fails_no_call_and_when_it_takes_writes_again_loses_
         path.rmdir()
     metrics.note([a_line()])
     metrics.close()
-    kept = calls(Metrics(path))
+    kept = calls(metrics_module.Metrics(path))
     assert {kept[line[8]] for line in several} == {3}
     assert kept["t1"] == (2 if kind == "full disk" else 1)
 
@@ -247,7 +246,7 @@ def test_a_disk_that_refuses_fails_no_call_and_when_it_takes_writes_again_loses_
 def test_counts_wait_while_another_process_keeps_the_file_locked(path, monkeypatch, caplog):
     look_at_once(monkeypatch)
     monkeypatch.setattr(metrics_module, "BUSY_SECONDS", 0.01)
-    metrics = Metrics(path)
+    metrics = metrics_module.Metrics(path)
     metrics.note([a_line()])
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
@@ -257,12 +256,12 @@ def test_counts_wait_while_another_process_keeps_the_file_locked(path, monkeypat
     assert "cannot write counts" in caplog.text
     assert "locked" in caplog.text
     metrics.close()
-    assert calls(Metrics(path)) == {"t1": 2}
+    assert calls(metrics_module.Metrics(path)) == {"t1": 2}
 
 
 def test_calls_that_could_not_be_written_in_the_end_are_told(path, caplog):
     path.parent.write_text("")
-    metrics = Metrics(path)
+    metrics = metrics_module.Metrics(path)
     metrics.note([a_line(), a_line()])
     metrics.close()
     assert "metrics: 2 calls were not counted" in caplog.text
@@ -276,7 +275,7 @@ def test_a_journal_hands_over_every_line_once(tmp_path, kind):
         if kind == "memory"
         else FileJournal(tmp_path, on_lines=handed.extend)
     )
-    metrics = Metrics(None, gather=journal.flush)
+    metrics = metrics_module.Metrics(None, gather=journal.flush)
     lines = [a_line(f"t{number}") for number in range(25_000)]
     threads = [
         threading.Thread(target=lambda part: [journal.record(line) for line in part], args=(lines[start::4],))
@@ -305,7 +304,7 @@ def test_own_calls_count_at_once_though_the_journal_has_not_written_them(tmp_pat
     def gather():
         journal.flush()
 
-    metrics = Metrics(path, gather=gather)
+    metrics = metrics_module.Metrics(path, gather=gather)
     journal = FileJournal(tmp_path / "journal", on_lines=metrics.note)
     for number in range(1, 5):
         journal.record(a_line())
@@ -352,7 +351,7 @@ def test_calls_of_several_processes_come_to_their_sum_and_never_go_back_on_the_w
     look_at_once(monkeypatch)
     processes = [start(tmp_path, 400, "close") for _ in range(4)]
     try:
-        reader, seen, stop = Metrics(tmp_path / "counts.sqlite3"), [0], threading.Event()
+        reader, seen, stop = metrics_module.Metrics(tmp_path / "counts.sqlite3"), [0], threading.Event()
 
         def watch():
             while not stop.is_set():
@@ -367,7 +366,7 @@ def test_calls_of_several_processes_come_to_their_sum_and_never_go_back_on_the_w
     finally:
         end(processes)
     assert seen == sorted(seen)
-    assert calls(Metrics(tmp_path / "counts.sqlite3")) == calls(reader) == {"t1": 1_600}
+    assert calls(metrics_module.Metrics(tmp_path / "counts.sqlite3")) == calls(reader) == {"t1": 1_600}
 
 
 def test_what_was_written_survives_a_kill(tmp_path):
@@ -377,7 +376,7 @@ def test_what_was_written_survives_a_kill(tmp_path):
         os.kill(process.pid, signal.SIGKILL)
     finally:
         end([process])
-    assert calls(Metrics(tmp_path / "counts.sqlite3")) == {"t1": 120}
+    assert calls(metrics_module.Metrics(tmp_path / "counts.sqlite3")) == {"t1": 120}
 
 
 @pytest.mark.timeout(60)
@@ -385,13 +384,13 @@ def test_what_was_counted_a_second_ago_survives_a_kill(tmp_path):
     process = start(tmp_path, 30, "wait")
     try:
         assert process.stdout.readline() == "ready\n"
-        reader, deadline = Metrics(tmp_path / "counts.sqlite3"), time.monotonic() + 25
+        reader, deadline = metrics_module.Metrics(tmp_path / "counts.sqlite3"), time.monotonic() + 25
         while calls(reader) != {"t1": 30}:
             assert time.monotonic() < deadline
         os.kill(process.pid, signal.SIGKILL)
     finally:
         end([process])
-    assert calls(Metrics(tmp_path / "counts.sqlite3")) == {"t1": 30}
+    assert calls(metrics_module.Metrics(tmp_path / "counts.sqlite3")) == {"t1": 30}
 
 
 @tool

@@ -12,7 +12,6 @@ import pytest
 
 from toolcrib import Crib, tool
 from toolcrib.core import journal as module
-from toolcrib.core.journal import FileJournal, MemoryJournal
 from warm_python import WarmPython
 
 
@@ -27,7 +26,7 @@ def folder(tmp_path):
 
 @pytest.fixture
 def journal(folder):
-    journal = FileJournal(folder, clock=lambda: 0)
+    journal = module.FileJournal(folder, clock=lambda: 0)
     yield journal
     journal.close()
 
@@ -42,7 +41,7 @@ def test_what_is_recorded_is_on_disk_after_closing(journal, folder):
     (file,) = folder.iterdir()
     assert file.name == "1970-01-01.jsonl"
     assert orjson.loads(file.read_bytes())["id"] == "1"
-    assert ids(FileJournal(folder)) == ["1"]
+    assert ids(module.FileJournal(folder)) == ["1"]
 
 
 def test_every_folder_and_file_is_for_its_owners_eyes_only(journal, folder):
@@ -65,7 +64,7 @@ def test_nothing_is_made_on_disk_before_there_is_something_to_write(journal, fol
 
 def test_lines_reach_the_disk_by_themselves(folder, monkeypatch):
     monkeypatch.setattr(module, "FLUSH_SECONDS", 0.01)
-    journal = FileJournal(folder)
+    journal = module.FileJournal(folder)
     written = threading.Event()
     append = journal._append
     monkeypatch.setattr(journal, "_append", lambda data: (append(data), written.set()))
@@ -73,7 +72,7 @@ def test_lines_reach_the_disk_by_themselves(folder, monkeypatch):
         written.clear()
         journal.record(a_line(str(number)))
         assert written.wait(10)
-    assert ids(FileJournal(folder)) == ["0", "1", "2"]
+    assert ids(module.FileJournal(folder)) == ["0", "1", "2"]
     journal.close()
 
 
@@ -82,7 +81,7 @@ def test_the_writer_ends_with_its_journal(folder):
         return [thread for thread in threading.enumerate() if thread.name == "toolcrib journal"]
 
     before = writers()
-    closed, dropped = FileJournal(folder), FileJournal(folder)
+    closed, dropped = module.FileJournal(folder), module.FileJournal(folder)
     (one, two) = [thread for thread in writers() if thread not in before]
     closed.close()
     del dropped
@@ -105,11 +104,11 @@ def test_a_line_torn_by_a_crash_costs_no_other_line(journal, folder, torn):
 
 def test_days_are_kept_apart_and_read_in_order(folder):
     for day, name in ((86_400, "second"), (0, "first")):
-        journal = FileJournal(folder, clock=lambda day=day: day)
+        journal = module.FileJournal(folder, clock=lambda day=day: day)
         journal.record(a_line(name))
         journal.close()
     assert sorted(file.name for file in folder.iterdir()) == ["1970-01-01.jsonl", "1970-01-02.jsonl"]
-    assert ids(FileJournal(folder)) == ["first", "second"]
+    assert ids(module.FileJournal(folder)) == ["first", "second"]
 
 
 def test_processes_that_share_a_folder_mix_and_lose_no_line(folder):
@@ -138,7 +137,7 @@ def test_processes_that_share_a_folder_mix_and_lose_no_line(folder):
         for process in processes:
             process.kill()
             process.communicate()
-    found = [name.split("-") for name in ids(FileJournal(folder))]
+    found = [name.split("-") for name in ids(module.FileJournal(folder))]
     for number in range(4):
         # All of them, and in their order.
         assert [int(turn) for owner, turn in found if owner == str(number)] == list(range(400))
@@ -198,7 +197,7 @@ def test_a_full_disk_in_the_middle_of_a_line_costs_no_later_line(journal, folder
 def test_a_call_never_waits_for_the_disk_and_a_disk_that_hangs_costs_bounded_memory(folder, monkeypatch):
     monkeypatch.setattr(module, "FLUSH_SECONDS", 0.001)
     monkeypatch.setattr(module, "PENDING_LINES", 5_000)
-    journal = FileJournal(folder)
+    journal = module.FileJournal(folder)
     started, go_on = threading.Event(), threading.Event()
 
     def hang(data):
@@ -227,7 +226,7 @@ def test_without_a_thread_to_be_had_the_lines_wait_for_the_end(folder, monkeypat
         raise RuntimeError("can't start new thread")
 
     monkeypatch.setattr(threading.Thread, "start", fail)
-    journal = FileJournal(folder)
+    journal = module.FileJournal(folder)
     journal.record(a_line("1"))
     journal.record(a_line("2"))
     monkeypatch.undo()
@@ -236,7 +235,7 @@ def test_without_a_thread_to_be_had_the_lines_wait_for_the_end(folder, monkeypat
 
 
 def test_the_journal_in_memory_forgets_the_oldest():
-    journal = MemoryJournal(kept=3)
+    journal = module.MemoryJournal(kept=3)
     for number in range(5):
         journal.record(a_line(str(number)))
     assert ids(journal) == ["2", "3", "4"]

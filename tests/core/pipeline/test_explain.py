@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from soaks import examples
 from toolcrib import Call, Crib, Kind, Session, confirm, deny, tool
+from toolcrib.model.tool import Function
 
 ORDER = [
     "rules",
@@ -293,7 +294,6 @@ def test_tools_of_numbers_alone_really_take_the_short_way():
 def test_explain_answers_as_the_call_does(tmp_path):
     """Tools that cannot be made ready, odd confirmations, a key that cannot be read."""
     from toolcrib import Tool
-    from toolcrib.model.tool import Function
 
     @tool(confirm=True)
     def pay(n: int) -> int:
@@ -336,7 +336,6 @@ def test_explain_answers_as_the_call_does(tmp_path):
 
 def test_a_tool_made_by_hand_is_checked_when_it_is_handed_in():
     from toolcrib import Tool, ToolError
-    from toolcrib.model.tool import Function
 
     for parameters in (
         {"type": "objekt"},

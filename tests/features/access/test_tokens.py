@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from soaks import examples
 from toolcrib import ToolError
 from toolcrib.features.access import tokens as module
-from toolcrib.features.access.tokens import Tokens
 from toolcrib.infra.storage import MemoryStore
 from toolcrib.infra.storage.file_store import FileStore
 
@@ -23,7 +22,7 @@ def store(request, tmp_path):
 
 @pytest.fixture
 def tokens(store):
-    return Tokens(store)
+    return module.Tokens(store)
 
 
 def test_a_token_proves_who_has_it_and_what_it_is_good_for(tokens):
@@ -39,7 +38,7 @@ def test_a_token_proves_who_has_it_and_what_it_is_good_for(tokens):
 
 def test_another_process_takes_it_too(store, tokens):
     token, text = tokens.create("x", ["manage"])
-    assert Tokens(store).check(text) == token
+    assert module.Tokens(store).check(text) == token
 
 
 def test_only_a_hash_of_it_is_kept(tokens, store):
@@ -65,7 +64,7 @@ def test_the_secret_of_one_token_does_not_prove_another(tokens):
 
 def test_a_token_expires_to_the_second(store):
     now = [1_000.0]
-    tokens = Tokens(store, clock=lambda: now[0])
+    tokens = module.Tokens(store, clock=lambda: now[0])
     token, text = tokens.create("x", ["read"], seconds=60)
     assert token.expires_at == 1_060.0
     for moment, holds in ((1_000.0, True), (1_059.9, True), (1_060.0, False), (2_000.0, False), (1_059.0, True)):
@@ -85,7 +84,7 @@ def test_a_revoked_token_is_refused_at_once(tokens):
 
 def test_elsewhere_a_revoked_token_is_refused_within_a_tenth_of_a_second(store, tokens):
     token, text = tokens.create("x", ["read"])
-    elsewhere = Tokens(store)
+    elsewhere = module.Tokens(store)
     assert elsewhere.check(text) == token
     tokens.revoke(token.id)
     deadline = time.monotonic() + 0.1
@@ -95,14 +94,14 @@ def test_elsewhere_a_revoked_token_is_refused_within_a_tenth_of_a_second(store, 
 
 
 def test_a_token_whose_file_is_deleted_by_hand_is_revoked(tmp_path):
-    tokens = Tokens(FileStore(tmp_path))
+    tokens = module.Tokens(FileStore(tmp_path))
     token, text = tokens.create("x", ["read"])
     (tmp_path / "tokens" / f"{token.id}.json").unlink()
     assert tokens.check(text) is None
 
 
 def test_no_thread_that_is_looking_while_a_token_is_revoked_remembers_it(store, monkeypatch):
-    tokens = Tokens(store)
+    tokens = module.Tokens(store)
     token, text = tokens.create("x", ["read"])
     reading, revoked = threading.Event(), threading.Event()
     get = store.get
@@ -162,13 +161,13 @@ def test_what_is_no_token_is_refused_without_looking(store, monkeypatch, text):
         raise AssertionError(key)
 
     monkeypatch.setattr(store, "stamp", refuse)
-    assert Tokens(store).check(text) is None
+    assert module.Tokens(store).check(text) is None
 
 
 @settings(max_examples=examples(200))
 @given(st.text(max_size=80) | st.from_regex(r"crib_[0-9a-f]{16}_[A-Za-z0-9_-]{43}", fullmatch=True))
 def test_no_text_at_all_is_taken_for_a_token(text):
-    assert Tokens(MemoryStore()).check(text) is None
+    assert module.Tokens(MemoryStore()).check(text) is None
 
 
 @pytest.mark.parametrize("name", ["", " ", "x" * 65, "a\nb", "a\x1b[0m", "\ud800", None, 5])

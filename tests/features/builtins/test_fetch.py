@@ -8,7 +8,7 @@ from contextlib import suppress
 import pytest
 
 from toolcrib import Kind, ToolError
-from toolcrib.features.builtins.tools import fetch_tool
+from toolcrib.features.builtins.tools import FETCH_SECONDS, MAX_FETCHED_BYTES, fetch_tool
 from toolcrib.infra.egress.client import Egress
 
 
@@ -168,9 +168,7 @@ async def test_a_response_that_takes_too_long_is_refused_naming_the_limit(read):
 
 
 def test_the_limits_are_those_of_the_document():
-    from toolcrib.features.builtins import tools
-
-    assert (tools.MAX_FETCHED_BYTES, tools.FETCH_SECONDS) == (5_000_000, 30)
+    assert (MAX_FETCHED_BYTES, FETCH_SECONDS) == (5_000_000, 30)
 
 
 def test_making_the_tool_loads_nothing_that_only_some_hosts_need():

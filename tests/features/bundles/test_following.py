@@ -10,6 +10,7 @@ import pytest
 
 from toolcrib import Kind, ToolError
 from toolcrib.features.bundles import index_sync
+from toolcrib.features.bundles.facade import Bundles
 from toolcrib.infra.search.index import Index
 from toolcrib.infra.storage.file_store import FileStore
 from toolcrib.lib.names import new_id
@@ -58,8 +59,6 @@ def test_what_one_process_writes_the_others_find(shop, put_bundle, tool_document
 def test_an_index_that_is_deleted_or_broken_is_made_anew_with_the_same_answers(
     tmp_path, put_bundle, tool_document, request
 ):
-    from toolcrib.features.bundles.facade import Bundles
-    from toolcrib.infra.search.index import Index
 
     path = tmp_path / "index.sqlite3"
 
@@ -301,9 +300,6 @@ class Counting(FileStore):
 
 
 def test_the_first_page_reads_no_more_documents_than_it_shows(tmp_path, put_bundle, tool_document):
-    from toolcrib.features.bundles.facade import Bundles
-    from toolcrib.infra.search.index import Index
-
     def open_bundles(store):
         index = Index(tmp_path / "index.sqlite3")
         return Bundles(store, index, entries=list, functions={}, key=lambda: b"k" * 32)
@@ -322,8 +318,6 @@ def test_the_first_page_reads_no_more_documents_than_it_shows(tmp_path, put_bund
 
 
 def test_a_write_is_known_without_looking_at_the_whole_bundle(tmp_path, put_bundle, tool_document, monkeypatch):
-    from toolcrib.features.bundles.facade import Bundles
-
     monkeypatch.setattr(index_sync, "LOOK_SECONDS", 0.0)
     store = Counting(tmp_path / "store")
     bundles = Bundles(store, Index(None), entries=list, functions={}, key=lambda: b"k" * 32)

@@ -7,7 +7,7 @@ import string
 import pytest
 
 from toolcrib import Kind, SettingsError, ToolError
-from toolcrib.features.depots.package import new_key, public_half
+from toolcrib.features.depots.package import decode_manifest, new_key, public_half
 
 ALPHABET = string.ascii_uppercase + string.ascii_lowercase + string.digits + "+/"
 
@@ -65,7 +65,6 @@ async def test_a_false_signature_is_refused_always(author, user, depot, key, tmp
     document = json.loads(path.read_text())
     if part == "hash":
         # A manifest of another content, consistent in itself, under the old signature.
-        from toolcrib.features.depots.package import decode_manifest
 
         document["description"] = "another"
         document["hash"] = ""

@@ -8,7 +8,6 @@ import pytest
 
 from toolcrib import ALLOW, Call, Kind, RuleEngine, Tool, Verdict
 from toolcrib.features.safety_rules import arguments as reading
-from toolcrib.features.safety_rules.arguments import read_arguments
 from toolcrib.model.tool import Function
 
 SHELL = Tool(
@@ -103,6 +102,6 @@ def test_a_list_of_words_and_numbers_is_still_one_command():
 
 def test_what_a_name_says_does_not_hide_what_a_value_says():
     hidden = {"odd)": {"reboot": 1}, "z": {"odd)": "reboot"}}
-    places = {argument.place for argument in read_arguments(SHELL, Call(name="sample", arguments=hidden))}
+    places = {argument.place for argument in reading.read_arguments(SHELL, Call(name="sample", arguments=hidden))}
     assert "z.odd)" in places
     assert judge(hidden, SHELL).decision == "deny"

@@ -11,7 +11,6 @@ from toolcrib import tool, tool_of
 from toolcrib.features.testing import examples as module
 from toolcrib.features.testing.case_files import find_cases
 from toolcrib.features.testing.cases import Case, CaseResult, FakeContext
-from toolcrib.features.testing.examples import read_failing, remember
 
 
 @tool
@@ -24,7 +23,7 @@ ADA, BO = {"name": "Ada"}, {"name": "Bo"}
 
 
 def failing(path, tool):
-    return read_failing(path).get(tool.content_hash, [])
+    return module.read_failing(path).get(tool.content_hash, [])
 
 
 @pytest.fixture
@@ -45,33 +44,33 @@ def tried(*results, documented=True, **facts):
 
 
 def test_what_failed_is_remembered_until_it_passes(path, made):
-    remember(path, made, tried((ADA, "passed"), (BO, "failed")))
+    module.remember(path, made, tried((ADA, "passed"), (BO, "failed")))
     assert failing(path, made) == [BO]
-    remember(path, made, tried((ADA, "failed"), (BO, "passed")))
+    module.remember(path, made, tried((ADA, "failed"), (BO, "passed")))
     assert failing(path, made) == [ADA]
-    remember(path, made, tried((ADA, "passed"), (BO, "passed")))
+    module.remember(path, made, tried((ADA, "passed"), (BO, "passed")))
     assert failing(path, made) == []
-    assert read_failing(path) == {}
+    assert module.read_failing(path) == {}
 
 
 def test_what_was_not_tried_stays_as_it_was(path, made):
-    remember(path, made, tried((ADA, "failed"), (BO, "failed")))
-    remember(path, made, tried((ADA, "skipped"), (BO, "passed")))
+    module.remember(path, made, tried((ADA, "failed"), (BO, "failed")))
+    module.remember(path, made, tried((ADA, "skipped"), (BO, "passed")))
     assert failing(path, made) == [ADA]
-    remember(path, made, tried((ADA, "passed"), documented=False))
-    remember(path, made, tried((ADA, "passed"), expect={"error": {"type": "AUTH"}}, context=FakeContext()))
-    remember(path, made, ())
+    module.remember(path, made, tried((ADA, "passed"), documented=False))
+    module.remember(path, made, tried((ADA, "passed"), expect={"error": {"type": "AUTH"}}, context=FakeContext()))
+    module.remember(path, made, ())
     assert failing(path, made) == [ADA]
 
 
 def test_a_tool_that_reads_otherwise_is_another_one(path, made):
-    remember(path, made, tried((ADA, "failed")))
+    module.remember(path, made, tried((ADA, "failed")))
     assert failing(path, replace(made, description="Greet again.")) == []
     assert failing(path, replace(made, bundle="other")) == [ADA]
 
 
 def test_nothing_is_written_where_nothing_failed(path, made):
-    remember(path, made, tried((ADA, "passed")))
+    module.remember(path, made, tried((ADA, "passed")))
     assert not path.exists()
     assert failing(path, made) == []
 
@@ -84,20 +83,20 @@ def test_the_oldest_are_dropped(path, made, monkeypatch):
     monkeypatch.setattr(module, "MAX_TOOLS", 3)
     tools = [replace(made, version=f"1.0.{number}") for number in range(5)]
     for each in tools:
-        remember(path, each, tried((ADA, "failed")))
-    remember(path, tools[2], tried((ADA, "failed")))
-    remember(path, made, tried((ADA, "failed")))
-    assert [*read_failing(path)] == [tools[4].content_hash, tools[2].content_hash, made.content_hash]
+        module.remember(path, each, tried((ADA, "failed")))
+    module.remember(path, tools[2], tried((ADA, "failed")))
+    module.remember(path, made, tried((ADA, "failed")))
+    assert [*module.read_failing(path)] == [tools[4].content_hash, tools[2].content_hash, made.content_hash]
 
 
 def test_a_file_stays_within_its_bounds_with_any_content(path, made, monkeypatch):
     monkeypatch.setattr(module, "MAX_BYTES", 500)
     for number in range(20):
-        remember(path, replace(made, version=f"1.0.{number}"), tried(({"name": "x" * 60}, "failed")))
+        module.remember(path, replace(made, version=f"1.0.{number}"), tried(({"name": "x" * 60}, "failed")))
     assert path.stat().st_size <= 500
     assert failing(path, replace(made, version="1.0.19")) == [{"name": "x" * 60}]
-    remember(path, made, tried(({"name": "x" * 600}, "failed")))
-    assert read_failing(path) == {}
+    module.remember(path, made, tried(({"name": "x" * 600}, "failed")))
+    assert module.read_failing(path) == {}
 
 
 @pytest.mark.parametrize(
@@ -109,7 +108,7 @@ def test_hostile_content_is_ignored_and_written_over(content, path, made):
     path.parent.mkdir()
     path.write_bytes(content.replace(b"HASH", made.content_hash.encode()))
     assert failing(path, made) == []
-    remember(path, made, tried((ADA, "failed")))
+    module.remember(path, made, tried((ADA, "failed")))
     assert failing(path, made) == [ADA]
 
 
@@ -118,7 +117,7 @@ def test_a_link_or_a_pipe_in_its_place_is_not_followed_nor_waited_for(path, made
     (tmp_path / "precious").write_text(json.dumps({made.content_hash: [ADA]}))
     path.symlink_to(tmp_path / "precious")
     assert failing(path, made) == []
-    remember(path, made, tried((BO, "failed")))
+    module.remember(path, made, tried((BO, "failed")))
     assert json.loads((tmp_path / "precious").read_text()) == {made.content_hash: [ADA]}
     path.unlink()
     os.mkfifo(path)
@@ -128,7 +127,7 @@ def test_a_link_or_a_pipe_in_its_place_is_not_followed_nor_waited_for(path, made
 def test_of_many_writers_at_once_no_record_is_lost(path, made):
     tools = [replace(made, version=f"1.0.{number}") for number in range(16)]
     with ThreadPoolExecutor(8) as pool:
-        for done in [pool.submit(remember, path, each, [*tried((ADA, "failed"))]) for each in tools]:
+        for done in [pool.submit(module.remember, path, each, [*tried((ADA, "failed"))]) for each in tools]:
             done.result(timeout=30)
-    assert read_failing(path).keys() == {each.content_hash for each in tools}
+    assert module.read_failing(path).keys() == {each.content_hash for each in tools}
     assert [file.name for file in path.parent.iterdir()] == ["examples.json"]

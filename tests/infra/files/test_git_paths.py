@@ -5,7 +5,6 @@ import os
 import pytest
 
 from toolcrib.infra.files import protected_files
-from toolcrib.infra.files.protected_files import ProtectedFiles
 from toolcrib.lib.protected_names import FIXED, OPEN, judge
 
 
@@ -33,7 +32,7 @@ def write(path, text):
 
 
 def access(workspace, path, **facts):
-    return judge(path, hooks=ProtectedFiles(workspace).find_git_paths(), **facts)
+    return judge(path, hooks=protected_files.ProtectedFiles(workspace).find_git_paths(), **facts)
 
 
 PLACES = {
@@ -166,7 +165,7 @@ class Clock:
 
 
 def test_a_change_of_known_settings_is_seen_by_the_next_write(home, workspace):
-    files = ProtectedFiles(workspace, clock=Clock())
+    files = protected_files.ProtectedFiles(workspace, clock=Clock())
     assert files.find_git_paths_for("hooks/x") == ()
     for text, found in {"[core]\nhooksPath = one\n": "one", "[core]\nhooksPath = two\n": "two"}.items():
         write(workspace / "sub" / ".git" / "config", text)
@@ -178,7 +177,7 @@ def test_a_change_of_known_settings_is_seen_by_the_next_write(home, workspace):
 
 def test_a_write_looks_at_the_repositories_on_its_way_now_and_at_others_soon(home, workspace):
     clock = Clock()
-    files = ProtectedFiles(workspace, clock=clock)
+    files = protected_files.ProtectedFiles(workspace, clock=clock)
     files.find_git_paths_for("hooks/x")
     write(workspace / "new" / ".git" / "config", "[core]\nhooksPath = ../hooks\n")
     found = ("hooks", "new/hooks")  # from the working tree, and from the folder of the repository
@@ -191,8 +190,8 @@ def test_a_write_looks_at_the_repositories_on_its_way_now_and_at_others_soon(hom
 def test_a_write_compares_the_folders_for_a_small_part_of_the_time_only(home, workspace, monkeypatch):
     looked = []
     clock = Clock()
-    monkeypatch.setattr(ProtectedFiles, "_look", lambda self: looked.append(clock.now))
-    files = ProtectedFiles(workspace, clock=clock)
+    monkeypatch.setattr(protected_files.ProtectedFiles, "_look", lambda self: looked.append(clock.now))
+    files = protected_files.ProtectedFiles(workspace, clock=clock)
     for _ in range(200):
         files.find_git_paths_for("hooks/x")
     assert 1 < len(looked) <= 200 / 10
@@ -200,7 +199,7 @@ def test_a_write_compares_the_folders_for_a_small_part_of_the_time_only(home, wo
 
 def test_a_workspace_that_is_too_large_is_refused_to_a_write_too(home, workspace, monkeypatch):
     monkeypatch.setattr(protected_files, "MAX_ENTRIES", 1)
-    files = ProtectedFiles(workspace)
+    files = protected_files.ProtectedFiles(workspace)
     for _ in range(2):
         with pytest.raises(Exception, match="too many files"):
             files.find_git_paths_for("hooks/x")

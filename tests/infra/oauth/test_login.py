@@ -11,7 +11,6 @@ import pytest
 
 from toolcrib import Kind, ToolError
 from toolcrib.infra.oauth import login as login_module
-from toolcrib.infra.oauth.login import Lines, Login, listen
 from toolcrib.lib.http_auth.declaration import read_auth
 
 AUTH = {
@@ -26,7 +25,7 @@ AUTH = {
 
 
 def make(**facts):
-    return Login(read_auth(AUTH | facts), "me & you", ("read", "write"))
+    return login_module.Login(read_auth(AUTH | facts), "me & you", ("read", "write"))
 
 
 def asked(login):
@@ -65,7 +64,7 @@ def test_the_address_asks_for_a_code_with_a_fresh_state_and_a_challenge():
 
 async def test_the_browser_comes_back_with_the_code():
     login = make()
-    async with listen(login) as answer:
+    async with login_module.listen(login) as answer:
         state = asked(login)["state"]
         assert asked(login)["redirect_uri"] == f"http://127.0.0.1:{login.redirect.port}/callback"
         text = await visit(login, f"/callback?code=c-1&state={state}")
@@ -76,7 +75,7 @@ async def test_the_browser_comes_back_with_the_code():
 
 async def test_what_is_not_the_answer_to_this_login_does_not_end_it():
     login = make()
-    async with listen(login) as answer:
+    async with login_module.listen(login) as answer:
         state = asked(login)["state"]
         strangers = [
             "/callback?code=evil&state=guess",
@@ -108,7 +107,7 @@ async def test_what_is_not_the_answer_to_this_login_does_not_end_it():
 )
 async def test_a_refusal_is_told(query, message):
     login = make()
-    async with listen(login) as answer:
+    async with login_module.listen(login) as answer:
         text = await visit(login, f"/callback?{query}&state={asked(login)['state']}")
         assert text.startswith("HTTP/1.1 400 Bad Request")
         with pytest.raises(ToolError, match=message) as refusal:
@@ -128,19 +127,19 @@ def test_an_answer_of_another_issuer_is_refused_where_one_is_declared(issuer):
 
 async def test_a_port_that_is_taken_is_said_with_a_cure():
     first = make()
-    async with listen(first):
+    async with login_module.listen(first):
         second = make(redirect_url=f"http://127.0.0.1:{first.redirect.port}/callback")
         with pytest.raises(
             ToolError, match=r"cannot be listened on: .*; end what uses it, or name another in redirect_url"
         ):
-            async with listen(second):
+            async with login_module.listen(second):
                 pass
 
 
 async def test_a_client_that_says_nothing_is_let_go(monkeypatch):
     monkeypatch.setattr(login_module, "HEAD_SECONDS", 0.05)
     login = make()
-    async with listen(login):
+    async with login_module.listen(login):
         reader, writer = await asyncio.open_connection("127.0.0.1", login.redirect.port)
         assert await asyncio.wait_for(reader.read(), 25) == b""
         writer.close()
@@ -149,7 +148,7 @@ async def test_a_client_that_says_nothing_is_let_go(monkeypatch):
 async def test_pasted_lines_are_read_from_a_pipe_and_from_a_file(tmp_path):
     reading, writing = os.pipe()
     with os.fdopen(reading, encoding="utf-8") as source:
-        lines = Lines(source)
+        lines = login_module.Lines(source)
         line = asyncio.create_task(lines.next())
         os.write(writing, b"http://127.0.0.1:1/callback")
         await asyncio.sleep(0)
@@ -165,6 +164,6 @@ async def test_pasted_lines_are_read_from_a_pipe_and_from_a_file(tmp_path):
     path = tmp_path / "typed"
     path.write_text("a line\nanother")
     with path.open() as source:
-        lines = Lines(source)
+        lines = login_module.Lines(source)
         assert [await lines.next() for _ in range(3)] == ["a line", "another", ""]
-    assert await Lines(io.StringIO("x\n")).next() == ""
+    assert await login_module.Lines(io.StringIO("x\n")).next() == ""

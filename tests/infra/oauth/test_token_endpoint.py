@@ -8,7 +8,6 @@ import pytest
 from toolcrib import Kind, ToolError
 from toolcrib.infra.egress.client import Egress
 from toolcrib.infra.oauth import token_endpoint
-from toolcrib.infra.oauth.token_endpoint import MAX_BYTES, ask_for_tokens
 from toolcrib.lib.http_syntax import parse_url
 
 GOOD = {"access_token": "abc-7f3a", "token_type": "bearer", "expires_in": 60}
@@ -19,7 +18,9 @@ async def ask(site, client, reply=None, **facts):
     site.reply = reply
     egress = Egress(private=[site.endpoint])
     try:
-        return await ask_for_tokens(egress, client(**facts), "client_credentials", {}, clock=lambda: 1000.0)
+        return await token_endpoint.ask_for_tokens(
+            egress, client(**facts), "client_credentials", {}, clock=lambda: 1000.0
+        )
     finally:
         await egress.close()
 
@@ -51,7 +52,11 @@ async def ask(site, client, reply=None, **facts):
         ((404, {}, JSON), Kind.AUTH, "it answered with status 404; check token_url of auth"),
         ((503, b"busy", {"Content-Type": "text/plain"}), Kind.TRANSIENT, "answered with status 503; try again later"),
         ((429, {"error": "slow_down"}, JSON), Kind.TRANSIENT, "answered with status 429; try again later"),
-        ((200, b" " * (MAX_BYTES + 1), JSON), Kind.LIMIT_EXCEEDED, f"and the limit is {MAX_BYTES}"),
+        (
+            (200, b" " * (token_endpoint.MAX_BYTES + 1), JSON),
+            Kind.LIMIT_EXCEEDED,
+            f"and the limit is {token_endpoint.MAX_BYTES}",
+        ),
         ((200, b"x" * 10, {**JSON, "Content-Encoding": "br"}), Kind.PERMANENT, "br"),
     ],
 )

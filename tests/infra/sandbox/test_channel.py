@@ -11,7 +11,8 @@ import pytest
 
 from soaks import examples
 from toolcrib import Kind, ToolError
-from toolcrib.infra.sandbox.attempt import Lines
+from toolcrib.infra.channel import frame
+from toolcrib.infra.sandbox.attempt import Attempt, Lines
 from toolcrib.infra.sandbox.host import Sandbox
 from toolcrib.infra.sandbox.jobs import CLEAN_ENVIRONMENT, Program, PythonFile
 
@@ -454,9 +455,6 @@ async def test_a_job_with_a_network_and_no_proxy_is_refused(sandbox, tmp_path, p
 
 
 async def test_a_listener_that_a_worker_sends_is_served_until_the_job_ends(open_descriptors):
-    from toolcrib.infra.channel import frame
-    from toolcrib.infra.sandbox.attempt import Attempt
-
     before = open_descriptors()
     events, served = [], asyncio.Event()
 
@@ -490,9 +488,6 @@ async def test_a_listener_that_a_worker_sends_is_served_until_the_job_ends(open_
 
 
 async def test_a_listener_that_was_not_requested_is_closed(open_descriptors):
-    from toolcrib.infra.channel import frame
-    from toolcrib.infra.sandbox.attempt import Attempt
-
     before = open_descriptors()
     attempt = Attempt(100, 100, 100)
     worker = socket.socket(fileno=os.dup(attempt.descriptors()[0]))

@@ -14,7 +14,6 @@ import pytest
 
 from toolcrib import Kind, ToolError
 from toolcrib.infra.sandbox import environments
-from toolcrib.infra.sandbox.environments import Requirements, find_interpreter, prepare, read_requirements
 from toolcrib.infra.sandbox.host import Sandbox
 from toolcrib.infra.sandbox.jobs import PythonFile
 from wheels import make_wheel
@@ -28,7 +27,7 @@ def block(*lines, kind="script"):
 
 
 def read(code):
-    return read_requirements(PATH, code.encode())
+    return environments.read_requirements(PATH, code.encode())
 
 
 # --- the block ----------------------------------------------------------------------------------------------------------
@@ -44,7 +43,7 @@ def test_a_block_names_packages_and_pythons():
         "#",
         "# [tool.x]",
     )
-    expected = Requirements(dependencies=("requests<3", "rich"), python=">=3.11")
+    expected = environments.Requirements(dependencies=("requests<3", "rich"), python=">=3.11")
     assert read(code) == expected
     assert read(code.replace("\n", "\r\n")) == expected
 
@@ -71,13 +70,13 @@ def test_what_only_looks_like_a_block_is_a_comment(code):
 
 def test_a_block_ends_at_the_last_closing_line_of_the_comment():
     code = '# /// script\n# dependencies = ["a"]\n# [tool.x]\n# text = """\n# ///\n# """\n# ///\nx = 1\n# ///\n'
-    assert read(code) == Requirements(dependencies=("a",))
+    assert read(code) == environments.Requirements(dependencies=("a",))
 
 
 def test_another_block_beside_is_left_alone():
-    assert read(block("# not toml", kind="other") + "\n" + block('# dependencies = ["a"]')) == Requirements(
-        dependencies=("a",)
-    )
+    assert read(
+        block("# not toml", kind="other") + "\n" + block('# dependencies = ["a"]')
+    ) == environments.Requirements(dependencies=("a",))
 
 
 def test_two_blocks_are_refused():
@@ -174,7 +173,7 @@ def test_every_way_to_name_versions_is_taken(entry):
     ],
 )
 def test_whether_a_file_runs_on_a_python_is_told_from_its_versions(asked, allowed):
-    assert Requirements(python=asked).allows((3, 12, 1)) is allowed
+    assert environments.Requirements(python=asked).allows((3, 12, 1)) is allowed
 
 
 # --- finding ------------------------------------------------------------------------------------------------------------
@@ -188,7 +187,7 @@ def make_environment(folder, program=None):
 
 
 def find(path, code="", *, root):
-    found = find_interpreter(path, code.encode(), root=root, envs=root / "envs", search_path="")
+    found = environments.find_interpreter(path, code.encode(), root=root, envs=root / "envs", search_path="")
     return None if found is None else found.executable
 
 
@@ -312,8 +311,8 @@ async def test_a_file_runs_with_the_packages_that_it_declared(installer, wheels,
         block('# dependencies = ["crib-sample>=1"]') + "import crib_sample\ndef main(): return crib_sample.ANSWER"
     ).encode()
     said = []
-    python = prepare(path, code, envs=envs, wheels=wheels, progress=said.append)
-    interpreter = find_interpreter(path, code, root=tmp_path, envs=envs, search_path="")
+    python = environments.prepare(path, code, envs=envs, wheels=wheels, progress=said.append)
+    interpreter = environments.find_interpreter(path, code, root=tmp_path, envs=envs, search_path="")
     assert interpreter.executable == python
     assert [entry.name for entry in envs.iterdir()] == [python.parent.parent.name]
     assert said[0].startswith("making an environment with ")
@@ -331,7 +330,7 @@ def test_packages_are_compiled_when_they_are_installed_since_the_sandbox_cannot_
     installer, wheels, tmp_path
 ):
     code = block('# dependencies = ["crib-sample"]').encode()
-    python = prepare(tmp_path / "a.py", code, envs=tmp_path / "envs", wheels=wheels)
+    python = environments.prepare(tmp_path / "a.py", code, envs=tmp_path / "envs", wheels=wheels)
     (source,) = python.parent.parent.rglob("crib_sample.py")
     assert Path(importlib.util.cache_from_source(str(source))).is_file()
 
@@ -341,7 +340,7 @@ def test_a_package_that_would_have_to_be_built_is_refused_and_nothing_stays(inst
     make_source(wheels, trace)
     code = block('# dependencies = ["crib-sample", "crib-source"]').encode()
     with pytest.raises(ToolError, match="its packages cannot be installed") as caught:
-        prepare(tmp_path / "a.py", code, envs=envs, wheels=wheels)
+        environments.prepare(tmp_path / "a.py", code, envs=envs, wheels=wheels)
     assert caught.value.kind is Kind.PERMANENT
     assert "crib-source" in caught.value.message
     assert not trace.exists()
@@ -353,31 +352,34 @@ def test_settings_of_the_project_do_not_reach_the_installer(wheels, tmp_path, mo
     (tmp_path / "uv.toml").write_text("this is not a setting of the operator")
     monkeypatch.chdir(tmp_path)
     code = block('# dependencies = ["crib-sample"]').encode()
-    assert prepare(tmp_path / "a.py", code, envs=tmp_path / "envs", wheels=wheels).exists()
+    assert environments.prepare(tmp_path / "a.py", code, envs=tmp_path / "envs", wheels=wheels).exists()
 
 
 def test_preparing_twice_installs_once(wheels, tmp_path):
     code = block('# dependencies = ["crib-sample"]').encode()
-    first = prepare(tmp_path / "a.py", code, envs=tmp_path / "envs", wheels=wheels)
+    first = environments.prepare(tmp_path / "a.py", code, envs=tmp_path / "envs", wheels=wheels)
     said = []
-    assert prepare(tmp_path / "b.py", code, envs=tmp_path / "envs", wheels=wheels, progress=said.append) == first
+    assert (
+        environments.prepare(tmp_path / "b.py", code, envs=tmp_path / "envs", wheels=wheels, progress=said.append)
+        == first
+    )
     assert said == []
 
 
 def test_packages_that_a_file_is_known_to_need_are_installed_and_found_without_a_block(wheels, tmp_path):
     path, envs = tmp_path / "a.py", tmp_path / "envs"
     asked = {"root": tmp_path, "envs": envs, "search_path": "", "packages": ("crib-sample",)}
-    assert find_interpreter(path, b"", **asked) is None
-    python = prepare(path, b"", envs=envs, wheels=wheels, packages=("crib-sample",))
-    assert find_interpreter(path, b"", **asked).executable == python
+    assert environments.find_interpreter(path, b"", **asked) is None
+    python = environments.prepare(path, b"", envs=envs, wheels=wheels, packages=("crib-sample",))
+    assert environments.find_interpreter(path, b"", **asked).executable == python
     declared = block("# dependencies = []").encode()
-    assert find_interpreter(path, declared, **asked) is None
+    assert environments.find_interpreter(path, declared, **asked) is None
 
 
 def test_two_who_prepare_the_same_at_once_both_have_it(wheels, tmp_path):
     code = block('# dependencies = ["crib-sample"]').encode()
     found = []
-    work = lambda: found.append(prepare(tmp_path / "a.py", code, envs=tmp_path / "envs", wheels=wheels))  # noqa: E731
+    work = lambda: found.append(environments.prepare(tmp_path / "a.py", code, envs=tmp_path / "envs", wheels=wheels))  # noqa: E731
     threads = [threading.Thread(target=work) for _ in range(2)]
     for thread in threads:
         thread.start()
@@ -390,7 +392,7 @@ def test_two_who_prepare_the_same_at_once_both_have_it(wheels, tmp_path):
 
 def test_nothing_is_made_for_a_file_that_declares_nothing(tmp_path):
     for code in (b"x = 1", block("# dependencies = []").encode()):
-        assert prepare(tmp_path / "a.py", code, envs=tmp_path / "envs") is None
+        assert environments.prepare(tmp_path / "a.py", code, envs=tmp_path / "envs") is None
     assert not (tmp_path / "envs").exists()
 
 
@@ -401,7 +403,7 @@ def test_an_installation_that_takes_too_long_is_ended_and_leaves_nothing(monkeyp
     monkeypatch.setattr(environments, "_find_uv", lambda: str(slow))
     code = block('# dependencies = ["a"]').encode()
     with pytest.raises(ToolError, match="took too long") as caught:
-        prepare(tmp_path / "a.py", code, envs=tmp_path / "envs", seconds=0.3)
+        environments.prepare(tmp_path / "a.py", code, envs=tmp_path / "envs", seconds=0.3)
     assert caught.value.kind is Kind.TIMEOUT
     assert "working" in caught.value.message
     assert list((tmp_path / "envs").iterdir()) == []
@@ -419,7 +421,9 @@ def test_an_interrupted_installation_leaves_nothing(monkeypatch, tmp_path, marke
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        prepare(tmp_path / "a.py", block('# dependencies = ["a"]').encode(), envs=tmp_path / "envs", progress=interrupt)
+        environments.prepare(
+            tmp_path / "a.py", block('# dependencies = ["a"]').encode(), envs=tmp_path / "envs", progress=interrupt
+        )
     assert list((tmp_path / "envs").iterdir()) == []
     assert holders() == []
 
@@ -432,16 +436,18 @@ def test_what_a_killed_process_left_behind_is_swept_after_a_day(wheels, tmp_path
         (envs / f".making-{name}").mkdir(parents=True)
         moment = time.time() - hours * 3600
         os.utime(envs / f".making-{name}", (moment, moment))
-    prepare(tmp_path / "a.py", block('# dependencies = ["crib-sample"]').encode(), envs=envs, wheels=wheels)
+    environments.prepare(
+        tmp_path / "a.py", block('# dependencies = ["crib-sample"]').encode(), envs=envs, wheels=wheels
+    )
     assert [entry.name for entry in envs.iterdir() if entry.name.startswith(".making")] == [".making-new"]
 
 
 def test_a_file_that_needs_another_python_says_so_when_there_is_none(tmp_path):
     code = block('# requires-python = ">=3.99"').encode()
     with pytest.raises(ToolError, match="no Python on this machine is >=3.99; install one"):
-        prepare(tmp_path / "a.py", code, envs=tmp_path / "envs", search_path=str(tmp_path))
+        environments.prepare(tmp_path / "a.py", code, envs=tmp_path / "envs", search_path=str(tmp_path))
     with pytest.raises(ToolError, match="run: crib prepare a"):
-        find_interpreter(tmp_path / "a.py", code, root=tmp_path, envs=tmp_path / "envs", search_path="")
+        environments.find_interpreter(tmp_path / "a.py", code, root=tmp_path, envs=tmp_path / "envs", search_path="")
 
 
 @pytest.fixture
@@ -468,9 +474,9 @@ def test_a_file_that_needs_another_python_is_given_one_that_is_installed(tmp_pat
     monkeypatch.setattr(environments, "_find_uv", lambda: None)
     monkeypatch.setattr(environments, "_has_pip", lambda: True)
     code, envs = block('# requires-python = "==3.19.*"').encode(), tmp_path / "envs"
-    python = prepare(tmp_path / "a.py", code, envs=envs, search_path=str(other.parent))
+    python = environments.prepare(tmp_path / "a.py", code, envs=envs, search_path=str(other.parent))
     assert python.exists()
-    found = find_interpreter(tmp_path / "a.py", code, root=tmp_path, envs=envs, search_path="")
+    found = environments.find_interpreter(tmp_path / "a.py", code, root=tmp_path, envs=envs, search_path="")
     assert (found.executable, found.program) == (python, behind)
 
 
@@ -479,14 +485,16 @@ def test_a_python_that_took_the_place_of_the_chosen_one_is_refused(tmp_path, mon
     monkeypatch.setattr(environments, "_find_uv", lambda: None)
     monkeypatch.setattr(environments, "_has_pip", lambda: True)
     code, envs = block('# requires-python = "==3.19.*"').encode(), tmp_path / "envs"
-    python = prepare(tmp_path / "a.py", code, envs=envs, search_path=str(other.parent))
+    python = environments.prepare(tmp_path / "a.py", code, envs=envs, search_path=str(other.parent))
     python.unlink()
     python.symlink_to(shutil.copy(behind, tmp_path / "python3.19"))
     with pytest.raises(ToolError, match="a Python that is on the operator's PATH"):
-        find_interpreter(tmp_path / "a.py", code, root=tmp_path, envs=envs, search_path=str(other.parent))
+        environments.find_interpreter(tmp_path / "a.py", code, root=tmp_path, envs=envs, search_path=str(other.parent))
 
 
 def test_no_other_python_is_looked_for_than_along_the_path_that_is_handed_in(tmp_path, monkeypatch, passing_on):
     monkeypatch.setenv("PATH", str(passing_on[0].parent))
     with pytest.raises(ToolError, match="no Python on this machine is ==3.19"):
-        prepare(tmp_path / "a.py", block('# requires-python = "==3.19.*"').encode(), envs=tmp_path / "envs")
+        environments.prepare(
+            tmp_path / "a.py", block('# requires-python = "==3.19.*"').encode(), envs=tmp_path / "envs"
+        )

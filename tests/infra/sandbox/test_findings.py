@@ -15,9 +15,10 @@ from toolcrib import Kind, Reader, ToolError
 from toolcrib.infra.sandbox import GUARANTEES, probe
 from toolcrib.infra.sandbox.host import ALLOW_LANDLOCK, NO_LANDLOCK, Sandbox
 from toolcrib.infra.sandbox.jobs import Program, PythonFile, SandboxPolicy
-from toolcrib.infra.sandbox.probe import Findings, Report, findings_at, profile_of
 
-WEAK = {name: Report(guarantees=frozenset({"env", "time", "reap"}), layers=("hygiene",)) for name in probe.PROFILES}
+WEAK = {
+    name: probe.Report(guarantees=frozenset({"env", "time", "reap"}), layers=("hygiene",)) for name in probe.PROFILES
+}
 
 
 @pytest.fixture
@@ -114,7 +115,7 @@ async def test_the_first_job_has_the_walls_tried_and_the_next_process_finds_that
     finally:
         sandbox.close()
     assert {"env", "time"} <= set(sandbox.report()["guarantees"])
-    assert Findings(cache).known() == findings_at(cache).known()
+    assert probe.Findings(cache).known() == probe.findings_at(cache).known()
 
 
 async def test_arguments_that_cannot_be_sent_are_refused_before_anything_is_tried(tmp_path, policy):
@@ -127,7 +128,7 @@ async def test_arguments_that_cannot_be_sent_are_refused_before_anything_is_trie
 
 async def test_a_job_is_not_started_with_fewer_walls_than_were_tried(tmp_path, policy):
     cache = tmp_path / "found.json"
-    report = Report(guarantees=frozenset({"env"}), layers=("hygiene", "moat"))
+    report = probe.Report(guarantees=frozenset({"env"}), layers=("hygiene", "moat"))
     probe.store(cache, dict.fromkeys(probe.PROFILES, report))
     sandbox = Sandbox(require=("env",), cache=cache)
     try:
@@ -142,14 +143,14 @@ async def test_a_job_is_not_started_with_fewer_walls_than_were_tried(tmp_path, p
 
 def test_the_profile_of_a_job_is_its_widest_hole(tmp_path):
     plain = SandboxPolicy()
-    assert profile_of(None) == profile_of(plain) == "plain"
-    assert profile_of(plain, program=True) == profile_of(replace(plain, programs=True)) == "program"
-    assert profile_of(replace(plain, network=True, programs=True), program=True) == "network"
+    assert probe.profile_of(None) == probe.profile_of(plain) == "plain"
+    assert probe.profile_of(plain, program=True) == probe.profile_of(replace(plain, programs=True)) == "program"
+    assert probe.profile_of(replace(plain, network=True, programs=True), program=True) == "network"
 
 
 async def test_each_profile_is_judged_by_its_own_report(tmp_path, policy):
     cache = tmp_path / "found.json"
-    strong = Report(guarantees=frozenset({"env", "net"}), layers=())
+    strong = probe.Report(guarantees=frozenset({"env", "net"}), layers=())
     probe.store(cache, {"plain": strong, "network": strong, "program": WEAK["program"]})
     sandbox = Sandbox(require=("env", "net"), cache=cache)
     inner = replace(policy, programs=False)
@@ -181,7 +182,7 @@ class Trials:
 
 
 async def test_those_who_ask_at_once_wait_for_one_trial(monkeypatch):
-    trials, findings = Trials(monkeypatch), Findings(None)
+    trials, findings = Trials(monkeypatch), probe.Findings(None)
     asking = [asyncio.create_task(findings.learn(None)) for _ in range(5)]
     await asyncio.sleep(0)
     trials.let.set()
@@ -191,7 +192,7 @@ async def test_those_who_ask_at_once_wait_for_one_trial(monkeypatch):
 
 
 def test_loops_of_several_threads_wait_for_one_trial(monkeypatch):
-    trials, findings = Trials(monkeypatch), Findings(None)
+    trials, findings = Trials(monkeypatch), probe.Findings(None)
     threads = [threading.Thread(target=lambda: asyncio.run(findings.learn(None))) for _ in range(4)]
     for thread in threads:
         thread.start()
@@ -203,7 +204,7 @@ def test_loops_of_several_threads_wait_for_one_trial(monkeypatch):
 
 
 async def test_a_trial_goes_on_when_the_call_that_began_it_is_cancelled(monkeypatch):
-    trials, findings = Trials(monkeypatch), Findings(None)
+    trials, findings = Trials(monkeypatch), probe.Findings(None)
     first = asyncio.create_task(findings.learn(None))
     await asyncio.sleep(0.01)
     first.cancel()
@@ -215,7 +216,7 @@ async def test_a_trial_goes_on_when_the_call_that_began_it_is_cancelled(monkeypa
 
 async def test_a_trial_that_fails_is_told_and_made_again(monkeypatch):
     failure = ToolError(Kind.SANDBOX_UNAVAILABLE, "no room")
-    trials, findings = Trials(monkeypatch, [failure]), Findings(None)
+    trials, findings = Trials(monkeypatch, [failure]), probe.Findings(None)
     trials.let.set()
     with pytest.raises(ToolError, match="no room"):
         await findings.learn(None)
@@ -227,7 +228,7 @@ async def test_findings_that_cannot_be_kept_are_known_all_the_same(monkeypatch, 
     trials = Trials(monkeypatch)
     trials.let.set()
     (tmp_path / "file").write_text("")
-    findings = Findings(tmp_path / "file" / "found.json")
+    findings = probe.Findings(tmp_path / "file" / "found.json")
     await findings.learn(None)
     assert findings.known() == WEAK
 
@@ -235,21 +236,21 @@ async def test_findings_that_cannot_be_kept_are_known_all_the_same(monkeypatch, 
 def test_a_broken_file_is_no_knowledge(tmp_path):
     cache = tmp_path / "found.json"
     cache.write_text(json.dumps({"of": [], "reports": {}}))
-    assert Findings(cache).known() is None
+    assert probe.Findings(cache).known() is None
 
 
 async def test_what_was_tried_for_one_file_is_kept_in_another_without_a_second_trial(monkeypatch, tmp_path):
-    trials, tried = Trials(monkeypatch), Findings(None)
+    trials, tried = Trials(monkeypatch), probe.Findings(None)
     trials.let.set()
     caches = [tmp_path / name for name in ("one.json", "other.json")]
     for cache in caches:
-        await Findings(cache, tried=tried).learn(None)
+        await probe.Findings(cache, tried=tried).learn(None)
     assert trials.count == 1
-    assert [Findings(cache).known() for cache in caches] == [WEAK, WEAK]
+    assert [probe.Findings(cache).known() for cache in caches] == [WEAK, WEAK]
 
 
 async def test_a_trial_that_is_not_awaited_is_broken_off_when_all_ends_and_begun_anew_later(monkeypatch, tmp_path):
-    trials, findings = Trials(monkeypatch), Findings(tmp_path / "found.json", tried=Findings(None))
+    trials, findings = Trials(monkeypatch), probe.Findings(tmp_path / "found.json", tried=probe.Findings(None))
     asking = asyncio.create_task(findings.learn(None))
     assert await asyncio.to_thread(trials.began.wait, 5)
     asking.cancel()
@@ -269,14 +270,17 @@ async def test_processes_of_one_user_share_a_probe_across_projects(monkeypatch, 
     shared.mkdir(mode=0o700)
     for project in ("one", "other"):
         # As another process does, which has nothing in memory.
-        await Findings(tmp_path / project / "found.json", shared=shared, tried=Findings(None)).learn(None)
+        await probe.Findings(tmp_path / project / "found.json", shared=shared, tried=probe.Findings(None)).learn(None)
     assert trials.count == 1
 
 
 async def test_of_processes_that_start_together_one_probes_and_the_others_wait_for_it(monkeypatch, tmp_path):
     trials, shared = Trials(monkeypatch), tmp_path / "shared"
     shared.mkdir(mode=0o700)
-    asking = [asyncio.create_task(Findings(None, shared=shared, tried=Findings(None)).learn(None)) for _ in range(3)]
+    asking = [
+        asyncio.create_task(probe.Findings(None, shared=shared, tried=probe.Findings(None)).learn(None))
+        for _ in range(3)
+    ]
     assert await asyncio.to_thread(trials.began.wait, 5)
     trials.let.set()
     assert await asyncio.wait_for(asyncio.gather(*asking), 25) == [WEAK] * 3
@@ -289,12 +293,12 @@ async def test_findings_are_tried_again_when_the_privileges_differ(monkeypatch, 
     allowed = ["as it was"]
     monkeypatch.setattr(probe, "privileges", lambda: list(allowed))
     monkeypatch.setattr(probe, "_CHECK_SECONDS", 0.0)
-    findings = Findings(cache)
+    findings = probe.Findings(cache)
     await findings.learn(None)
-    assert Findings(cache).known() == findings.known() == WEAK
+    assert probe.Findings(cache).known() == findings.known() == WEAK
     allowed[:] = ["a filter that was installed since"]
     assert findings.known() is None, "of the process that has changed"
-    assert Findings(cache).known() is None, "of another process that is like it"
+    assert probe.Findings(cache).known() is None, "of another process that is like it"
     await findings.learn(None)
     assert trials.count == 2
 
@@ -311,17 +315,17 @@ def anew():
 async def test_findings_are_tried_again_after(monkeypatch, tmp_path, anew, what):
     trials, cache, read = Trials(monkeypatch), tmp_path / "found.json", probe._read_fact
     trials.let.set()
-    findings = Findings(cache)
+    findings = probe.Findings(cache)
     await findings.learn(None)
     anew()
-    assert Findings(cache).known() == WEAK
+    assert probe.Findings(cache).known() == WEAK
     if what == "another boot":
         monkeypatch.setattr(probe, "_read_fact", lambda path: "other" if path.endswith("boot_id") else read(path))
     else:
         monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
     anew()
-    assert Findings(cache).known() is None
-    await Findings(cache, tried=Findings(None)).learn(None)
+    assert probe.Findings(cache).known() is None
+    await probe.Findings(cache, tried=probe.Findings(None)).learn(None)
     assert trials.count == 2
 
 

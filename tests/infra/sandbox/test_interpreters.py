@@ -14,7 +14,6 @@ import pytest
 from toolcrib import Kind, ToolError
 from toolcrib.infra.channel import ORDER_BYTES, is_harmless, to_order
 from toolcrib.infra.sandbox import host
-from toolcrib.infra.sandbox.host import Sandbox
 from toolcrib.infra.sandbox.interpreters import own_interpreter, read_interpreter
 from toolcrib.infra.sandbox.jobs import PythonFile
 
@@ -33,7 +32,7 @@ def make_environment(folder, program=BASE):
 
 @pytest.fixture(scope="module")
 def sandbox():
-    sandbox = Sandbox()
+    sandbox = host.Sandbox()
     yield sandbox
     sandbox.close()
 
@@ -105,7 +104,7 @@ async def test_an_interpreter_in_the_workspace_is_never_started(tmp_path, policy
     python.chmod(0o755)
     chosen = replace(own_interpreter(), program=python)
     job = PythonFile(path=tmp_path / "a.py", code=b"", entry="main", arguments={}, policy=policy, interpreter=chosen)
-    sandbox = Sandbox(workspace=tmp_path)
+    sandbox = host.Sandbox(workspace=tmp_path)
     with pytest.raises(ToolError, match="lies in the workspace, where tools write; install that Python") as caught:
         await sandbox.run(job, deadline=time.monotonic() + 60)
     assert caught.value.kind is Kind.EXECUTOR_NOT_FOUND
@@ -276,7 +275,7 @@ async def test_another_version_of_python_runs_files_too(run, another_python):
 @pytest.mark.usefixtures("cold_launchers")
 async def test_only_a_handful_of_launchers_stays_and_the_one_that_was_idle_longest_goes(run, tmp_path, monkeypatch):
     monkeypatch.setattr(host, "MAX_LAUNCHERS", 2)
-    sandbox = Sandbox()
+    sandbox = host.Sandbox()
     programs = []
     for number in range(4):
         copied = tmp_path / str(number) / "bin" / "python3"
@@ -405,7 +404,7 @@ def test_files_that_make_names_up_do_not_fill_the_launcher():
 @pytest.mark.usefixtures("cold_launchers")
 async def test_modules_that_one_file_imports_are_there_for_the_next(run):
     code = "import sys\nthere = 'decimal' in sys.modules\ndef main(): return there"
-    fresh = Sandbox()
+    fresh = host.Sandbox()
     try:
         assert await run(code, sandbox=fresh) is False
         assert await run(code, sandbox=fresh, imports=("decimal", "orjson", "this", "no.such")) is True

@@ -19,7 +19,6 @@ from socket_paths import socket_folder
 from toolcrib import Kind, ToolError
 from toolcrib.infra.sandbox import probe
 from toolcrib.infra.sandbox.child import escape_attempts
-from toolcrib.infra.sandbox.probe import PROFILES, Report
 from warm_python import WarmPython
 
 EVERYTHING = {"fs", "net", "proc", "priv", "mem", "pids", "disk", "time", "reap", "env"}
@@ -171,7 +170,7 @@ def case(name):
 
 
 def judge_host(told, missing, impossible):
-    for profile in PROFILES:
+    for profile in probe.PROFILES:
         guarantees, layers = told["reports"][profile]
         if profile in impossible:
             assert (guarantees, layers) == ([], [])
@@ -191,7 +190,7 @@ def judge_host(told, missing, impossible):
         else:
             assert set(outcome) == {"own"}
     # Without both nothing keeps a job from writing where it may only read, and that is what the report says.
-    for profile in set(PROFILES) - impossible:
+    for profile in set(probe.PROFILES) - impossible:
         assert "own" not in told["seen"][profile] or (missing and impossible)
     assert told["left"] == []
 
@@ -207,7 +206,7 @@ def test_under_the_profile_for_container_engines_every_job_runs_with_every_guara
     denied = [[int(numbers[name]), rule["errnoRet"]] for name in rule["names"] if name in numbers]
     assert len(denied) > len(rule["names"]) / 2
     [told] = run_hosts(os.geteuid() or USERS["somebody"], [denied])
-    for profile in PROFILES:
+    for profile in probe.PROFILES:
         guarantees, layers = told["reports"][profile]
         assert set(guarantees) == EVERYTHING
         assert "mounts" in layers
@@ -340,14 +339,15 @@ async def test_jobs_that_cannot_run_guarantee_nothing():
     async def run_job(job, **options):
         raise ToolError(Kind.SANDBOX_UNAVAILABLE, "there is nothing here")
 
-    nothing = Report(guarantees=frozenset(), layers=())
-    assert await probe.probe(run_job) == dict.fromkeys(PROFILES, nothing)
+    nothing = probe.Report(guarantees=frozenset(), layers=())
+    assert await probe.probe(run_job) == dict.fromkeys(probe.PROFILES, nothing)
 
 
 @pytest.fixture
 def reports():
     return {
-        profile: Report(guarantees=frozenset({"env", profile}), layers=("hygiene", "seccomp")) for profile in PROFILES
+        profile: probe.Report(guarantees=frozenset({"env", profile}), layers=("hygiene", "seccomp"))
+        for profile in probe.PROFILES
     }
 
 

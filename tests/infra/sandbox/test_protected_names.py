@@ -11,7 +11,6 @@ import pytest
 
 from toolcrib import ToolError
 from toolcrib.infra.files import protected_files
-from toolcrib.infra.files.protected_files import ProtectedFiles
 from toolcrib.infra.sandbox.jobs import PythonFile
 
 KEPT = {
@@ -448,7 +447,7 @@ def test_settings_that_include_each_other_are_read_once(workspace):
     (workspace / ".git" / "config").write_text("[include]\npath = ../a\n")
     (workspace / "a").write_text("[include]\npath = b\n" * 2_000)
     (workspace / "b").write_text("[include]\npath = a\npath = b\n[core]\nhooksPath = tools\n" * 2_000)
-    assert set(ProtectedFiles(workspace).find_git_paths()) >= {"a", "b", "tools"}
+    assert set(protected_files.ProtectedFiles(workspace).find_git_paths()) >= {"a", "b", "tools"}
 
 
 RACE = """
@@ -528,17 +527,19 @@ def test_secrets_are_found_at_every_depth_and_not_in_what_is_installed(workspace
     for folder in ("node_modules/x", ".venv/lib", "deep/er/still"):
         (workspace / folder).mkdir(parents=True)
         (workspace / folder / ".env").write_text("x")
-    found = {str(path.relative_to(workspace)) for path in ProtectedFiles(workspace).find_secrets()}
+    found = {str(path.relative_to(workspace)) for path in protected_files.ProtectedFiles(workspace).find_secrets()}
     assert found == {
         *(".env", "project/.env.local", "keys/server.key", "keys/id_rsa", "keys/.ssh", "deep/er/still/.env"),
     }
-    assert ProtectedFiles(workspace, (".env", "keys")).find_secrets() == (workspace / "project" / ".env.local",)
+    assert protected_files.ProtectedFiles(workspace, (".env", "keys")).find_secrets() == (
+        workspace / "project" / ".env.local",
+    )
 
 
 def test_a_folder_that_cannot_be_looked_into_is_closed_as_a_whole(workspace, monkeypatch):
     hidden = str(workspace / "keys")
     monkeypatch.setattr(protected_files.os, "access", lambda path, mode: path != hidden)
-    assert set(ProtectedFiles(workspace).find_secrets()) == {
+    assert set(protected_files.ProtectedFiles(workspace).find_secrets()) == {
         *(workspace / ".env", workspace / "project" / ".env.local", workspace / "keys"),
     }
 
@@ -546,15 +547,15 @@ def test_a_folder_that_cannot_be_looked_into_is_closed_as_a_whole(workspace, mon
 def test_a_workspace_with_too_much_in_it_to_be_sure_is_refused(workspace, monkeypatch):
     monkeypatch.setattr(protected_files, "MAX_ENTRIES", 10)
     with pytest.raises(ToolError, match="too many files .* set workspace.folder to a smaller one"):
-        ProtectedFiles(workspace).find_secrets()
+        protected_files.ProtectedFiles(workspace).find_secrets()
     monkeypatch.setattr(protected_files, "MAX_ENTRIES", 10_000)
     monkeypatch.setattr(protected_files, "MAX_SECRETS", 2)
     with pytest.raises(ToolError, match="too many secrets"):
-        ProtectedFiles(workspace).find_secrets()
+        protected_files.ProtectedFiles(workspace).find_secrets()
 
 
 def test_a_folder_that_changed_is_looked_at_again(workspace, monkeypatch):
-    secrets = ProtectedFiles(workspace)
+    secrets = protected_files.ProtectedFiles(workspace)
     old = time.time_ns() + 10**9
     monkeypatch.setattr(protected_files.time, "time_ns", lambda: old)  # everything has settled
     before = secrets.find_secrets()

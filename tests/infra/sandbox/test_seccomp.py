@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolcrib.infra.sandbox.child import seccomp
-from toolcrib.infra.sandbox.child.seccomp import SingleStart
 
 MACHINES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 ALLOWED = 0
@@ -165,7 +164,7 @@ def test_a_supervisor_refuses_what_a_filter_refuses(network, tree, kind, protoco
 
 @given(addresses=st.tuples(WORD, WORD, WORD), others=st.tuples(WORD, WORD, WORD))
 def test_the_only_start_is_the_one_with_these_addresses(addresses, others):
-    program = seccomp.build(network=False, mounts=True, starts=SingleStart(*addresses))
+    program = seccomp.build(network=False, mounts=True, starts=seccomp.SingleStart(*addresses))
     assert judge(program, MACHINES["x86_64"], 59, addresses) == ALLOWED
     assert judge(program, MACHINES["x86_64"], 322, addresses) == errno.EPERM
     for place in range(3):

@@ -13,7 +13,6 @@ import pytest
 from toolcrib import Kind, ToolError
 from toolcrib.infra.search import database as databases
 from toolcrib.infra.search import tables
-from toolcrib.infra.search.database import LOOK_SECONDS
 from toolcrib.infra.search.index import Index
 from warm_python import WarmPython
 
@@ -45,7 +44,7 @@ def wait_for(condition):
     deadline = time.monotonic() + 25
     while not condition():
         assert time.monotonic() < deadline, "it never came true"
-        threading.Event().wait(LOOK_SECONDS / 4)
+        threading.Event().wait(databases.LOOK_SECONDS / 4)
 
 
 def test_processes_see_each_others_rows_at_once(opened, a_row):

@@ -14,9 +14,7 @@ from hypothesis import strategies as st
 
 from toolcrib import SettingsError, ToolError
 from toolcrib.infra import files as stamps_module
-from toolcrib.infra.secrets import lookup as kept_module
-from toolcrib.infra.secrets import lookup as listed_module
-from toolcrib.infra.secrets.lookup import Secrets
+from toolcrib.infra.secrets import lookup
 from toolcrib.infra.secrets.secret import MASK, MAX_BYTES
 from warm_python import WarmPython
 
@@ -41,7 +39,7 @@ def listed(tmp_path):
 
 
 def secrets_of(folder=None, environment=(), **options):
-    return Secrets(folder, environment=dict(environment), **options)
+    return lookup.Secrets(folder, environment=dict(environment), **options)
 
 
 def reveal(secrets, name):
@@ -312,7 +310,7 @@ def test_a_file_is_read_again_when_it_has_changed(listed):
 
 
 def test_a_change_that_a_slow_clock_does_not_show_is_seen_all_the_same(folder, listed, monkeypatch):
-    for place in (listed_module, kept_module, stamps_module):
+    for place in (lookup, stamps_module):
         monkeypatch.setattr(place, "stamp_of", lambda status: (1,))
     # However busy the machine is, the second change comes before the clock ticks.
     monkeypatch.setattr(stamps_module, "RACY_NANOSECONDS", 60_000_000_000)
@@ -415,12 +413,10 @@ def test_a_keyring_is_asked_last_and_not_again_for_a_while(monkeypatch):
 def test_a_keyring_is_asked_again_when_its_answer_has_grown_old(monkeypatch):
     import keyring
 
-    from toolcrib.infra.secrets.lookup import KEPT_SECONDS, AskedSecrets
-
     ring, now = FakeKeyring(), [0.0]
     monkeypatch.setattr(keyring, "get_password", ring.get_password)
-    asked = AskedSecrets("crib", clock=lambda: now[0])
-    for moment in (0.0, KEPT_SECONDS - 1, KEPT_SECONDS + 1):
+    asked = lookup.AskedSecrets("crib", clock=lambda: now[0])
+    for moment in (0.0, lookup.KEPT_SECONDS - 1, lookup.KEPT_SECONDS + 1):
         now[0] = moment
         assert asked.get("A") == VALUE
     assert len(ring.asked) == 2

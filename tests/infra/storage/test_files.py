@@ -11,14 +11,13 @@ from hypothesis import strategies as st
 
 from toolcrib import Kind, ToolError
 from toolcrib.infra.storage import file_store, is_key
-from toolcrib.infra.storage.file_store import FileStore
 from toolcrib.lib.document_format import to_filename
 from toolcrib.lib.names import new_id
 
 
 @pytest.fixture
 def store(tmp_path):
-    return FileStore(tmp_path)
+    return file_store.FileStore(tmp_path)
 
 
 def within(seconds, action):
@@ -119,7 +118,7 @@ class TestNotADocument:
         (outside / "b").mkdir(parents=True)
         (outside / "b" / "c").write_bytes(b"secret")
         root = tmp_path / "root"
-        store = FileStore(root)
+        store = file_store.FileStore(root)
         store.create("a/other/1", b"")
         (root / "a" / "x").symlink_to(outside)
         doors = {
@@ -185,29 +184,29 @@ class TestLeftovers:
         assert store.get("a/b/1") == b"kept"
 
     def test_a_store_that_may_only_be_read_can_be_listed(self, tmp_path):
-        FileStore(tmp_path).create("a/b", b"x")
+        file_store.FileStore(tmp_path).create("a/b", b"x")
         (tmp_path / "a" / ".crib-0123456789abcdef.part").write_bytes(b"half")
         (tmp_path / "a").chmod(0o500)
         try:
-            assert FileStore(tmp_path).keys() == ["a/b"]
+            assert file_store.FileStore(tmp_path).keys() == ["a/b"]
         finally:
             (tmp_path / "a").chmod(0o700)
 
 
 class TestGenerations:
     def test_a_generation_is_another_after_another_boot(self, tmp_path, monkeypatch):
-        FileStore(tmp_path).create("a/b", b"")
-        here = FileStore(tmp_path).generation("a")
-        assert FileStore(tmp_path).generation("a") == here
+        file_store.FileStore(tmp_path).create("a/b", b"")
+        here = file_store.FileStore(tmp_path).generation("a")
+        assert file_store.FileStore(tmp_path).generation("a") == here
         (tmp_path / "boot").write_text("another\n")
         monkeypatch.setattr(file_store, "BOOT_ID", tmp_path / "boot")
-        there = FileStore(tmp_path).generation("a")
+        there = file_store.FileStore(tmp_path).generation("a")
         assert there.startswith("another.")
         assert there.rpartition(".")[2] == here.rpartition(".")[2]
 
     def test_where_no_boot_can_be_told_from_another_marks_alone_count(self, tmp_path, monkeypatch):
         monkeypatch.setattr(file_store, "BOOT_ID", tmp_path / "nowhere")
-        store = FileStore(tmp_path)
+        store = file_store.FileStore(tmp_path)
         before = store.generation("a")
         store.create("a/b", b"")
         assert store.generation("a") != before

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from toolcrib.build import Registry, build, load_registry, unbuilt_folders
-from toolcrib.features.folders.build_files import version_of
+from toolcrib.features.folders.build_files import hash_files, version_of
 from toolcrib.model.tool import Handler
 
 
@@ -314,8 +314,6 @@ class TestForged:
         assert tool.parameters["required"] == ["query"]
 
     def test_hashes_that_fit_do_not_make_a_tool_of_what_no_build_would_take(self, built):
-        from toolcrib.features.folders.build_files import hash_files
-
         (built.root / "other" / "schema.json").write_text("{}")
         document = built.document()
         files = {path: (built.root / path).read_bytes() for path in document["tools"]["other"]["files"]}

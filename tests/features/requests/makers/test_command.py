@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from toolcrib import Kind, SettingsError, ToolError
+from toolcrib.features.requests import command_maker
 from toolcrib.features.requests.candidate import read_candidate
 from toolcrib.features.requests.gate.contract_tests import write_contract_tests
 from toolcrib.infra.egress.client import Egress
@@ -423,16 +424,12 @@ for path in ("request.yaml", "BRIEF.md", "contract/test_contract.py", "schemas/r
 
 
 async def test_the_interpreter_of_toolcrib_may_lie_in_the_project(office, monkeypatch):
-    from toolcrib.features.requests import command_maker
-
     monkeypatch.setattr(sys, "prefix", str(office.project / ".venv"))
     assert not command_maker.lies_in_project(office.project / ".venv" / "bin" / "agent", (office.project,))
     assert command_maker.lies_in_project(office.project / "agent", (office.project,))
 
 
 def test_where_the_project_lies_in_a_place_of_the_system_only_what_is_around_it_is_opened(tmp_path):
-    from toolcrib.features.requests import command_maker
-
     for path in ("src/app/key", "src/other/lib", "bin/tool", "src/app2/lib"):
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).touch()

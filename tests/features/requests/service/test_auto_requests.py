@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from toolcrib import Kind, ToolError
 from toolcrib.features.requests import auto_request
-from toolcrib.features.requests.auto_request import MARK, AutoRequests, fields_from_call, fields_from_search
 from toolcrib.features.requests.document import read_request
 from toolcrib.features.requests.document.writer import write_request
 
@@ -27,7 +26,7 @@ SECRET = "sk-very-private"
     ],
 )
 def test_a_name_is_asked_for_in_the_spelling_of_requests(called, asked_for):
-    assert fields_from_call(called, {})["name"] == asked_for
+    assert auto_request.fields_from_call(called, {})["name"] == asked_for
 
 
 @pytest.mark.parametrize(
@@ -48,7 +47,7 @@ def test_a_name_is_asked_for_in_the_spelling_of_requests(called, asked_for):
     ],
 )
 def test_what_no_tool_can_be_called_is_not_asked_for(name):
-    assert fields_from_call(name, {}) is None
+    assert auto_request.fields_from_call(name, {}) is None
 
 
 def test_inputs_are_guessed_from_the_types_of_arguments_and_hold_none_of_their_values():
@@ -61,7 +60,7 @@ def test_inputs_are_guessed_from_the_types_of_arguments_and_hold_none_of_their_v
         "options": {SECRET: SECRET},
         "nothing": None,
     }
-    text = write_request(fields_from_call("github_scraper", arguments))
+    text = write_request(auto_request.fields_from_call("github_scraper", arguments))
     request = read_request(text, numbered=False)
     assert [(given.name, given.schema["type"], given.required) for given in request.inputs] == [
         ("repo", "string", True),
@@ -75,7 +74,7 @@ def test_inputs_are_guessed_from_the_types_of_arguments_and_hold_none_of_their_v
     assert SECRET not in text
     assert "417263" not in text.replace("_", "")
     assert (request.priority, request.requested_by) == ("low", "fullsend")
-    assert request.description.startswith(MARK)
+    assert request.description.startswith(auto_request.MARK)
 
 
 @given(
@@ -85,14 +84,14 @@ def test_inputs_are_guessed_from_the_types_of_arguments_and_hold_none_of_their_v
     | st.dictionaries(st.text(max_size=70), st.none() | st.booleans() | st.integers() | st.text() | st.floats()),
 )
 def test_a_call_of_any_name_files_a_readable_request_or_none(name, arguments):
-    fields = fields_from_call(name, arguments)
+    fields = auto_request.fields_from_call(name, arguments)
     if fields is not None:
         assert read_request(write_request(fields), numbered=False).name == fields["name"]
 
 
 @given(st.text(max_size=300) | st.from_regex(r"[A-Za-z0-9 _-]{1,120}[?!.]?", fullmatch=True))
 def test_a_search_for_any_text_files_a_readable_request_or_none(text):
-    fields = fields_from_search(text)
+    fields = auto_request.fields_from_search(text)
     if fields is not None:
         assert read_request(write_request(fields), numbered=False).name == fields["name"]
 
@@ -115,7 +114,7 @@ def test_a_search_for_any_text_files_a_readable_request_or_none(text):
     ],
 )
 def test_a_search_becomes_a_name_where_its_words_are_one(text, name):
-    fields = fields_from_search(text)
+    fields = auto_request.fields_from_search(text)
     assert (None if fields is None else fields["name"]) == name
 
 
@@ -156,27 +155,27 @@ async def test_a_call_of_a_tool_that_is_there_files_nothing(yards):
     yard = yards(requests={"missing": True})
     (yard.tools / "word_counter.py").write_text(yard.code())
     assert (await yard.crib.call("word_counter", text="one")).ok
-    assert AutoRequests(yard.requests).of_call("word-counter", {}) is None
+    assert auto_request.AutoRequests(yard.requests).of_call("word-counter", {}) is None
     assert yard.queue.requests() == []
 
 
 def test_a_name_that_was_requested_is_not_requested_again_in_any_state(yard):
-    first = AutoRequests(yard.requests).of_call("word_counter", {"text": "x"})
+    first = auto_request.AutoRequests(yard.requests).of_call("word_counter", {"text": "x"})
     yard.queue.fail(yard.claim(), "nobody can build that")
-    assert AutoRequests(yard.requests).of_call("word_counter", {}) == first
-    assert AutoRequests(yard.requests).of_search("word counter") == first
+    assert auto_request.AutoRequests(yard.requests).of_call("word_counter", {}) == first
+    assert auto_request.AutoRequests(yard.requests).of_search("word counter") == first
     assert len(yard.queue.requests()) == 1
 
 
 def test_an_open_request_of_the_same_name_is_used_instead_of_an_automatic_one(yard):
     filed = yard.requests.new(yard.fields()).filed
-    assert AutoRequests(yard.requests).of_call("word_counter", {}) == filed.id
+    assert auto_request.AutoRequests(yard.requests).of_call("word_counter", {}) == filed.id
 
 
 def test_only_so_many_are_open_at_once_and_others_do_not_count(yard, monkeypatch, caplog):
     monkeypatch.setattr(auto_request, "BACK_OFF_SECONDS", 0.0)
     yard.requests.new(yard.fields(name="asked_for_by_hand"))
-    auto_requests = AutoRequests(yard.requests, most=3)
+    auto_requests = auto_request.AutoRequests(yard.requests, most=3)
     filed = [auto_requests.of_call(f"tool_{number}", {}) for number in range(5)]
     assert [one is not None for one in filed] == [True, True, True, False, False]
     assert "3 of this kind are open already" in caplog.text
@@ -186,7 +185,7 @@ def test_only_so_many_are_open_at_once_and_others_do_not_count(yard, monkeypatch
 
 
 def test_many_callers_at_once_file_one_request_for_each_name(yard):
-    auto_requests = AutoRequests(yard.requests, patience=30.0)
+    auto_requests = auto_request.AutoRequests(yard.requests, patience=30.0)
     found = []
     threads = [
         threading.Thread(target=lambda: found.append(auto_requests.of_call("word_counter", {}))) for _ in range(30)
@@ -204,7 +203,7 @@ def test_a_queue_that_hangs_holds_up_no_one_else(yard, monkeypatch):
     queue = yard.crib._requests.queue
     go_on = threading.Event()
     monkeypatch.setattr(queue, "requests", lambda *_, **__: go_on.wait(30) and [])
-    auto_requests = AutoRequests(yard.requests, patience=0.01)
+    auto_requests = auto_request.AutoRequests(yard.requests, patience=0.01)
     assert [auto_requests.of_call(f"tool_{number}", {}) for number in range(50)] == [None] * 50
     hanging = [thread for thread in threading.enumerate() if thread.name == "toolcrib-request"]
     assert len(hanging) == auto_request.MAX_IN_PROGRESS
@@ -224,7 +223,7 @@ def test_a_queue_that_fails_costs_the_caller_nothing_and_is_left_alone_for_a_whi
         raise problem
 
     monkeypatch.setattr(queue, "requests", fail)
-    auto_requests = AutoRequests(yard.requests)
+    auto_requests = auto_request.AutoRequests(yard.requests)
     with caplog.at_level(logging.WARNING, "toolcrib.requests"):
         assert [auto_requests.of_call(f"tool_{number}", {}) for number in range(10)] == [None] * 10
     assert len(asked) == 1

@@ -13,14 +13,13 @@ import pytest
 
 from toolcrib import SettingsError
 from toolcrib.interfaces.http import server
-from toolcrib.interfaces.http.server import is_loopback, new_loop, open_sockets, room_for, serve, url_of
 
 HOST = b"Host: localhost\r\n"
 
 
 def test_a_port_that_is_taken_is_named_with_the_cure():
     with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(SettingsError) as refused:
-        open_sockets("127.0.0.1", port := taken.getsockname()[1])
+        server.open_sockets("127.0.0.1", port := taken.getsockname()[1])
     assert (
         refused.value.message
         == f"port {port} of 127.0.0.1 is taken; choose another with --port, or 0 for any that is free"
@@ -39,16 +38,16 @@ def test_a_port_that_is_taken_is_named_with_the_cure():
 )
 def test_a_host_that_is_not_ours_is_named_with_the_cure(host, message):
     with pytest.raises(SettingsError) as refused:
-        open_sockets(host, 0)
+        server.open_sockets(host, 0)
     assert refused.value.message == message
 
 
 def test_localhost_listens_on_each_of_its_addresses_with_one_port():
-    sockets = open_sockets("localhost", 0)
+    sockets = server.open_sockets("localhost", 0)
     try:
         assert len({one.getsockname()[1] for one in sockets}) == 1
-        assert url_of("localhost", sockets) == f"http://localhost:{sockets[0].getsockname()[1]}"
-        assert url_of("::1", sockets).startswith("http://[::1]:")
+        assert server.url_of("localhost", sockets) == f"http://localhost:{sockets[0].getsockname()[1]}"
+        assert server.url_of("::1", sockets).startswith("http://[::1]:")
     finally:
         for one in sockets:
             one.close()
@@ -56,20 +55,20 @@ def test_localhost_listens_on_each_of_its_addresses_with_one_port():
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.9.9.9", "::1", "localhost", "LocalHost"])
 def test_loopback_is_known(host):
-    assert is_loopback(host)
+    assert server.is_loopback(host)
 
 
 @pytest.mark.parametrize(
     "host", ["0.0.0.0", "::", "", "10.0.0.1", "localhost.example.com", "127.0.0.1.example.com", "2130706433"]
 )
 def test_what_is_not_loopback_is_not_taken_for_it(host):
-    assert not is_loopback(host)
+    assert not server.is_loopback(host)
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1"])
 async def test_a_server_for_others_does_not_start_without_a_token(crib_of, project, host):
     with pytest.raises(SettingsError, match="crib token create"):
-        await asyncio.wait_for(serve(crib_of(project=project), host=host, port=0, say=print), 25)
+        await asyncio.wait_for(server.serve(crib_of(project=project), host=host, port=0, say=print), 25)
 
 
 async def test_a_token_that_has_expired_lets_no_server_start_for_others(crib_of, project):
@@ -77,7 +76,7 @@ async def test_a_token_that_has_expired_lets_no_server_start_for_others(crib_of,
     crib.tokens.create("short", ["read"], seconds=0.001)
     await asyncio.sleep(0.002)
     with pytest.raises(SettingsError, match="crib token create"):
-        await asyncio.wait_for(serve(crib, host="0.0.0.0", port=0, say=print), 25)
+        await asyncio.wait_for(server.serve(crib, host="0.0.0.0", port=0, say=print), 25)
 
 
 async def test_a_token_in_force_lets_a_server_start_for_others(crib_of, project):
@@ -85,22 +84,22 @@ async def test_a_token_in_force_lets_a_server_start_for_others(crib_of, project)
     crib.tokens.create("new", ["read"])
     # It gets as far as the address, which this machine does not have.
     with pytest.raises(SettingsError, match=r"192\.0\.2\.1 is not an address of this machine"):
-        await asyncio.wait_for(serve(crib, host="192.0.2.1", port=0, say=print), 25)
+        await asyncio.wait_for(server.serve(crib, host="192.0.2.1", port=0, say=print), 25)
 
 
 def test_room_is_made_for_connections_as_far_as_the_system_allows():
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (600, before[1]))
-        assert room_for(2_000) == 2_000
+        assert server.room_for(2_000) == 2_000
         assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] == 2_000 + server.SPARE_FILES
-        assert room_for(10**9) == before[1] - server.SPARE_FILES
+        assert server.room_for(10**9) == before[1] - server.SPARE_FILES
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
 
 def test_the_quick_event_loop_is_taken():
-    loop = new_loop()
+    loop = server.new_loop()
     try:
         assert type(loop).__module__.startswith("uvloop")
     finally:
