@@ -337,7 +337,8 @@ class Cycle(RequestResponseCycle):
             access_log=False,
             default_headers=protocol.server_state.default_headers,
             message_event=asyncio.Event(),
-            expect_100_continue=protocol.expect_100_continue,
+            # A client of HTTP/1.0 does not know interim responses.
+            expect_100_continue=protocol.expect_100_continue and scope["http_version"] == "1.1",
             keep_alive=keep_alive,
             on_response=protocol.on_response_complete,
         )
@@ -365,6 +366,8 @@ class Cycle(RequestResponseCycle):
         head = b"" if start is None else self._head(start)
         data = head + self._frame(body, is_last=is_last)
         self.response_started = True
+        # An interim response would now be a part of this one.
+        self.waiting_for_100_continue = False
         if data:
             self.transport.write(data)
         if not is_last:

@@ -82,6 +82,12 @@ class Sample:
         await send({"type": "http.response.body", "body": b"", "more_body": True})
         await send({"type": "http.response.body", "body": b"two", "more_body": False})
 
+    async def listen(self, receive, send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"one", "more_body": True})
+        await receive()
+        await send({"type": "http.response.body", "body": b"two", "more_body": False})
+
     async def split(self, receive, send) -> None:
         await answer(send, 200, b"", [(b"x", b"a\r\ninjected: yes")])
 

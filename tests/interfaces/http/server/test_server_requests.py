@@ -198,6 +198,19 @@ async def test_a_client_that_asks_whether_to_go_on_is_told_so(serving):
     assert (await client.answer())[::2] == (200, b"ok")
 
 
+async def test_a_response_that_has_begun_is_not_interrupted_by_the_permission_to_send_a_body(serving):
+    served = await serving()
+    asked = b"GET /listen HTTP/1.1\r\n" + HOST + b"Expect: 100-continue\r\nConnection: close\r\n\r\n"
+    heard = await served.exchange(asked)
+    assert heard.partition(b"\r\n\r\n")[2] == b"3\r\none\r\n3\r\ntwo\r\n0\r\n\r\n"
+
+
+async def test_a_client_of_http_1_0_gets_no_interim_response(serving):
+    served = await serving()
+    asked = b"POST /echo HTTP/1.0\r\n" + HOST + b"Content-Length: 2\r\nExpect: 100-continue\r\n\r\n"
+    assert (await served.exchange(asked, b"ok")).startswith(b"HTTP/1.1 200 OK\r\n")
+
+
 async def test_an_answer_before_the_body_is_read_leaves_the_connection_in_order(serving):
     served = await serving()
     client = await served.connect()
