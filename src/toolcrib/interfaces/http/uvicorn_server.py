@@ -103,6 +103,8 @@ class GuardedProtocol(HttpToolsProtocol):
         self._read_away = 0
         self._refused: _RefusedError | None = None
         self._address: str | None = None
+        # The request that is being answered while pipelined ones wait; `cycle` is the last that arrived.
+        self._answered: RequestResponseCycle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         """Admit the connection, or refuse it if there are too many."""
@@ -122,6 +124,10 @@ class GuardedProtocol(HttpToolsProtocol):
         if self._address is not None:
             self._service.connections.leave(self._address)
             self._address = None
+        if self._answered is not None:
+            self._answered.disconnected = True
+            self._answered.message_event.set()
+            self._answered = None
         super().connection_lost(exc)
         if self.cycle is not None and self.cycle.response_complete:  # type: ignore[redundant-expr]  # it is None until the first request
             # Break the reference cycle: the garbage collector of an idle server does not run.
@@ -199,6 +205,8 @@ class GuardedProtocol(HttpToolsProtocol):
             self._start_asgi_task(cycle, self.app)
         else:
             self.flow.pause_reading()
+            if not self.pipeline:
+                self._answered = before
             self.pipeline.appendleft((cycle, self.app))
 
     def on_body(self, body: bytes) -> None:
@@ -241,7 +249,8 @@ class GuardedProtocol(HttpToolsProtocol):
             return
         self.flow.resume_reading()
         if self.pipeline:
-            self._start_asgi_task(*self.pipeline.pop())
+            self._answered, app = self.pipeline.pop()
+            self._start_asgi_task(self._answered, app)
 
     def _describe(self, method: bytes, version: str) -> HTTPScope:
         """The ASGI scope of the request."""

@@ -88,6 +88,10 @@ class Sample:
         await receive()
         await send({"type": "http.response.body", "body": b"two", "more_body": False})
 
+    async def stay(self, receive, send) -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+
     async def split(self, receive, send) -> None:
         await answer(send, 200, b"", [(b"x", b"a\r\ninjected: yes")])
 

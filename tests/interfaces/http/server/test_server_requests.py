@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from soaks import examples
 
+SECONDS = 20
 HOST = b"Host: localhost\r\n"
 CHUNKED = b"Transfer-Encoding: chunked\r\n"
 
@@ -209,6 +210,19 @@ async def test_a_client_of_http_1_0_gets_no_interim_response(serving):
     served = await serving()
     asked = b"POST /echo HTTP/1.0\r\n" + HOST + b"Content-Length: 2\r\nExpect: 100-continue\r\n\r\n"
     assert (await served.exchange(asked, b"ok")).startswith(b"HTTP/1.1 200 OK\r\n")
+
+
+async def test_a_client_that_leaves_ends_the_request_in_progress_with_others_sent_ahead_of_its_answer(serving):
+    served = await serving()
+    client = await served.connect()
+    ahead = b"GET /stay HTTP/1.1\r\n" + HOST + b"\r\n"
+    await client.send(ahead * 3)
+    assert await asyncio.wait_for(served.app.arrived.get(), SECONDS) == "/stay"
+    await client.close()
+    assert await asyncio.wait_for(served.app.ended.get(), SECONDS) == "/stay"
+    await served.until(lambda: not served.service.exchanges and not served.service.connections.total)
+    # The others are not begun for a client that is gone.
+    assert served.app.arrived.empty()
 
 
 async def test_an_answer_before_the_body_is_read_leaves_the_connection_in_order(serving):
