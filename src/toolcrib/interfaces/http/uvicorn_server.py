@@ -155,6 +155,9 @@ class GuardedProtocol(HttpToolsProtocol):
                 self.flow.pause_reading()
                 self._due = min(self._due, self.loop.time() + UNREAD_SECONDS)
                 return
+            if not self.cycle.keep_alive:
+                # The rest of the body; what follows it is not answered any more.
+                return
         self._beside_body += len(data)
         try:
             self.parser.feed_data(data)
@@ -384,8 +387,15 @@ class Cycle(RequestResponseCycle):
         self.response_complete = True
         self.message_event.set()
         if not self.keep_alive:
-            self.transport.close()
+            self._close()
         self.on_response()
+
+    def _close(self) -> None:
+        """Close the connection; while the client still sends, only our side, because a reset could cost it the response."""
+        if self.more_body:
+            self.transport.write_eof()
+        else:
+            self.transport.close()
 
     def _frame(self, body: bytes, *, is_last: bool) -> bytes:
         """A part of the body as it is sent."""

@@ -170,6 +170,30 @@ async def test_a_client_that_goes_on_sending_after_an_early_answer_is_cut_off(se
     await served.until(lambda: served.service.connections.total == 0)
 
 
+@pytest.mark.parametrize("head", [b"HTTP/1.1\r\nConnection: close\r\n", b"HTTP/1.0\r\n"])
+async def test_a_connection_to_be_closed_takes_the_rest_of_a_body_and_no_further_request(serving, head):
+    served = await serving()
+    client = await served.connect()
+    body = b"x" * 300_000
+    await client.send(b"POST /early " + head + HOST + b"Content-Length: %d\r\n\r\n" % len(body))
+    assert (await client.answer())[::2] == (401, b"no")
+    # The client hears the end at once, and what it still sends is not answered with a reset.
+    assert await client.rest() == b""
+    await client.send(body, b"POST /echo HTTP/1.1\r\n" + HOST + b"Content-Length: 0\r\n\r\n")
+    await client.close()
+    await served.until(lambda: served.service.connections.total == 0)
+    assert [scope["path"] for scope in served.app.seen] == ["/early"]
+
+
+async def test_a_connection_to_be_closed_takes_the_rest_of_a_body_for_a_moment_only(serving, monkeypatch):
+    monkeypatch.setattr("toolcrib.interfaces.http.uvicorn_server.LINGER_SECONDS", 0.1)
+    served = await serving()
+    client = await served.connect()
+    await client.send(b"POST /early HTTP/1.0\r\n" + HOST + b"Content-Length: 1000000000000\r\n\r\n")
+    assert (await client.answer())[0] == 401
+    await served.until(lambda: served.service.connections.total == 0)
+
+
 async def test_a_client_that_sends_far_too_much_before_it_reads_gets_the_answer(serving, monkeypatch):
     monkeypatch.setattr("toolcrib.interfaces.http.uvicorn_server.LINGER_SECONDS", 1_000.0)
     monkeypatch.setattr("toolcrib.interfaces.http.uvicorn_server.UNREAD_SECONDS", 1_000.0)
