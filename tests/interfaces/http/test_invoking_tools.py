@@ -9,6 +9,7 @@ import pytest
 
 from toolcrib import Intent, Kind, ToolError, tool
 from toolcrib.model.result import Outcome
+from toolcrib.toolkit.http import Request, until_gone
 
 
 @pytest.mark.spec("S1-01", "S1-63", "S1-80")
@@ -324,6 +325,32 @@ async def test_a_call_is_stopped_when_its_client_goes_away(make_world):
     assert ended == ["stopped"]
     assert reply.json["kind"] == "CANCELLED"
     assert asyncio.current_task().cancelling() == 0
+
+
+async def test_a_client_that_goes_away_as_the_work_ends_cancels_nothing_that_follows():
+    loop, done, left = asyncio.get_running_loop(), asyncio.Event(), asyncio.Event()
+
+    async def receive():
+        await left.wait()
+        return {"type": "http.disconnect"}
+
+    async def work():
+        await done.wait()
+        return "done"
+
+    async def respond() -> str:
+        result = await until_gone(Request({"type": "http", "headers": []}, receive, 1), work())
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        return result
+
+    responding = asyncio.create_task(respond())
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    # The watcher finishes between the end of the work and the moment that its task goes on.
+    loop.call_soon(done.set)
+    left.set()
+    assert await asyncio.wait_for(responding, 25) == "done"
 
 
 async def test_a_call_is_stopped_when_the_server_stops_it(make_world):

@@ -273,12 +273,14 @@ class _Watch:
     def __init__(self, request: Request) -> None:
         self._task = cast("asyncio.Task[object]", asyncio.current_task())
         self._has_struck = False
+        self._is_over = False
         self._watching = asyncio.ensure_future(request.gone())
         self._watching.add_done_callback(self._strike)
 
     def end(self) -> bool:
         """Stop watching; True if only this watcher cancelled the task, and the cancellation is undone."""
-        self._watching.remove_done_callback(self._strike)
+        # Not by removing the callback: it may be scheduled already, and would cancel what follows.
+        self._is_over = True
         self._watching.cancel()
         if not self._has_struck:
             return False
@@ -286,7 +288,7 @@ class _Watch:
         return self._task.uncancel() == 0
 
     def _strike(self, watching: asyncio.Future[None]) -> None:
-        if watching.cancelled() or watching.exception() is not None:
+        if watching.cancelled() or watching.exception() is not None or self._is_over:
             return
         self._has_struck = True
         self._task.cancel()
