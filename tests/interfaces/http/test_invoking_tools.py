@@ -325,6 +325,46 @@ async def test_a_call_is_stopped_when_its_client_goes_away(make_world):
     assert ended == ["stopped"]
     assert reply.json["kind"] == "CANCELLED"
     assert asyncio.current_task().cancelling() == 0
+    metrics = (await world.client.get("/metrics")).raw.decode()
+    assert 'toolcrib_calls_total{tool="wait_long",outcome="CANCELLED"} 1' in metrics
+
+
+@pytest.mark.parametrize("accept", ["application/json", "text/event-stream"])
+async def test_a_call_whose_client_goes_away_in_the_queue_never_begins(make_world, accept):
+    holds, begun, gone, calls = asyncio.Event(), asyncio.Event(), asyncio.Event(), []
+
+    @tool
+    async def hold(name: str) -> str:
+        """Hold on."""
+        calls.append(name)
+        begun.set()
+        await holds.wait()
+        return name
+
+    world = make_world(hold, server={"concurrency": 1, "queue": 1})
+    messages = iter([{"type": "http.request", "body": b'{"name": "queued"}', "more_body": False}])
+
+    async def receive():
+        if (message := next(messages, None)) is not None:
+            return message
+        await gone.wait()
+        return {"type": "http.disconnect"}
+
+    first = asyncio.create_task(world.client.post("/call/hold", {"name": "first"}))
+    await asyncio.wait_for(begun.wait(), 25)
+    queued = asyncio.create_task(
+        world.client.post("/call/hold", {"name": "queued"}, receive=receive, headers={"accept": accept})
+    )
+    await asyncio.sleep(0)  # it is in the queue, which is full with it
+    assert (await world.client.post("/call/hold", {"name": "refused"})).status == 429
+    gone.set()
+    assert (await asyncio.wait_for(queued, 25)).json["kind"] == "CANCELLED"
+    # Its place in the queue is free for the next.
+    second = asyncio.create_task(world.client.post("/call/hold", {"name": "second"}))
+    await asyncio.sleep(0)
+    holds.set()
+    assert [(await asyncio.wait_for(each, 25)).json["value"] for each in (first, second)] == ["first", "second"]
+    assert calls == ["first", "second"]
 
 
 async def test_a_client_that_goes_away_as_the_work_ends_cancels_nothing_that_follows():

@@ -290,15 +290,20 @@ class CallEndpoints:
         perform = self._crib.perform if unstored is None else partial(self._crib.call_unstored, unstored)
         if _wants_events(request):
             return await self._stream(request, call, perform, place)
-        admission = self._service.admission
-        if not admission.take():
-            await admission.wait()
+        await self._enter(request)
+        result = None
         try:
             result = await until_gone(request, perform(call))
         finally:
-            admission.leave()
-        self._note(call, result)
+            self._service.admission.leave()
+            self._note(call, result)
         return self._answer(request, _at_place(result, place))
+
+    async def _enter(self, request: Request) -> None:
+        """Take a slot; a client that disconnects in the queue leaves it, and its call never starts."""
+        admission = self._service.admission
+        if not admission.take():
+            await until_gone(request, admission.wait())
 
     async def _stream(self, request: Request, call: Call, perform: Perform, place: ToolPlace | None) -> Answer:
         """Events while the call runs followed by its result; a call that is refused is answered with its status."""
@@ -317,27 +322,28 @@ class CallEndpoints:
         deadline = time.monotonic() + self._seconds * SHARE_OF_TIME
         call = replace(call, deadline=deadline)
         has_begun, silent, result = False, 0, None
-        async with self._service.admission:
-            try:
-                async with aclosing(stream_call(perform, call, gone=request.gone(), silence=BEGIN_SECONDS)) as events:
-                    async for event in events:
-                        silent = silent + 1 if event is None else 0
-                        if isinstance(event, Result):
-                            result = _at_place(event, place)
-                            if result.refused and not has_begun:
-                                yield self._answer(request, result)
-                                return
-                        if not has_begun:
-                            has_begun = True
-                            yield BEGUN
-                        if event is not None:
-                            yield _encode(
-                                result if isinstance(event, Result) and result is not None else event, request.reader
-                            )
-                        elif silent % SILENT_TURNS == 0:
-                            yield KEEP_ALIVE
-            finally:
-                self._note(call, result)
+        await self._enter(request)
+        try:
+            async with aclosing(stream_call(perform, call, gone=request.gone(), silence=BEGIN_SECONDS)) as events:
+                async for event in events:
+                    silent = silent + 1 if event is None else 0
+                    if isinstance(event, Result):
+                        result = _at_place(event, place)
+                        if result.refused and not has_begun:
+                            yield self._answer(request, result)
+                            return
+                    if not has_begun:
+                        has_begun = True
+                        yield BEGUN
+                    if event is not None:
+                        yield _encode(
+                            result if isinstance(event, Result) and result is not None else event, request.reader
+                        )
+                    elif silent % SILENT_TURNS == 0:
+                        yield KEEP_ALIVE
+        finally:
+            self._service.admission.leave()
+            self._note(call, result)
         if not has_begun:
             raise ToolError(Kind.CANCELLED, "the client disconnected, and the call was cancelled")
 

@@ -73,8 +73,8 @@ class TimedRequest(Protocol):
 class Service:
     """The state of a running server: readiness, admission of calls, connections, requests in progress, and metrics.
 
-    `ending` is set at shutdown, so that streams end. The application wraps every call of a tool in
-    `async with service.admission:`, and answers `/readyz` with `service.ready` and `/metrics` with `service.metrics_text()`.
+    `ending` is set at shutdown, so that streams end. Every call of a tool has a slot of `admission` while it runs. `/readyz`
+    answers with `ready`, and `/metrics` with `metrics_text()`.
     """
 
     def __init__(self, settings: ServerSettings) -> None:
