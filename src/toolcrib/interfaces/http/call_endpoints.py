@@ -62,8 +62,6 @@ if TYPE_CHECKING:
     from toolcrib.toolkit.http.places import ToolPlace
 
 MAX_NAME = 1_000
-# What a call may say besides its arguments.
-BESIDE_ARGUMENTS = ("session", "mode", "confirmation")
 EVENTS = b"text/event-stream"
 WEIGHT = re.compile(r"[01](\.[0-9]{0,3})?")
 EVENT_NAMES = {Progress: "progress", LogMessage: "log", Chunk: "chunk"}
@@ -258,14 +256,10 @@ class CallEndpoints:
     def _make(
         self, request: Request, body: dict[str, object], name: str, bundle: str | None, version: str | None
     ) -> Call:
-        session, confirmation = None, None
-        if body.keys().isdisjoint(BESIDE_ARGUMENTS):
-            arguments, mode = arguments_of(body), call_mode(None)
-        else:
-            session_id = text_of(body, "session")
-            arguments = arguments_of(body)
-            session = None if session_id is None else self._session(session_id, request.caller)
-            mode, confirmation = call_mode(text_of(body, "mode")), text_of(body, "confirmation")
+        session_id = text_of(body, "session")
+        arguments = arguments_of(body)
+        session = None if session_id is None else self._session(session_id, request.caller)
+        mode, confirmation = call_mode(text_of(body, "mode")), text_of(body, "confirmation")
         # A token that is not a person's gets no token back that would confirm its own call.
         consent = Consent.EITHER if Scope.CONFIRM in request.scopes else Consent.PERSON
         call = plain_call(name, arguments, request.caller, bundle, version, request.call_id, consent)

@@ -203,18 +203,18 @@ class Callers:
     def __init__(self, tokens: Tokens, local: Caller | None, authorization: Authorization | None = None) -> None:
         self._tokens = tokens
         self._local = local
-        self.authorization = authorization
-        self.metadata_url = b"" if authorization is None else authorization.metadata_url.encode()
+        self._authorization = authorization
+        self._metadata_url = b"" if authorization is None else authorization.metadata_url.encode()
 
     def needs_verification(self, request: Request) -> bool:
         """Whether the request has a token that only the keys of the authorization server can verify."""
-        return self.authorization is not None and looks_signed(_bearer(request))
+        return self._authorization is not None and looks_signed(_bearer(request))
 
     async def verify(self, request: Request) -> Caller:
         """The caller of a token of the authorization server."""
-        assert self.authorization is not None  # noqa: S101 - `needs_verification` has said so
+        assert self._authorization is not None  # noqa: S101 - `needs_verification` has said so
         try:
-            grant = await self.authorization.check(_bearer(request))
+            grant = await self._authorization.check(_bearer(request))
         except TokenError as problem:
             message = f"the token of the authorization server does not count: {problem}"
             raise self._unknown(request, message, "invalid_token") from problem
@@ -222,13 +222,16 @@ class Callers:
             raise Refusal(503, problem.kind, problem.message, details={RETRY_AFTER: 10}) from problem
         return Caller(grant.caller, grant.scopes, grant.view, grant.caller)
 
-    def lacks(self, caller: Caller, request: Request, needed: Scope) -> Refusal:
-        """The refusal of a caller that lacks the scope."""
+    def require(self, caller: Caller, request: Request, needed: Scope) -> None:
+        """Refuse a caller that lacks the scope."""
+        request.metadata_url = self._metadata_url
+        if needed in caller.scopes:
+            return
         who = "the token" if b"authorization" in request.fields else "a client without a token"
         cure = Cure(
             f"make a token that may: crib token create NAME --scope {needed}", "ask the operator for a token that may"
         )
-        return Refusal(
+        raise Refusal(
             403,
             Kind.AUTH,
             f"{who} may not {needed}",
@@ -251,8 +254,8 @@ class Callers:
         return _caller_of(token)
 
     def _unknown(self, request: Request, message: str, error: str = "", *, cure: Cure = NO_CURE) -> Refusal:
-        scope = " ".join(sorted({Scope.READ, Scope.INVOKE})) if self.metadata_url else ""
-        header = challenge(error=error, scope=scope, metadata_url=self.metadata_url)
+        scope = " ".join(sorted({Scope.READ, Scope.INVOKE})) if self._metadata_url else ""
+        header = challenge(error=error, scope=scope, metadata_url=self._metadata_url)
         return Refusal(401, Kind.AUTH, message, cure=cure, headers=(header,))
 
     def _signed_in(self, request: Request) -> Token | None:
@@ -276,13 +279,8 @@ class Gate:
     async def admit(self, request: Request, needed: Scope) -> None:
         """Admit the request of a known caller; raises for any other."""
         callers = self._callers
-        if callers.authorization is not None and callers.needs_verification(request):
-            caller = await callers.verify(request)
-        else:
-            caller = callers.find(request)
-        request.metadata_url = callers.metadata_url
-        if needed not in caller.scopes:
-            raise callers.lacks(caller, request, needed)
+        caller = await callers.verify(request) if callers.needs_verification(request) else callers.find(request)
+        callers.require(caller, request, needed)
         request.caller, request.scopes, view, request.holder, quota = caller
         VIEW.set(view)
         QUOTA.set(quota)

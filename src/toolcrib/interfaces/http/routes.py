@@ -111,10 +111,7 @@ class PathEndpoints:
         if endpoint is None:
             message = f"{method[:20]} is not allowed for this path; use {self._allow[1].decode()}"
             raise Refusal(405, Kind.VALIDATION, message, headers=(self._allow,))
-        if query := scope.get("query_string"):
-            request.query = endpoint.query.read(query)
-        else:
-            request.query = endpoint.query.absent
+        request.query = endpoint.query.read(scope.get("query_string", b""))
         request.takes = endpoint.body
         await respond(request, await endpoint.handle(request), send)
 

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 import orjson
 from starlette.requests import Request as StarletteRequest
-from starlette.requests import empty_send
 
 from toolcrib.core.execution import go_on
 from toolcrib.lib.documents import MAX_KEYS, has_too_many_keys, read_json, read_jsonc, read_plain
@@ -101,15 +100,9 @@ class Request(StarletteRequest):
     always: tuple[Header, ...] = ()
     body_setting: str = "server.body_bytes"
     _whole: bytes | None = None
-    # What Starlette's constructor sets alike for every request, which need not be done for each: `__init__` does the rest.
-    _send = staticmethod(empty_send)
-    _stream_consumed = False
-    _is_disconnected = False
-    _form = None
 
     def __init__(self, scope: Scope, receive: Receive, max_body: int) -> None:
-        self.scope = scope
-        self._receive = receive
+        super().__init__(scope, receive)
         self.max_body = max_body
         self.fields: dict[bytes, bytes] = dict(scope["headers"])
         own = self.fields.get(b"x-request-id")
@@ -255,7 +248,7 @@ async def until_gone(request: Request, work: Coroutine[object, object, T]) -> T:
     try:
         waits_for = work.send(None)
     except StopIteration as end:
-        return end.value  # type: ignore[no-any-return]  # `cast` would be one more call
+        return cast("T", end.value)
     watch = _Watch(request)
     try:
         return cast("T", await go_on(cast("CoroutineType[object, object, object]", work), waits_for))

@@ -271,13 +271,12 @@ class QueryReader:
             for name, parameter in self._known.items()
             if "default" in parameter.schema
         }
-        # What a request without a query has.
-        self.absent = Query(self._defaults, frozenset())
+        self._absent = Query(self._defaults, frozenset())
 
     def read(self, raw: bytes) -> Query:
         """Parse a query; raises for a parameter that is unknown, repeated or invalid."""
         if not raw:
-            return self.absent
+            return self._absent
         found: dict[str, list[str]] = {}
         for name, value in _pairs(raw):
             parameter = self._known.get(name)
