@@ -71,6 +71,7 @@ class McpClient:
         raw: bytes,
         *,
         method: str = "POST",
+        path: str = "/mcp",
         headers: dict[str, str | None] | None = None,
         extra: tuple = (),
         gone: asyncio.Event | None = None,
@@ -92,8 +93,8 @@ class McpClient:
             "http_version": "1.1",
             "method": method,
             "scheme": "http",
-            "path": "/mcp",
-            "raw_path": b"/mcp",
+            "path": path,
+            "raw_path": path.encode(),
             "query_string": b"",
             "headers": [
                 *((name.encode(), value.encode("latin-1")) for name, value in listed.items() if value is not None),

@@ -383,6 +383,8 @@ async def test_a_request_can_be_cancelled_by_its_own_client_alone(client):
     assert not calling.done()
     await session.tell("notifications/cancelled", {"requestId": "slow"})
     assert (await asyncio.wait_for(calling, 25)).error["message"] == "the request was cancelled"
+    metrics = await session.send(b"", method="GET", path="/metrics")
+    assert 'toolcrib_calls_total{tool="wait_for_ever",outcome="CANCELLED"} 1' in metrics.raw.decode()
 
 
 async def test_the_level_of_the_log_is_that_of_the_session(client):

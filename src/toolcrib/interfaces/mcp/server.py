@@ -305,12 +305,17 @@ class McpServer:
         return Reader.SEARCHER if await self.tools.is_large() else Reader.MODEL
 
     async def _perform(self, call: Call, served: ServedTool | None, link: ClientLink | None = None) -> Result:
-        result = await self._admitted(call)
-        if is_unconfirmed(result) and link is not None and self._elicits:
-            result = await ask_for_approval(result, call, self._admitted, self._crib.approvals, link)
-        if is_unconfirmed(result):
-            result = await self._wait_for_approval(result, call)
-        self._note_call("" if served is None else call.name, result)
+        name = "" if served is None else call.name
+        try:
+            result = await self._admitted(call)
+            if is_unconfirmed(result) and link is not None and self._elicits:
+                result = await ask_for_approval(result, call, self._admitted, self._crib.approvals, link)
+            if is_unconfirmed(result):
+                result = await self._wait_for_approval(result, call)
+        except asyncio.CancelledError:
+            self._note_call(name, Result(error=ToolError(Kind.CANCELLED, "the call was cancelled")))
+            raise
+        self._note_call(name, result)
         return result
 
     async def _admitted(self, call: Call) -> Result:
