@@ -140,14 +140,14 @@ class Guarded:
         exchange = Exchange(receive, send, self._body_seconds, self._total_seconds)
         exchanges = self._service.exchanges
         exchanges.add(exchange)
-        answered = ANSWERED.set(scope)
+        # For the rest of the task, which is that of this request alone: the server logs what comes out of here.
+        ANSWERED.set(scope)
         try:
             await self._app(scope, exchange.receive, exchange.send)
         except asyncio.CancelledError:
             if not await exchange.cut_short(is_ending=not self._service.ready):
                 raise
         finally:
-            ANSWERED.reset(answered)
             exchanges.discard(exchange)
             self._note(scope, exchange)
 

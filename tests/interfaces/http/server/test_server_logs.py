@@ -65,6 +65,19 @@ async def test_a_request_is_one_line_without_its_query_and_body(serving):
     assert "s3cret" not in stream.getvalue()
 
 
+async def test_a_failure_that_the_application_lets_through_is_logged_with_its_own_request(serving):
+    stream = io.StringIO()
+    with log_to(stream, hide=lambda text: text):
+        served = await serving()
+        # Sent ahead: the second begins while the first is being answered.
+        ahead = [f"GET /{path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode() for path in ("pieces", "broken")]
+        assert b"HTTP/1.1 500 " in await served.exchange(b"".join(ahead))
+        await served.until(lambda: not served.service.exchanges)
+    [line] = [line for line in lines_of(stream) if line["level"] == "error"]
+    assert "on purpose" in line["traceback"]
+    assert line["route"] == "/broken"
+
+
 class Screen(io.StringIO):
     """A stream that says it is a terminal."""
 
