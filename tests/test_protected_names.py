@@ -260,8 +260,9 @@ async def test_no_sink_writes_what_is_protected(crib, root, path):
 async def test_what_git_is_told_to_obey_is_not_written(crib, root, way):
     (root / ".git" / "config").write_text("[include]\n\tpath = ../team.settings\n[core]\n\thooksPath = team\n")
     (root / "sub" / "project" / ".git" / "config").write_text("[core]\n\thooksPath = tools/git\n")
+    (root / ".git" / "hooks" / "pre-push").symlink_to("../../scripts/push")
     async with asyncio.timeout(PATIENCE):
-        for path in ("team.settings", "team/pre-commit", "sub/project/tools/git/pre-commit"):
+        for path in ("team.settings", "team/pre-commit", "sub/project/tools/git/pre-commit", "scripts/push"):
             assert not (await WAYS[way](crib, way, path, "write")).ok, path
             assert not (root / path).exists()
         assert (await WAYS[way](crib, way, "sub/project/other.txt", "write")).ok
@@ -425,7 +426,7 @@ async def test_doctor_shows_what_is_closed_and_what_was_opened(global_settings, 
     assert ".git/**/hooks" in told["never written"]
     assert "conftest.py" in told["written if confirmed, never by files of code"]
     assert told["opened by workspace.open"] == [".env.test"]
-    assert told["named by settings of git, never written"] == ["**/.team-hooks", "bin/editor"]
+    assert told["named by settings of git, never written"] == ["**/.team-hooks/", "bin/editor"]
 
 
 def test_a_way_out_of_the_workspace_cannot_be_opened(root):

@@ -80,12 +80,12 @@ def test_in_a_bare_repository_its_own_names_count():
 
 
 def test_a_path_that_begins_with_a_dot_is_the_same_path():
-    for path, hooks in ((".git/config", ()), ("team/pre-commit", ("team",)), ("HEAD", ()), (".env", ())):
+    for path, hooks in ((".git/config", ()), ("team/pre-commit", ("team/",)), ("HEAD", ()), (".env", ())):
         assert judge(f"./{path}", hooks=hooks) == judge(path, hooks=hooks) != OPEN
 
 
 def test_further_folders_of_hooks_are_fixed_and_so_are_those_around_them():
-    hooks = ["tools/git"]
+    hooks = ["tools/git/"]
     for path, access in {
         "tools/git/x": FIXED,
         "tools/git": FIXED,
@@ -94,8 +94,42 @@ def test_further_folders_of_hooks_are_fixed_and_so_are_those_around_them():
         "git": OPEN,
     }.items():
         assert judge(path, hooks=hooks) == access, path
-    assert judge("anything", hooks=[""]) == FIXED
+    assert judge("anything", hooks=["/"]) == FIXED
     assert judge("tools/git/.env", hooks=hooks) == CLOSED
+
+
+def test_a_further_file_is_fixed_and_a_folder_of_its_name_is_not():
+    for hooks, start in (["tools/edit"], ""), (["**/tools/edit"], "a/b/"):
+        assert judge(f"{start}tools/edit", hooks=hooks) == FIXED
+        assert judge(f"{start}tools", hooks=hooks, is_folder=True) == FIXED
+        for path in ("tools", "tools/edit"):  # made, or removed
+            assert judge(start + path, hooks=hooks, is_folder=True, is_new_folder=True) == OPEN
+        assert judge(f"{start}tools/edit/file", hooks=hooks) == OPEN
+    assert judge("tools/edit", hooks=["tools/edit/"], is_folder=True, is_new_folder=True) == FIXED
+
+
+def test_no_folder_among_the_refs_of_a_repository_becomes_one():
+    for path in (
+        *(".git/refs/x/objects", ".git/refs/remotes/x/objects/ab", ".git/logs/objects", ".git/refs/x/commondir"),
+        *(".git/refs/heads/HEAD", ".git/refs/heads/x/HEAD", ".git/logs/refs/heads/x/HEAD"),
+        *(".git/objects/x/config", ".git/objects/x/hooks/pre-commit", ".git/objects/x/commondir"),
+    ):
+        assert judge(path) == FIXED, path
+    for path in (
+        *(".git/refs/heads/fix/objects", ".git/refs/remotes/origin/HEAD", ".git/logs/HEAD", ".git/objects/info/x"),
+        *(".git/logs/refs/remotes/origin/HEAD", ".git/objects/pack/tmp_pack_x", ".git/refs/heads/commondir"),
+    ):
+        assert judge(path) == OPEN, path
+
+
+def test_what_a_rebase_and_a_sequence_of_picks_obey_is_fixed():
+    is_repository = {"store", ".bare/worktrees/w"}.__contains__
+    for place in (".git", ".git/worktrees/w", "a/.git/modules/b", "store", ".bare/worktrees/w"):
+        for name in ("rebase-merge/git-rebase-todo", "rebase-merge/strategy", "sequencer/opts"):
+            assert judge(f"{place}/{name}", is_repository=is_repository) == FIXED, (place, name)
+        assert judge(f"{place}/sequencer/todo", is_repository=is_repository) == OPEN
+    assert judge("a/sequencer/opts", is_repository=is_repository) == OPEN
+    assert judge("opts", is_repository=is_repository) == OPEN
 
 
 @pytest.mark.parametrize(

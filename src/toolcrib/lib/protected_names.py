@@ -44,13 +44,18 @@ REPOSITORIES = frozenset({".git", "git~1"})
 REPOSITORY_CODE = frozenset(
     (
         *("hooks", "config", "config.lock", "config.worktree", "config.worktree.lock"),
-        *("commondir", "gitdir", "git-rebase-todo"),
+        *("commondir", "gitdir", "rebase-merge", "opts"),
     )
 )
+# Options of a sequence of picks, in a folder below the repository; a merge strategy in it may be a program in the working tree.
+SEQUENCER_OPTIONS = "opts"
 # In these folders a branch may be called `config` or `secret`.
-REPOSITORY_DATA = frozenset({"refs", "logs", "objects"})
+REPOSITORY_DATA = frozenset({"refs", "logs"})
 # Without this file, git does not treat a folder as a repository.
 REPOSITORY_MARK = "head"
+# Nor without one of these, of which the first is a folder and the second a file that names another one.
+REPOSITORY_STORES = frozenset({"objects", "commondir"})
+BRANCHES = "heads"
 
 HOST_CODE_FOLDERS = frozenset({".husky", ".githooks", ".vscode", ".idea"})
 HOST_CODE_FILES = frozenset(
@@ -96,8 +101,9 @@ def judge(
 ) -> str:
     """The protection of a path below the workspace: closed, fixed, asked, or open (empty).
 
-    `opened` are the operator's exceptions, `hooks` further paths of programs and configuration of git. A parent folder of a
-    hook may not be moved or replaced by a link; with `is_new_folder` the path is an empty folder, which may be created.
+    `opened` are the operator's exceptions, `hooks` further paths of programs and configuration of git; one that ends in a slash
+    is a folder, with everything below it. A parent folder of a hook may not be moved or replaced by a link; with
+    `is_new_folder` the path is an empty folder, which may be created and removed.
     `is_repository` says whether a folder below the workspace has a HEAD.
     """
     names = [name for name in path.split("/") if name not in {"", "."}]
@@ -182,7 +188,7 @@ def _judge(
 ) -> str:
     last = parts[-1]
     if _is_repository_data(parts):
-        return FIXED if last in REPOSITORIES else OPEN
+        return FIXED if last in REPOSITORIES or _makes_repository(parts) else OPEN
     if any(map(is_secret, parts)) or has_secret_pair(parts) or (not is_folder and is_secret_file(last)):
         return CLOSED
     if _starts_programs(names, parts, is_repository):
@@ -202,26 +208,44 @@ def _starts_programs(names: Sequence[str], parts: Sequence[str], is_repository: 
             if not inside or not REPOSITORY_CODE.isdisjoint(inside):
                 return True
             is_inside = True
-        elif not is_inside and part in REPOSITORY_CODE and is_repository("/".join(names[:place])):
-            return True
+        elif not is_inside and part in REPOSITORY_CODE:
+            depths = (place, place - 1) if part == SEQUENCER_OPTIONS else (place,)
+            if any(is_repository("/".join(names[:depth])) for depth in depths if depth >= 0):
+                return True
     return False
 
 
 def _is_repository_data(parts: Sequence[str]) -> bool:
-    first = next((place for place, part in enumerate(parts) if part in REPOSITORIES), len(parts))
+    first = _find_repository(parts)
     return len(parts) > first + 1 and parts[first + 1] in REPOSITORY_DATA
 
 
+def _makes_repository(parts: Sequence[str]) -> bool:
+    """Whether a path among the refs could make a repository there, with settings of its own, which a link could lead to.
+
+    A branch may be called `objects`, but not HEAD; a remote has a HEAD, and nothing else is called `objects`.
+    """
+    inside = parts[_find_repository(parts) + 2 :]
+    return REPOSITORY_MARK in inside if BRANCHES in inside else not REPOSITORY_STORES.isdisjoint(inside)
+
+
+def _find_repository(parts: Sequence[str]) -> int:
+    return next((place for place, part in enumerate(parts) if part in REPOSITORIES), len(parts))
+
+
 def _leads(parts: Sequence[str], path: str, is_new_folder: bool) -> bool:  # noqa: FBT001 - see above
-    """Whether the names are those of the protected path, of a path below it, or of an existing parent folder of it."""
+    """Whether the names are those of the protected path, of a path below a protected folder, or of an existing parent folder."""
     wanted = [fold(name) for name in path.split("/") if name]
-    starts = range(1)
+    is_with_content, starts = path.endswith("/"), range(1)
     if wanted[:1] == [EVERYWHERE]:
         wanted, starts = wanted[1:], range(len(parts))
     for start in starts:
         rest = parts[start:]
-        is_around = len(rest) < len(wanted)
-        if not (is_around and is_new_folder) and all(part == name for part, name in zip(rest, wanted, strict=False)):
+        if len(rest) > len(wanted):
+            is_open = not is_with_content
+        else:  # an empty folder is not a program
+            is_open = is_new_folder and not (is_with_content and len(rest) == len(wanted))
+        if not is_open and all(part == name for part, name in zip(rest, wanted, strict=False)):
             return True
     return False
 

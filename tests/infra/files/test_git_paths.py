@@ -39,6 +39,7 @@ PLACES = {
     "in the home folder": ("home/.gitconfig", {}),
     "in the folder of settings": ("home/.config/git/config", {}),
     "in another folder of settings": ("xdg/git/config", {"XDG_CONFIG_HOME": "xdg"}),
+    "in the usual folder of settings": ("home/.config/git/config", {"XDG_CONFIG_HOME": "xdg"}),
     "named for the user": ("own", {"GIT_CONFIG_GLOBAL": "own"}),
     "named for the machine": ("all", {"GIT_CONFIG_SYSTEM": "all"}),
     "of the machine": ("etc/gitconfig", {}),
@@ -121,6 +122,71 @@ def test_a_link_under_the_relative_path_is_followed_in_every_known_repository(ho
     assert access(workspace, "real.sh") == FIXED
 
 
+def test_a_plain_name_in_a_command_of_the_user_means_the_workspace_and_each_repository_that_has_it(home, workspace):
+    write(home / ".gitconfig", "[core]\neditor = sh edit.sh\n")
+    assert (access(workspace, "edit.sh"), access(workspace, "sub/edit.sh")) == (FIXED, OPEN)
+    write(workspace / "sub" / "edit.sh", "")
+    assert (access(workspace, "sub/edit.sh"), access(workspace, "other/edit.sh")) == (FIXED, OPEN)
+
+
+def test_a_folder_that_an_alias_names_is_open(home, workspace):
+    write(home / ".gitconfig", "[alias]\nx = !git log -- src/app docs/\n")
+    for path in ("src/app/code.py", "sub/src/app/code.py", "docs/page", "src/other"):
+        assert access(workspace, path) == OPEN, path
+    assert access(workspace, "src/app", is_folder=True, is_new_folder=True) == OPEN
+
+
+def test_each_link_on_the_way_to_what_git_runs_is_not_replaced(home, workspace):
+    (workspace / "real" / "hooks").mkdir(parents=True)
+    (workspace / "way").symlink_to("other")
+    (workspace / "other").symlink_to(workspace / "real")
+    write(workspace / "sub" / ".git" / "config", "[core]\nhooksPath = ../way/hooks\neditor = ../way/edit\n")
+    for path in ("way", "other", "real", "real/hooks/pre-commit", "real/edit"):
+        assert access(workspace, path) == FIXED, path
+    assert access(workspace, "real/file") == OPEN
+
+
+def test_links_that_lead_in_a_circle_are_followed_to_an_end(home, workspace):
+    (workspace / "way").symlink_to("way")
+    write(workspace / "sub" / ".git" / "config", "[core]\nhooksPath = ../way/hooks\n")
+    assert (access(workspace, "way"), access(workspace, "file")) == (FIXED, OPEN)
+
+
+def test_a_hook_that_is_a_link_is_followed(home, workspace):
+    write(workspace / "sub" / ".git" / "config", "[core]\nhooksPath = team\n")
+    for folder in (".git/hooks", "sub/.git/hooks", "sub/team"):
+        (workspace / folder).mkdir(parents=True)
+        name = folder.replace("/", "-")
+        (workspace / folder / "pre-commit").symlink_to(workspace / "scripts" / name)
+        assert access(workspace, f"scripts/{name}") == FIXED, folder
+    assert access(workspace, "scripts/other") == OPEN
+
+
+def test_settings_of_a_repository_that_are_a_link_are_followed(home, workspace):
+    write(workspace / "mine", "[core]\nhooksPath = team\n")
+    (workspace / "sub" / ".git" / "config").symlink_to("../../mine")
+    assert (access(workspace, "mine"), access(workspace, "sub/team/pre-commit")) == (FIXED, FIXED)
+
+
+def test_a_repository_whose_settings_include_others_is_not_moved(home, workspace):
+    assert access(workspace, "sub", is_folder=True) == OPEN
+    write(workspace / "sub" / ".git" / "config", "[include]\npath = ../../team/settings\n")
+    assert access(workspace, "sub", is_folder=True) == FIXED
+    assert access(workspace, "sub/.git/index") == OPEN
+
+
+def test_a_working_tree_elsewhere_counts(home, workspace):
+    write(workspace / "sub" / ".git" / "config", "[core]\nworktree = ../../tree\nhooksPath = team\n")
+    assert access(workspace, "tree/team/pre-commit") == FIXED
+    assert access(workspace, "tree/file") == OPEN
+
+
+def test_settings_of_a_linked_worktree_elsewhere_count(home, workspace):
+    config = workspace / "sub" / ".git" / "worktrees" / "w" / "config.worktree"
+    write(config, f"[core]\nhooksPath = {workspace}/team\n")
+    assert access(workspace, "team/pre-commit") == FIXED
+
+
 def test_the_settings_themselves_are_not_written_where_the_home_is_the_workspace(home):
     for path in (".gitconfig", ".config/git/config"):
         assert access(home, path) == FIXED, path
@@ -169,10 +235,10 @@ def test_a_change_of_known_settings_is_seen_by_the_next_write(home, workspace):
     assert files.find_git_paths_for("hooks/x") == ()
     for text, found in {"[core]\nhooksPath = one\n": "one", "[core]\nhooksPath = two\n": "two"}.items():
         write(workspace / "sub" / ".git" / "config", text)
-        assert files.find_git_paths_for("hooks/x") == (f"sub/.git/{found}", f"sub/{found}")
+        assert files.find_git_paths_for("hooks/x") == (f"sub/.git/{found}/", f"sub/{found}/")
     write(workspace / "sub" / ".git" / "config", "")
     write(home / ".gitconfig", "[core]\nhooksPath = .hooks\n")
-    assert files.find_git_paths_for("hooks/x") == ("**/.hooks",)
+    assert files.find_git_paths_for("hooks/x") == ("**/.hooks/",)
 
 
 def test_a_write_looks_at_the_repositories_on_its_way_now_and_at_others_soon(home, workspace):
@@ -180,7 +246,7 @@ def test_a_write_looks_at_the_repositories_on_its_way_now_and_at_others_soon(hom
     files = protected_files.ProtectedFiles(workspace, clock=clock)
     files.find_git_paths_for("hooks/x")
     write(workspace / "new" / ".git" / "config", "[core]\nhooksPath = ../hooks\n")
-    found = ("hooks", "new/hooks")  # from the working tree, and from the folder of the repository
+    found = ("hooks/", "new/hooks/")  # from the working tree, and from the folder of the repository
     assert files.find_git_paths_for("new/file") == found
     assert files.find_git_paths_for("hooks/x") == ()
     clock.now += 1

@@ -74,6 +74,19 @@ NAMED = {
     "interactive.diffFilter = ./colour": (Named.WORD, "./colour"),
     "submodule.update = !./update": (Named.WORD, "./update"),
     "remote.url = ext::./transport %S": (Named.WORD, "./transport"),
+    "core.worktree = ../tree": (Named.TREE, "../tree"),
+    "svn.authorsProg = ./authors": (Named.WORD, "./authors"),
+    "alias.z = -c diff.external=./diff diff": (Named.WORD, "./diff"),
+    "alias.b = bisect run ./test": (Named.WORD, "./test"),
+    "alias.c = !cd sub/deep && ./run": (Named.WORD, "sub/deep/./run"),
+    "alias.d = !cd sub && sh run": (Named.WORD, "sub/run"),
+    "alias.e = !git -C sub x && ./run": (Named.WORD, "sub/./run"),
+    "alias.f = !$PWD/scripts/f": (Named.WORD, "./scripts/f"),
+    "alias.g = !`pwd`/scripts/g": (Named.WORD, "./scripts/g"),
+    "core.editor = sh edit": (Named.PLAIN_WORD, "edit"),
+    "core.editor = /usr/bin/python3 -u edit": (Named.PLAIN_WORD, "edit"),
+    "core.editor = './my tools/edit' --wait": (Named.WORD, "./my tools/edit"),
+    "core.editor = ./my\\\\ tools/edit --wait": (Named.WORD, "./my tools/edit"),
 }
 
 
@@ -86,7 +99,12 @@ def test_what_a_setting_makes_git_run_or_obey_is_named(setting, named):
 
 @pytest.mark.parametrize(
     "setting",
-    ["core.fsmonitor = true", "core.editor = vim", "alias.st = status docs/", "branch.merge = refs/heads/main"],
+    [
+        *("core.fsmonitor = true", "core.editor = vim", "alias.st = status docs/", "branch.merge = refs/heads/main"),
+        *("core.pager = less -F", "core.editor = code --wait", "credential.helper = cache.sh", "alias.d = diff a/b"),
+        *("alias.v = !jq -r .version package.json", "alias.l = !git log -- src/ > log.txt", "alias.s = !cd src && ls"),
+        *("alias.g = !sh -c 'git status'", "alias.h = !git log --format='%h %s'"),
+    ],
 )
 def test_what_names_no_file_is_left_out(setting):
     key, _, value = setting.partition(" = ")

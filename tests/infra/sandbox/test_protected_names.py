@@ -386,6 +386,39 @@ async def test_a_folder_that_git_was_told_to_run_hooks_from_is_closed(attempt, b
     assert dict(zip(acts, await attempt(list(acts), both, ws=workspace), strict=True)) == acts
 
 
+async def test_an_empty_folder_on_the_way_to_hooks_is_made_and_removed_but_nothing_takes_its_place(
+    attempt, both, workspace
+):
+    (workspace / ".git" / "config").write_text("[core]\n\thooksPath = tools/git\n")
+    acts = {
+        "os.mkdir(ws + '/tools')": "done",
+        "open(ws + '/tools/git', 'w')": "EPERM",
+        "os.rmdir(ws + '/tools')": "done",
+        "os.symlink('folder', ws + '/tools')": "EPERM",
+        "os.rename(ws + '/folder', ws + '/tools')": "EPERM",
+        "os.mkdir(ws + '/tools'); os.mkdir(ws + '/tools/git')": "EPERM",
+    }
+    assert dict(zip(acts, await attempt(list(acts), both, ws=workspace), strict=True)) == acts
+
+
+async def test_a_hook_that_is_a_link_and_a_link_on_the_way_to_hooks_are_closed(attempt, both, workspace):
+    (workspace / "scripts").mkdir()
+    (workspace / "scripts" / "lint").write_text("#!/bin/sh\n")
+    (workspace / ".git" / "hooks" / "pre-commit").symlink_to("../../scripts/lint")
+    (workspace / "way").symlink_to("folder")
+    (workspace / "project" / ".git" / "config").write_text("[core]\n\thooksPath = ../way\n")
+    acts = {
+        "open(ws + '/scripts/lint', 'w')": "EPERM",
+        "os.chmod(ws + '/scripts/lint', 0o777)": "EPERM",
+        "os.rename(ws + '/note.txt', ws + '/scripts/lint')": "EPERM",
+        "os.unlink(ws + '/way')": "EPERM",
+        "os.rename(ws + '/note.txt', ws + '/way')": "EPERM",
+        "open(ws + '/way/pre-commit', 'w')": "EPERM",
+        "open(ws + '/scripts/other', 'w')": "done",
+    }
+    assert dict(zip(acts, await attempt(list(acts), both, ws=workspace), strict=True)) == acts
+
+
 async def test_a_folder_that_stands_in_for_the_hooks_by_a_link_is_closed(attempt, both, workspace):
     shutil.rmtree(workspace / ".git" / "hooks")
     (workspace / "scripts").mkdir()
@@ -447,7 +480,7 @@ def test_settings_that_include_each_other_are_read_once(workspace):
     (workspace / ".git" / "config").write_text("[include]\npath = ../a\n")
     (workspace / "a").write_text("[include]\npath = b\n" * 2_000)
     (workspace / "b").write_text("[include]\npath = a\npath = b\n[core]\nhooksPath = tools\n" * 2_000)
-    assert set(protected_files.ProtectedFiles(workspace).find_git_paths()) >= {"a", "b", "tools"}
+    assert set(protected_files.ProtectedFiles(workspace).find_git_paths()) >= {"a", "b", "tools/"}
 
 
 RACE = """

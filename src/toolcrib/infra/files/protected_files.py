@@ -8,7 +8,7 @@ repository that is known in the workspace, of those around it, and of the user a
 place in every repository, also in one that does not exist yet, so it is closed at every depth.
 """
 
-# ruff: noqa: PTH110, PTH111, PTH112, PTH113, PTH114, PTH116, PTH119, PTH120 - pathlib would take several times as long, and every job and write waits for it
+# ruff: noqa: PTH110, PTH111, PTH112, PTH115, PTH116, PTH119, PTH120 - pathlib would take several times as long, and every job and write waits for it
 from __future__ import annotations
 
 import errno
@@ -223,6 +223,7 @@ MAX_CONFIGS = 50
 # Git looks below the prefix that it was built for.
 SYSTEM_CONFIGS = ("/etc/gitconfig", "/usr/local/etc/gitconfig")
 MAX_KNOWN_CONFIGS = 10_000
+MAX_LINKS = 40
 
 
 @record(kw_only=False)
@@ -241,7 +242,7 @@ class GitPaths:
         self._known: dict[str, _Config] = {}
 
     def find(self, repositories: Iterable[str] = ()) -> tuple[str, ...]:
-        """Paths below the folder, each closed with all that is in it; those that begin with `**` are closed at every depth.
+        """Paths below the folder: with a slash at the end, closed with all that is in it; with `**` first, at every depth.
 
         The repositories are the one in the folder, those around it, and the given ones, each named by its `.git`.
         """
@@ -250,34 +251,43 @@ class GitPaths:
         trees = dict.fromkeys([*around, *map(_tree_of, places)])
         found, everywhere = set[str](), set[str]()
         for config, named in self._read_all(shared_configs(os.environ)):
-            found.add(os.path.realpath(config))
+            found.update(_follow(config))
             for each in named:
                 found.update(_resolve_shared(each, trees))
+                if each.kind is Named.PLAIN_WORD:  # closed at every depth, an ordinary name would be missed
+                    found.add(posixpath.join(self._root, each.path))
                 everywhere.update(_everywhere(each))
         for place in places:
             found.update(self._find_in(place))
-        below = {path[len(self._root) :].strip("/") for path in found if f"{path}/".startswith(f"{self._root}/")}
+        below = {
+            path[len(self._root) :].lstrip("/") or "/" for path in found if f"{path}/".startswith(f"{self._root}/")
+        }
         endings = tuple(pattern.removeprefix(EVERYWHERE) for pattern in everywhere)
         return tuple(sorted({*everywhere, *(path for path in below if not f"/{path}".endswith(endings))}))
 
     def _find_in(self, place: str) -> Iterator[str]:
-        """What the settings of one repository name, and where its hooks lie if that is elsewhere."""
+        """What the settings of one repository name, and where its settings and hooks lie if that is elsewhere."""
         repository = _find_repository(place)
         if repository is None:
             return
-        common = _lead_from(repository, posixpath.join(repository, "commondir")) or repository
-        hooks = posixpath.join(common, "hooks")
-        if os.path.islink(hooks):
-            yield os.path.realpath(hooks)
+        repository = os.path.realpath(repository)
+        common = os.path.realpath(_lead_from(repository, posixpath.join(repository, "commondir")) or repository)
+        hooks, linked = posixpath.join(common, "hooks"), posixpath.join(common, "worktrees")
+        yield from (path for path in _follow_hooks(hooks) if path != f"{hooks}/")
+        folders = [common, repository, *(entry.path for entry in _scan(linked))]
         own = dict.fromkeys(
-            posixpath.join(folder, name) for folder in (common, repository) for name in ("config", "config.worktree")
+            posixpath.join(folder, name) for folder in folders for name in ("config", "config.worktree")
         )
-        for config, named in self._read_all(own):
-            if config not in own:  # its own are closed by their names
-                yield os.path.realpath(config)
+        configs = list(self._read_all(own))
+        elsewhere = [each.path for _, named in configs for each in named if each.kind is Named.TREE]
+        trees = [_tree_of(place), *(posixpath.join(repository, path) for path in elsewhere)]
+        for config, named in configs:
+            # Its own are closed by their names, but where one includes others, it must not be moved to include different ones.
+            is_bound = any(each.kind is Named.INCLUDED for each in named)
+            yield from (path for path in _follow(config) if path not in own or is_bound)
             for each in named:
                 # A hook runs in the working tree, or in the folder of the repository.
-                for folder in (_tree_of(place), os.path.dirname(config)):
+                for folder in (*trees, os.path.dirname(config)):
                     yield from _resolve(each, folder)
 
     def _read_all(self, configs: Iterable[str]) -> Iterator[tuple[str, tuple[NamedPath, ...]]]:
@@ -307,8 +317,8 @@ def shared_configs(environment: Mapping[str, str]) -> list[str]:
     """
     home = environment.get("HOME") or os.path.expanduser("~")
     named = (environment.get("GIT_CONFIG_GLOBAL"), environment.get("GIT_CONFIG_SYSTEM"))
-    folder = environment.get("XDG_CONFIG_HOME") or posixpath.join(home, ".config")
-    own = (posixpath.join(home, ".gitconfig"), posixpath.join(folder, "git", "config"))
+    folders = dict.fromkeys((environment.get("XDG_CONFIG_HOME", ""), posixpath.join(home, ".config")))
+    own = (posixpath.join(home, ".gitconfig"), *(posixpath.join(folder, "git", "config") for folder in folders))
     return [path for path in (*own, *named, *SYSTEM_CONFIGS) if path and path.startswith("/")]
 
 
@@ -362,33 +372,72 @@ def _resolve(each: NamedPath, folder: str) -> Iterator[str]:
     """The real place of what a setting names, from the folder in which Git obeys it."""
     path = posixpath.join(folder, _expand(each.path))
     if each.kind is Named.FOLDER:
-        yield os.path.realpath(path)
-    elif each.kind is Named.PLAIN_WORD:
-        yield from [os.path.realpath(path)] if os.path.isfile(path) else []
-    elif each.kind is not Named.INCLUDED and not os.path.isdir(path):
-        yield os.path.realpath(path)
+        yield from _follow_hooks(path)
+    elif each.kind not in {Named.INCLUDED, Named.TREE} and not os.path.isdir(path):
+        yield from _follow(path)
 
 
 def _resolve_shared(each: NamedPath, trees: Iterable[str]) -> Iterator[str]:
-    """As `_resolve`, from every working tree; what does not exist is closed at every depth already."""
+    """As `_resolve`, from every working tree; what does not exist is closed at every depth already, or a plain word."""
     if _expand(each.path).startswith("/"):
         yield from _resolve(each, "/")
         return
     for tree in trees:
-        if each.kind is Named.FOLDER or os.path.isfile(posixpath.join(tree, each.path)):
+        if each.kind is Named.FOLDER or os.path.lexists(posixpath.join(tree, each.path)):
             yield from _resolve(each, tree)
+
+
+def _follow(path: str) -> Iterator[str]:
+    """The real place of an absolute path at last, and before it each link on the way, which could be made to lead elsewhere."""
+    place, names, links = "/", path.split("/")[::-1], 0
+    while names:
+        name = names.pop()
+        if name in {"", ".", ".."}:
+            place = os.path.dirname(place) if name == ".." else place
+            continue
+        following = posixpath.join(place, name)
+        try:
+            target = os.readlink(following)
+        except OSError:
+            place = following
+            continue
+        yield following
+        links += 1
+        if links > MAX_LINKS:
+            return
+        place = "/" if target.startswith("/") else place
+        names += target.split("/")[::-1]
+    yield place
+
+
+def _follow_hooks(folder: str) -> Iterator[str]:
+    """The real place of a folder of hooks, with a slash at its end, and that of each hook that is a link."""
+    *links, place = _follow(folder)
+    yield from links
+    yield f"{place}/"
+    for entry in _scan(place):
+        if entry.is_symlink():
+            yield from _follow(entry.path)
+
+
+def _scan(folder: str) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as scan:
+            return list(scan)
+    except OSError:
+        return []
 
 
 def _everywhere(each: NamedPath) -> Iterator[str]:
     """The pattern of a relative path that means a place in every repository; of one outside of it, in every folder."""
     path = _expand(each.path)
-    if path.startswith("/") or each.kind in {Named.INCLUDED, Named.PLAIN_WORD}:
+    if path.startswith("/") or each.kind in {Named.INCLUDED, Named.PLAIN_WORD, Named.TREE}:
         return
     names = [name for name in posixpath.normpath(path).split("/") if name not in {".", ".."}]
-    if names:
+    if each.kind is Named.FOLDER:
+        yield "/".join((EVERYWHERE, *names, "")) if names else "/"
+    elif names:
         yield "/".join((EVERYWHERE, *names))
-    elif each.kind is Named.FOLDER:
-        yield ""
 
 
 class Named(StrEnum):
@@ -396,6 +445,7 @@ class Named(StrEnum):
 
     INCLUDED = "included"  # a file with more settings, relative to the including file
     FOLDER = "folder"  # a folder with hooks
+    TREE = "tree"  # a working tree, relative to the repository
     FILE = "file"  # a program by its path
     WORD = "word"  # a word of a command with a slash
     PLAIN_WORD = "plain word"  # a word of a command that may be a file in its working directory
@@ -412,25 +462,40 @@ class NamedPath:
 INCLUDING_SECTIONS = frozenset({"include", "includeif"})
 FOLDER_SETTINGS = frozenset({"hookspath", "templatedir"})
 FILE_SETTING = "path"
+TREE_SETTING = "worktree"
 # Endings of settings whose value is a shell command, and the sections in which every value is one.
 COMMAND_SETTINGS = (
     *("editor", "pager", "command", "cmd", "program", "helper", "askpass", "gitproxy", "textconv", "external"),
     *("driver", "clean", "smudge", "process", "difffilter", "hook", "uploadpack", "receivepack", "fsmonitor"),
-    *("tunnel", "smtpserver", "httpd"),
+    *("tunnel", "smtpserver", "httpd", "prog"),
 )
 COMMAND_SECTIONS = frozenset({"pager"})
-# A value with one of these prefixes is a command in any setting: an alias, a helper or a remote URL.
-COMMAND_BEGINNINGS = ("!", "ext::")
+# A value with one of these prefixes is a command in any setting: an alias, a helper or a remote URL; or options of git itself.
+COMMAND_BEGINNINGS = ("!", "ext::", "-")
 MAX_COMMAND_WORDS = 200
+# Any other alias is a command of git, to which a program may be an argument, as in `bisect run ./test`.
+ALIASES = "alias"
+EXPLICIT = ("./", "../")
+# Commands read these, but do not run them.
+DATA_ENDINGS = (".md", ".rst", ".txt", ".log", ".csv", ".json", ".lock", ".html", ".css")
+CHANGES_FOLDER = frozenset({"cd", "-C"})
 
 _HEADER = r'\[\s*([A-Za-z0-9.-]+)\s*(?:"(?:[^"\\\n]|\\.)*")?\s*\]'
 _NAME = r"([A-Za-z][A-Za-z0-9-]*)[ \t]*(=?)"
 _PIECE = r'\\\r?\n|\\.|"|[#;]|\n|[^\\"#;\n]+|\\'
 _ESCAPES = {"\\n": "\n", "\\t": "\t", "\\b": "\b"}
 _OPTIONAL = ":(optional)"
-# The top of the working tree in an alias, which is its working directory anyway.
-_TOP = r"\$\(\s*git\s+rev-parse\s+--show-toplevel\s*\)|`\s*git\s+rev-parse\s+--show-toplevel\s*`"
+# The top of the working tree, which is the working directory of commands anyway.
+_PRINTS_TOP = r"\s*(?:git\s+rev-parse\s+--show-toplevel|pwd)\s*"
+_TOP = rf"\$\({_PRINTS_TOP}\)|`{_PRINTS_TOP}`|\$PWD\b|\$\{{PWD\}}"
 _BETWEEN_WORDS = r"[\s;&|()<>`=!]+"
+_QUOTED_WORD = r"""(?:[^\s"'\\]|\\.|"(?:[^"\\]|\\.)*"|'[^']*')+"""
+_QUOTE = r"""\\(.)|["']"""
+# A quoted word with one of these is a command line, or no path.
+_NOT_IN_A_PATH = r"[;&|<>%(){}=]|\s-"
+# What runs the file that follows, whatever its name.
+_INTERPRETER = r"(?:.*/)?(?:(?:ba|da|z|k|fi)?sh|python[\d.]*|node|bun|deno|perl|ruby|php|source|\.)"
+_INLINE_CODE = r"-\w*[ce]"
 
 
 def find_named_paths(text: str) -> Iterator[NamedPath]:
@@ -441,8 +506,12 @@ def find_named_paths(text: str) -> Iterator[NamedPath]:
         path = value.removeprefix(_OPTIONAL)
         if value.startswith(COMMAND_BEGINNINGS) or name.endswith(COMMAND_SETTINGS) or section in COMMAND_SECTIONS:
             yield from _read_command(value)
+        elif section == ALIASES:
+            yield from (each for each in _read_command(value) if each.path.startswith(EXPLICIT))
         elif name in FOLDER_SETTINGS:
             yield NamedPath(Named.FOLDER, path)
+        elif name == TREE_SETTING:
+            yield NamedPath(Named.TREE, path)
         elif section in INCLUDING_SECTIONS and name == FILE_SETTING:
             yield NamedPath(Named.INCLUDED, path)
         elif name.endswith(FILE_SETTING):
@@ -501,10 +570,35 @@ def _end_of_line(text: str, place: int) -> int:
 
 
 def _read_command(text: str) -> Iterator[NamedPath]:
-    """The words of a command that are paths: those with a slash, and those that look like the name of a file."""
-    plain = re.sub(_TOP, ".", text.removeprefix("ext::")).replace('"', "").replace("'", "")
-    for word in re.split(_BETWEEN_WORDS, plain, maxsplit=MAX_COMMAND_WORDS)[:MAX_COMMAND_WORDS]:
-        if "/" in word:
+    """The words of a command that may be programs, also as seen from the folder that it changes to."""
+    plain = re.sub(_TOP, ".", text.removeprefix("ext::"))
+    words = re.split(_BETWEEN_WORDS, plain.replace('"', "").replace("'", ""), maxsplit=MAX_COMMAND_WORDS)
+    folder = before = ""
+    for word in words[:MAX_COMMAND_WORDS]:
+        if before in CHANGES_FOLDER:
+            folder = posixpath.normpath(posixpath.join(folder, word))
+        elif kind := _kind_of(word, before):
+            yield NamedPath(kind, word)
+            if folder not in {"", "."}:
+                yield NamedPath(Named.WORD, posixpath.join(folder, word))
+        if re.fullmatch(_INLINE_CODE, word):
+            before = ""
+        elif not word.startswith("-") or word in CHANGES_FOLDER:
+            before = word
+    for quoted in re.findall(_QUOTED_WORD, plain):
+        word = re.sub(_QUOTE, r"\1", quoted)
+        if "/" in word and re.search(r"\s", word) and not re.search(_NOT_IN_A_PATH, word):
             yield NamedPath(Named.WORD, word)
-        elif "." in word.strip("."):
-            yield NamedPath(Named.PLAIN_WORD, word)
+
+
+def _kind_of(word: str, before: str) -> Named | None:
+    """WORD with a slash, PLAIN_WORD if it looks like the name of a file or follows an interpreter; None for folders and data.
+
+    The first word of a command without a slash is a program of the machine.
+    """
+    if word.endswith(("/", *DATA_ENDINGS)):
+        return None
+    if "/" in word or not before:
+        return Named.WORD if "/" in word else None
+    is_file = "." in word.strip(".") or (re.fullmatch(_INTERPRETER, before) and not word.startswith("-"))
+    return Named.PLAIN_WORD if is_file else None

@@ -247,7 +247,8 @@ class Broker:
             if place.real in self._held:
                 return errno.EBUSY
             if place.exists():
-                self._refuse(place.real, is_folder=is_folder)
+                # A folder around what is protected is removed only if it is empty.
+                self._refuse(place.real, is_folder=is_folder, is_new=is_folder)
             call.check()
             remove = os.rmdir if is_folder else os.unlink
             remove(place.name, dir_fd=place.parent)
