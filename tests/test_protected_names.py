@@ -426,7 +426,7 @@ async def test_doctor_shows_what_is_closed_and_what_was_opened(global_settings, 
     assert ".git/**/hooks" in told["never written"]
     assert "conftest.py" in told["written if confirmed, never by files of code"]
     assert told["opened by workspace.open"] == [".env.test"]
-    assert told["named by settings of git, never written"] == ["**/.team-hooks/", "bin/editor"]
+    assert told["named by settings of git or by PATH, never written"] == ["**/.team-hooks/", "bin/editor"]
 
 
 def test_a_way_out_of_the_workspace_cannot_be_opened(root):

@@ -204,6 +204,15 @@ def test_a_bare_repository_counts(home, workspace):
     assert access(workspace, "hooks/post-receive") == OPEN
 
 
+def test_folders_in_which_the_shell_looks_for_programs_are_not_written(home, workspace, monkeypatch):
+    (workspace / "real").mkdir()
+    (workspace / "way").symlink_to("real")
+    monkeypatch.setenv("PATH", f"{workspace}/bin:{workspace}/way:/usr/bin::relative")
+    for path in ("bin/git", "way", "real/ls"):
+        assert access(workspace, path) == FIXED, path
+    assert (access(workspace, "other/git"), access(workspace, "relative/git")) == (OPEN, OPEN)
+
+
 def test_settings_that_are_no_plain_file_are_left_out_without_waiting(home, workspace):
     os.mkfifo(home / ".gitconfig")
     write(home / ".config" / "git" / "config", "[include]\npath = /dev/zero\n[core]\nhooksPath = .hooks\n")

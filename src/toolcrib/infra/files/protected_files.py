@@ -5,7 +5,8 @@ stays the same, which no process can set. The sandbox and the jails of a Crib sh
 
 What git runs or obeys are folders of hooks, included settings, and programs that a setting names. Settings are those of every
 repository that is known in the workspace, of those around it, and of the user and the machine. A relative path in the latter means a
-place in every repository, also in one that does not exist yet, so it is closed at every depth.
+place in every repository, also in one that does not exist yet, so it is closed at every depth. The folders of PATH count
+too: a tool that writes to one could put a `git` of its own there.
 """
 
 # ruff: noqa: PTH110, PTH111, PTH112, PTH115, PTH116, PTH119, PTH120 - pathlib would take several times as long, and every job and write waits for it
@@ -257,6 +258,9 @@ class GitPaths:
                 if each.kind is Named.PLAIN_WORD:  # closed at every depth, an ordinary name would be missed
                     found.add(posixpath.join(self._root, each.path))
                 everywhere.update(_everywhere(each))
+        for folder in program_folders(os.environ):
+            *links, real = _follow(folder)
+            found.update((*links, f"{real}/"))
         for place in places:
             found.update(self._find_in(place))
         below = {
@@ -320,6 +324,11 @@ def shared_configs(environment: Mapping[str, str]) -> list[str]:
     folders = dict.fromkeys((environment.get("XDG_CONFIG_HOME", ""), posixpath.join(home, ".config")))
     own = (posixpath.join(home, ".gitconfig"), *(posixpath.join(folder, "git", "config") for folder in folders))
     return [path for path in (*own, *named, *SYSTEM_CONFIGS) if path and path.startswith("/")]
+
+
+def program_folders(environment: Mapping[str, str]) -> list[str]:
+    """Where the user's shell looks for programs, git among them; without relative paths, which mean a place in any folder."""
+    return [folder for folder in environment.get("PATH", "").split(":") if folder.startswith("/")]
 
 
 def repositories_around(root: str, path: str) -> list[str]:
