@@ -106,7 +106,7 @@ def _named_by_git(settings: Settings) -> list[str]:
         found = ProtectedFiles(settings.workspace, settings.table(WorkspaceSettings).open).find_git_paths()
     except ToolError as problem:
         return [problem.message]
-    return [path or "." for path in found] or ["nothing"]
+    return ["." if path == "/" else path for path in found] or ["nothing"]
 
 
 def about(crib: ReportedCrib) -> Iterator[tuple[str, str]]:

@@ -44,8 +44,8 @@ if TYPE_CHECKING:
 
 MAX_SECRETS = 500
 MAX_ENTRIES = 1_000_000
-# Installed packages are public and count as runtime; a repository's own files are readable.
-SKIPPED = frozenset({"node_modules", ".venv", "venv", "__pycache__", *REPOSITORIES})
+# Installed packages are public and count as runtime.
+SKIPPED = frozenset({"node_modules", ".venv", "venv", "__pycache__"})
 # Gone, or too deep for any path: a job cannot move a folder with a secret that far down.
 _NOTHING_TO_FIND = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG})
 # File system timestamps are coarse: a folder that changed just now may change again with the same ctime.
@@ -172,6 +172,8 @@ class ProtectedFiles:
     def _read(self, place: str, changed: int, inode: int) -> _Folder:
         folders, secrets, repositories, entries = [], [], [], 0
         has_mark, found = False, set[str]()
+        # Below a repository's own folder a branch may be called `secret`; in it, `git credential-store` may keep passwords.
+        is_repository = fold(os.path.basename(place)) in REPOSITORIES
         with os.scandir(place) as scan:
             for entry in scan:
                 entries += 1
@@ -182,9 +184,10 @@ class ProtectedFiles:
                     repositories.append(entry.path)
                 has_mark = has_mark or part == REPOSITORY_MARK
                 found.update({part} & _BARE)
-                if entry.is_dir(follow_symlinks=False) and part not in SKIPPED and not is_secret(part):
+                is_closed = is_repository or part in SKIPPED or is_secret(part)
+                if entry.is_dir(follow_symlinks=False) and not is_closed:
                     folders.append(entry.path)
-        if has_mark and found == _BARE:
+        if has_mark and found == _BARE and not is_repository:
             repositories.append(place)
         return _Folder(changed, inode, tuple(folders), tuple(secrets), tuple(repositories), entries)
 
