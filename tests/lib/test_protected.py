@@ -29,6 +29,14 @@ ACCESS = {
     ASKED: [
         *(".husky/pre-commit", ".husky", ".vscode/tasks.json", "a/.idea/x", ".envrc", "a/b.pth", "conftest.py"),
         *("a/ConfTest.py", "sitecustomize.py", "usercustomize.py", ".githooks/x", ".pre-commit-config.yaml"),
+        *(
+            "lefthook.yml",
+            "a/.lefthook.toml",
+            "lefthook-local.yaml",
+            ".lefthook/x",
+            ".overcommit.yml",
+            ".lintstagedrc.js",
+        ),
     ],
     OPEN: [
         *("a.txt", ".env.example", ".env.sample", ".environment.py", ".envrc.md", "secrets.py", "read_secret.go"),

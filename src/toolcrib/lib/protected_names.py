@@ -57,10 +57,12 @@ REPOSITORY_MARK = "head"
 REPOSITORY_STORES = frozenset({"objects", "commondir"})
 BRANCHES = "heads"
 
-HOST_CODE_FOLDERS = frozenset({".husky", ".githooks", ".vscode", ".idea"})
+HOST_CODE_FOLDERS = frozenset({".husky", ".githooks", ".lefthook", ".vscode", ".idea"})
 HOST_CODE_FILES = frozenset(
-    {".envrc", "conftest.py", "sitecustomize.py", "usercustomize.py", ".pre-commit-config.yaml"}
+    {".envrc", "conftest.py", "sitecustomize.py", "usercustomize.py", ".pre-commit-config.yaml", ".overcommit.yml"}
 )
+# Commands that hooks of git run, in files with several endings.
+HOST_CODE_BEGINNINGS = ("lefthook.", "lefthook-local.", ".lefthook.", ".lefthook-local.", ".lintstagedrc")
 HOST_CODE_ENDINGS = (".pth",)
 
 # What `crib doctor` and the documentation show.
@@ -77,6 +79,7 @@ TABLE = {
     ASKED: (
         *sorted(HOST_CODE_FOLDERS),
         *sorted(HOST_CODE_FILES),
+        *(f"{beginning}*" for beginning in HOST_CODE_BEGINNINGS),
         *(f"*{ending}" for ending in HOST_CODE_ENDINGS),
     ),
 }
@@ -195,9 +198,9 @@ def _judge(
         return FIXED
     if last == REPOSITORY_MARK and not is_folder and REPOSITORIES.isdisjoint(parts):
         return OPEN if is_repository("/".join(names[:-1])) else FIXED
-    if not HOST_CODE_FOLDERS.isdisjoint(parts) or last in HOST_CODE_FILES or last.endswith(HOST_CODE_ENDINGS):
+    if not HOST_CODE_FOLDERS.isdisjoint(parts) or last in HOST_CODE_FILES:
         return ASKED
-    return OPEN
+    return ASKED if last.startswith(HOST_CODE_BEGINNINGS) or last.endswith(HOST_CODE_ENDINGS) else OPEN
 
 
 def _starts_programs(names: Sequence[str], parts: Sequence[str], is_repository: Callable[[str], bool]) -> bool:
