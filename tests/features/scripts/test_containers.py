@@ -94,8 +94,16 @@ def test_the_workspace_is_mounted_as_far_as_the_tool_declares(bench, engine):
     reading = mounts_of(job_of(bench, container(bench, requires={"fs.read"}))[0])
     assert reading == [f"type=bind,source={bench.workspace},target=/workspace,readonly"]
     bench.limit(opened=("*",))
-    writing = mounts_of(job_of(bench, container(bench, requires={"fs.write"}))[0])
+    writing = mounts_of(job_of(bench, container(bench, requires={"fs.read", "fs.write"}))[0])
     assert writing == [f"type=bind,source={bench.workspace},target=/workspace"]
+
+
+def test_a_container_that_may_write_declares_that_it_reads(bench, engine):
+    """The mount can be read: a rule about private data, and a grant of fs.write alone, would not know."""
+    bench.limit(opened=("*",))
+    with pytest.raises(ToolError, match=r"can read it too; list fs\.read in its requires") as caught:
+        bench.check(container(bench, requires={"fs.write"}))
+    assert caught.value.details["missing"] == ["fs.read"]
 
 
 def test_what_is_closed_or_fixed_stays_so_in_the_container(bench, engine):
@@ -115,7 +123,7 @@ def test_what_is_closed_or_fixed_stays_so_in_the_container(bench, engine):
 def test_a_container_cannot_make_what_no_tool_may_write(bench, engine, what):
     bench.limit(opened=("*",), **{what: (bench.workspace / "toolcrib.toml",)})
     with pytest.raises(ToolError, match=r"could make toolcrib\.toml") as caught:
-        job_of(bench, container(bench, requires={"fs.write"}))
+        job_of(bench, container(bench, requires={"fs.read", "fs.write"}))
     assert caught.value.kind is Kind.BLOCKED
     assert job_of(bench, container(bench, requires={"fs.read"}))
 

@@ -115,6 +115,8 @@ class Containers:
             )
         if writable and EVERYTHING not in self._workspace_policy.opened:
             raise _unguarded(order)
+        if READ not in capabilities:
+            raise _readable(order)
         yield _bind(workspace, WORKSPACE_FOLDER, writable=writable)
         closed = self._workspace_policy.closed
         secrets_there = ProtectedFiles(workspace, self._workspace_policy.opened).find_secrets()
@@ -130,6 +132,12 @@ def _unguarded(order: Order) -> ToolError:
         f"leave {WRITE} out of its requires, or let the operator set workspace.open = ['{EVERYTHING}']"
     )
     return ToolError(Kind.SANDBOX_UNAVAILABLE, message)
+
+
+def _readable(order: Order) -> ToolError:
+    """Rules and grants go by what a tool requires, and no engine mounts a folder for writing alone."""
+    message = f"{order.tool.name}: a container that may write to the workspace can read it too; list {READ} in its requires"
+    return ToolError(Kind.CAPABILITY_MISSING, message, details={"missing": [READ]})
 
 
 def _refuse_network(order: Order) -> None:
