@@ -37,6 +37,12 @@ async def upload(context: Context) -> str:
     return "sent"
 
 
+@tool(requires=["net.postgresql", "net.http"])
+def report() -> str:
+    """Ask a database and send the rows."""
+    return "sent"
+
+
 @tool(requires=["fs.read"])
 async def relay(context: Context) -> str:
     """Read, and have another tool send it."""
@@ -51,7 +57,7 @@ def add(a: int) -> int:
 
 @pytest.fixture
 def crib(crib_of):
-    return crib_of(read_notes, send, customers, query, upload, relay, add, safety_rules={"data_flow": True}, **GRANTS)
+    return crib_of(read_notes, send, customers, query, upload, report, relay, add, safety_rules={"data_flow": True}, **GRANTS)
 
 
 async def call(crib, name, session, **arguments):
@@ -99,12 +105,13 @@ async def test_without_the_setting_nothing_is_forbidden(crib_of):
     assert (await call(crib, "send", session, text="hello")).ok
 
 
-async def test_one_tool_that_may_read_and_send_is_refused_in_every_session(crib):
+@pytest.mark.parametrize("name", ["upload", "report"])
+async def test_one_tool_that_may_read_and_send_is_refused_in_every_session(crib, name):
     session = crib.session()
-    refused = await call(crib, "upload", session)
+    refused = await call(crib, name, session)
     assert refused.error.kind is Kind.BLOCKED
-    assert "upload may read private data and send data out in the same call" in refused.error.message
-    assert not crib.explain(Call(name="upload", session=session)).allowed
+    assert f"{name} may read private data and send data out in the same call" in refused.error.message
+    assert not crib.explain(Call(name=name, session=session)).allowed
     assert (await call(crib, "send", session, text="hello")).ok
 
 

@@ -44,7 +44,8 @@ class DataFlow:
         """Judge by what the session has called before."""
         if tool is None or call.session is None:
             return ALLOW
-        if _among(tool.requires, CERTAINLY_PRIVATE) and _among(tool.requires, NETWORK):
+        network = _among(tool.requires, NETWORK)
+        if network and (_among(tool.requires, CERTAINLY_PRIVATE) or (DATABASE in network and network != {DATABASE})):
             reason = f"{tool.name} may read private data and send data out in the same call"
             return self._denied(reason, "have a person do it, outside of the session", tool.address)
         read = _among(call.session.capabilities, PRIVATE)
