@@ -134,8 +134,12 @@ class RedisQueue(CommandQueue):
         """Accept what foreign clients wrote, repair what they overwrote, and return requests whose lease expired."""
         swept = self._commands.change("sweep").outcome["swept"]
         found = self._intake.sweep()
-        for status in OPEN:
-            self.requests(status)  # remembered, in case the server loses them
+        remembered = self._open.least_recent()
+        # Open ones are remembered, in case the server loses them; those that ended elsewhere must not come back.
+        listed = {filed.id for status in OPEN for filed in self.requests(status)}
+        for request_id in remembered:
+            if request_id not in listed:
+                self.get(request_id)
         self._listener.start()
         return int(str(swept)) + found
 
@@ -162,6 +166,9 @@ class RedisQueue(CommandQueue):
     def _act(self, command: str, claim: Claim, **given: object) -> bool:
         whose = {"id": claim.id, "fence": claim.fence, "owner": cut(claim.owner)}
         answer = self._commands.change(command, **whose, lease=_milliseconds(claim.seconds), **given)
+        ended = answer.outcome.get("ended")
+        for request_id in ended if isinstance(ended, list) else ():
+            self._open.forget(request_id)
         return answer.outcome["done"] is True
 
     def _describe(self, claim: Claim, made: Made) -> dict[str, object]:

@@ -7,6 +7,7 @@ import logging
 import threading
 import time
 from dataclasses import replace
+from itertools import islice
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
@@ -79,6 +80,7 @@ class OpenRequests:
     """The open requests that this process has seen, for a server that loses its data."""
 
     def __init__(self) -> None:
+        # In the order in which they were last seen.
         self._seen: dict[str, Filed] = {}
         self._characters = 0
         self._lock = threading.Lock()
@@ -93,9 +95,14 @@ class OpenRequests:
         return filed
 
     def forget(self, request_id: str) -> None:
-        """Forget a request that was deleted."""
+        """Forget a request that is over, or was deleted."""
         with self._lock:
             self._drop(request_id)
+
+    def least_recent(self) -> list[str]:
+        """The ids of those that were not seen for longest, as many as one pass looks at."""
+        with self._lock:
+            return list(islice(self._seen, MOST_IN_ONE_PASS))
 
     def restore(self, commands: Commands) -> None:
         """File them again in their order; one whose id was taken since is logged."""

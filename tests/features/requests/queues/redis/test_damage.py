@@ -254,6 +254,24 @@ class TestAServerThatLosesItsData:
         assert [(filed.id, filed.allowance) for filed in queue.requests()] == [(SECOND, Allowance())]
         assert queue.get(FIRST) is None
 
+    @pytest.mark.parametrize("end", ["finish", "fail"])
+    def test_what_was_built_or_failed_is_not_built_again(self, queue, client, file, end):
+        for request_id in (FIRST, SECOND):
+            file(request_id)
+        claim = queue.claim("o", 60)
+        assert queue.finish(claim, MADE) if end == "finish" else queue.fail(claim, "no")
+        client.flushall()
+        assert queue.requests() == []
+
+    def test_what_another_builder_has_built_is_not_built_again(self, queue, queue_at, server, client, file):
+        other = queue_at(server.url)
+        file(FIRST)
+        file(SECOND, name="other_tool")
+        assert other.finish(other.claim("o", 60), MADE)
+        queue.reconcile()
+        client.flushall()
+        assert [filed.id for filed in queue.requests()] == [SECOND]
+
     def test_one_that_cannot_be_filed_again_does_not_keep_the_others_away(self, queue, client, file, caplog):
         queue._open.see(replace(file(FIRST), text="tool_request: {}"))
         file(SECOND, name="tool_2")

@@ -17,7 +17,7 @@ local function is_leased(id)
   return left > 0 and left <= (tonumber(get(id, 'crib_lease')) or 0)
 end
 
--- Requests whose lease expired. Tsuccessor Builder may still renew it, until another one claims them.
+-- Requests whose lease expired. Their Builder may still renew it, until another one claims them.
 local function abandoned()
   local ids = {}
   for _, id in ipairs(redis.call('ZRANGE', own('leases'), 0, -1)) do
@@ -84,12 +84,11 @@ local function is_held_by_claim(id)
   return tonumber(get(id, 'crib_fence')) == given.fence and get(id, 'crib_owner') == given.owner
 end
 
--- Run a command if the claim is still held; otherwise do nothing.
+-- Run a command if the claim is still held; otherwise do nothing. `ended` are the requests that are over by it.
 local function as_builder(act)
   return function()
     if not is_held_by_claim(given.id) then return {done = false} end
-    act(given.id)
-    return {done = true}
+    return {done = true, ended = act(given.id)}
   end
 end
 
@@ -180,6 +179,7 @@ commands.finish = as_builder(function(id)
   release_original(id, released)
   for position, member in ipairs(members) do publish_ready(member, position == 1 and released or {}) end
   changed()
+  return members
 end)
 
 commands.fail = as_builder(function(id)
@@ -190,6 +190,7 @@ commands.fail = as_builder(function(id)
     say_original('orchestrator', 'builder_failed', member)
   end
   changed()
+  return members
 end)
 
 -- Return requests whose lease expired to the queue.

@@ -29,7 +29,7 @@ local seconds = tonumber(clock[1])
 local now = seconds * 1000 + math.floor(tonumber(clock[2]) / 1000)
 
 local function day_of(days)
-  -- Counted from a first of March, leap days come last and need no case of tsuccessor own.
+  -- Counted from a first of March, leap days come last and need no case of their own.
   local shifted = days + 719468
   local era = math.floor(shifted / 146097)
   local day_of_era = shifted - era * 146097
