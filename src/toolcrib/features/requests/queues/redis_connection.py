@@ -199,9 +199,9 @@ class Link:
     def _take_unless_closed(self) -> Connection:
         try:
             return self._take()
-        except (OSError, ValueError) as problem:
-            # `close` in another thread may close the descriptor of a connection that is being opened.
-            if not self._closed:
+        except Exception as problem:
+            # `close` in another thread may take the socket and the buffer away from a connection that is being opened.
+            if isinstance(problem, Lost | ToolError) or not self._closed:
                 raise
             raise Lost("it was closed", sent=False) from problem
 

@@ -158,6 +158,18 @@ class TestAServerThatIsDown:
         assert greeted == []
         queue.close()
 
+    def test_a_connection_that_is_closed_while_it_is_opened_is_no_error_of_the_library(
+        self, start_server, request_of, monkeypatch
+    ):
+        queue = queue_module.RedisQueue(start_server().url)
+        read = library.Connection.read_response
+        monkeypatch.setattr(
+            library.Connection, "read_response", lambda self, **given: queue._link.close() or read(self, **given)
+        )
+        with pytest.raises(ToolError, match="was closed; open it again"):
+            queue.file(request_of(1))
+        queue.close()
+
 
 class TestAnswersThatAreLost:
     @pytest.fixture
