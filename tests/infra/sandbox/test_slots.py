@@ -158,6 +158,31 @@ def test_a_caller_that_waits_in_a_loop_that_was_closed_holds_up_no_one_else():
     assert free_places(slots) == 1
 
 
+def test_a_place_that_was_granted_in_a_loop_that_was_closed_is_free_again():
+    slots = Slots(1)
+    loop = asyncio.new_event_loop()
+    loop.run_until_complete(slots._enter(soon()))
+    waiting = loop.create_task(slots._enter(soon()))
+    loop.run_until_complete(turns())
+    slots._release()
+    waiting._log_destroy_pending = False
+    loop.close()
+    assert free_places(slots) == 0
+    waiting.get_coro().close()
+    assert free_places(slots) == 1
+
+
+async def test_a_place_that_garbage_collection_frees_while_a_job_joins_the_queue_is_taken(monkeypatch):
+    slots = Slots(1)
+    await slots._enter(soon())
+    loop = asyncio.get_running_loop()
+    make = loop.create_future
+    with monkeypatch.context() as patch:
+        patch.setattr(loop, "create_future", lambda: slots._release() or make())
+        assert slots._enqueue() is None
+    assert (free_places(slots), len(slots._waiting)) == (0, 0)
+
+
 def test_a_fork_of_the_host_has_all_its_places():
     slots = Slots(1)
     asyncio.run(slots._enter(soon()))

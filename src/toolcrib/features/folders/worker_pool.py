@@ -26,13 +26,14 @@ RETRY_SECONDS = 1
 
 @dataclass(eq=False, kw_only=True, slots=True)
 class _Turn:
-    """A waiting caller. `is_promised` if a place is being cleared for it; `worker` is what it gets, None for a free place."""
+    """A waiting caller. `is_promised` if a place is being cleared for it; once it `is_woken`, `worker` is what it gets, None for a place."""
 
     tool: Tool
     loop: asyncio.AbstractEventLoop
     ready: asyncio.Future[None]
     is_promised: bool = False
     is_turned_away: bool = False
+    is_woken: bool = False
     worker: Worker | None = field(default=None)
 
 
@@ -46,7 +47,8 @@ class Workers:
         self._limit = limit
         self._fresh = fresh
         self._queue = queue
-        # Reentrant: a call whose event loop was closed gives its worker back when it is garbage-collected, which may be at any line.
+        # Reentrant: a call whose event loop was closed gives its worker or place back when it is garbage-collected, which may be at
+        # any line. So what waits is looked at in a copy, and taken in one step.
         self._lock = threading.RLock()
         self._open()
 
@@ -73,12 +75,11 @@ class Workers:
                 return
             worker.idle_since = time.monotonic()
             is_old = worker.idle_since - worker.born > OLDEST_SECONDS
-            turn = next((turn for turn in self._waiting if not turn.is_promised), None)
+            turn = next((turn for turn in list(self._waiting) if not turn.is_promised), None)
             is_wanted = turn is None or (turn.tool is worker.tool and turn.loop is worker.loop)
-            if self._fresh or worker.is_spent or is_old or not is_wanted:
+            if self._fresh or worker.is_spent or is_old or worker.loop.is_closed() or not is_wanted:
                 worker.end()
-            elif turn is not None:
-                self._waiting.pop(turn)
+            elif turn is not None and self._leave(turn):
                 self._wake(turn, worker)
             else:
                 self._idle.append(worker)
@@ -131,6 +132,9 @@ class Workers:
             if len(self._waiting) >= self._queue:
                 raise _refusal(f"{self._limit} handlers run and {len(self._waiting)} more calls wait")
             turn = _Turn(tool=tool, loop=loop, ready=loop.create_future())
+            if self._free > 0:  # the garbage collector freed one meanwhile
+                self._free -= 1
+                return None
             self._waiting[turn] = None
             if self._idle:
                 turn.is_promised = True
@@ -140,7 +144,7 @@ class Workers:
     async def _wait(self, turn: _Turn, until: float) -> Worker | None:
         try:
             await asyncio.wait((turn.ready,), timeout=max(0.0, until - time.monotonic()))
-        except asyncio.CancelledError:
+        except (asyncio.CancelledError, GeneratorExit):  # the latter if its event loop was closed
             if not self._leave(turn):
                 self._return(turn)
             raise
@@ -159,7 +163,7 @@ class Workers:
         """Pass on a worker or place that arrived after its caller gave up."""
         if turn.worker is not None:
             self.give_back(turn.worker)
-        elif not turn.is_turned_away:
+        elif turn.is_woken and not turn.is_turned_away:
             with self._lock:
                 self._admit_next()
 
@@ -202,21 +206,19 @@ class Workers:
 
     def _admit_next(self) -> None:
         """Free a place for the caller that waits longest."""
-        while self._waiting:
-            turn = next(iter(self._waiting))
-            self._waiting.pop(turn)
-            if self._wake(turn, None):
+        for turn in list(self._waiting):
+            if self._leave(turn) and self._wake(turn, None):
                 return
         self._free += 1
 
     def _wake(self, turn: _Turn, worker: Worker | None) -> bool:
         """Wake the caller; False if its event loop was closed."""
-        turn.worker = worker
+        turn.worker, turn.is_woken = worker, True
         try:
             turn.loop.call_soon_threadsafe(_settle, turn.ready)
         except RuntimeError:
-            return False
-        return True
+            turn.is_woken = False
+        return turn.is_woken
 
     def _watch(self, worker: Worker, seconds: float) -> None:
         worker.timer = worker.loop.call_later(seconds, self._look_at, worker)

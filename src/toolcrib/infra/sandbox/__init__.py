@@ -84,6 +84,17 @@ _LONGEST_ADVICE_SECONDS = 60
 _WEIGHT_OF_THE_LAST = 0.2
 
 
+class _Turn:
+    """A waiting job, and whether a slot was granted to it."""
+
+    __slots__ = ("is_granted", "loop", "ready")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
+        self.ready: asyncio.Future[None] = loop.create_future()
+        self.is_granted = False
+
+
 class Slots:
     """Slots for running jobs, granted in FIFO order across event loops and threads."""
 
@@ -109,7 +120,7 @@ class Slots:
     def _open(self) -> None:
         self._owner = os.getpid()
         self._free = self._jobs
-        self._waiting: dict[asyncio.Future[None], asyncio.AbstractEventLoop] = {}
+        self._waiting: dict[_Turn, None] = {}
 
     async def _enter(self, deadline: float) -> None:
         import asyncio
@@ -118,15 +129,16 @@ class Slots:
         if turn is None:
             return
         try:
-            await asyncio.wait((turn,), timeout=max(0.0, deadline - time.monotonic()))
-        except asyncio.CancelledError:
-            if not self._leave(turn):
+            await asyncio.wait((turn.ready,), timeout=max(0.0, deadline - time.monotonic()))
+        except (asyncio.CancelledError, GeneratorExit):  # the latter if its event loop was closed
+            self._leave(turn)
+            if turn.is_granted:
                 self._release()
             raise
         if self._leave(turn):
             raise self._refusal("no sandbox slot became free before the deadline of the call")
 
-    def _enqueue(self) -> asyncio.Future[None] | None:
+    def _enqueue(self) -> _Turn | None:
         """Take a free slot, or join the end of the queue."""
         import asyncio
 
@@ -138,15 +150,17 @@ class Slots:
                 return None
             if len(self._waiting) >= self._queue:
                 raise self._refusal(f"{self._jobs} jobs run in the sandbox and {len(self._waiting)} more wait")
-            loop = asyncio.get_running_loop()
-            turn = loop.create_future()
-            self._waiting[turn] = loop
+            turn = _Turn(asyncio.get_running_loop())
+            if self._free > 0:  # the garbage collector released one meanwhile
+                self._free -= 1
+                return None
+            self._waiting[turn] = None
             return turn
 
-    def _leave(self, turn: asyncio.Future[None]) -> bool:
+    def _leave(self, turn: _Turn) -> bool:
         """Leave the queue; False if the slot was already granted."""
         with self._lock:
-            return self._waiting.pop(turn, None) is not None
+            return self._waiting.pop(turn, self) is None
 
     def _release(self, seconds: float | None = None) -> None:
         """Pass the slot to the job that has waited longest."""
@@ -154,12 +168,13 @@ class Slots:
             if seconds is not None:
                 self._usual_seconds += (seconds - self._usual_seconds) * _WEIGHT_OF_THE_LAST
             for turn in list(self._waiting):
-                loop = self._waiting.pop(turn, None)
-                if loop is None:
+                if not self._leave(turn):
                     continue
+                turn.is_granted = True
                 try:
-                    loop.call_soon_threadsafe(_grant, turn)
+                    turn.loop.call_soon_threadsafe(_grant, turn.ready)
                 except RuntimeError:  # its event loop was closed
+                    turn.is_granted = False
                     continue
                 return
             self._free += 1
