@@ -267,6 +267,25 @@ def test_calls_that_could_not_be_written_in_the_end_are_told(path, caplog):
     assert "metrics: 2 calls were not counted" in caplog.text
 
 
+def test_a_call_may_end_while_its_own_thread_hands_lines_over(monkeypatch):
+    """Garbage collection ends calls of closed event loops at any line."""
+    monkeypatch.setattr("toolcrib.core.journal.KEPT_LINES", 2)
+    handed = []
+
+    def hand(lines):
+        handed.extend(lines)
+        for name in ("late", "later") if len(handed) == 2 else ():
+            journal.record(a_line(name))
+
+    journal = MemoryJournal(on_lines=hand)
+    recording = threading.Thread(target=lambda: [journal.record(a_line()) for _ in range(2)], daemon=True)
+    recording.start()
+    recording.join(20)
+    assert not recording.is_alive()
+    journal.flush()
+    assert len(handed) == 4
+
+
 @pytest.mark.parametrize("kind", ["memory", "files"])
 def test_a_journal_hands_over_every_line_once(tmp_path, kind):
     handed = []

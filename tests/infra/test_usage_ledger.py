@@ -4,6 +4,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+import threading
 from collections import deque
 from contextlib import closing
 
@@ -48,6 +49,24 @@ def claim(limit=3, amount=1, window=60, subject="tool a"):
 
 def takes(ledger, claims, times):
     return [isinstance(ledger.take(claims), Taken) for _ in range(times)]
+
+
+def test_a_call_that_ends_while_its_own_thread_counts_is_not_counted(ledger):
+    """Garbage collection ends calls of closed event loops at any line."""
+    refusals = []
+
+    def count():
+        with ledger._writing():
+            with pytest.raises(ToolError, match="this thread is counting another call"):
+                ledger.add(claim())
+            refusals.append(1)
+        ledger.add(claim())
+
+    counting = threading.Thread(target=count, daemon=True)
+    counting.start()
+    counting.join(20)
+    assert not counting.is_alive()
+    assert (refusals, ledger.used(claim())) == ([1], [1])
 
 
 def test_so_many_are_admitted_within_any_window_and_the_next_hears_when_to_come_again(ledger, clock):

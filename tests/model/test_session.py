@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import threading
+from contextlib import suppress
 
 import pytest
 from hypothesis import given
@@ -233,6 +234,29 @@ async def test_a_client_that_does_not_let_go_holds_up_no_one_else_and_how_it_end
     del pending
     gc.collect()
     assert news == []
+
+
+def test_a_message_of_a_closed_loop_may_end_while_its_own_thread_changes_the_session():
+    async def never(message):
+        await asyncio.Event().wait()
+
+    session, loop = Session(id="s", send=never), asyncio.new_event_loop()
+    pending = loop.create_task(session.send("x"))
+    loop.run_until_complete(asyncio.sleep(0))
+    for task in asyncio.all_tasks(loop):
+        task._log_destroy_pending = False
+    loop.close()
+
+    def end():
+        # As garbage collection does at any line; the loop refuses to cancel what is being sent.
+        with session._lock, suppress(RuntimeError):
+            pending.get_coro().close()
+
+    ending = threading.Thread(target=end, daemon=True)
+    ending.start()
+    ending.join(PATIENCE)
+    assert not ending.is_alive()
+    assert not session._under_way
 
 
 async def test_a_connection_may_be_closed_from_another_thread():

@@ -217,7 +217,8 @@ class MemoryJournal:
 
         def record(line: Line) -> None:
             add(line)
-            if len(new) >= KEPT_LINES:
+            # A call that garbage collection ends may record while this very thread flushes.
+            if len(new) >= KEPT_LINES and not self._handing.locked():
                 self.flush()
 
         return record

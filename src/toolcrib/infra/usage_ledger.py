@@ -83,7 +83,8 @@ class UsageLedger:
         self._wall = wall
         self._boot = boot or _boot_id
         self._busy_seconds = busy_seconds
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
+        self._is_busy = False
         self._connection: sqlite3.Connection | None = None
         # The process id and the inode of the file that the connection belongs to.
         self._owner: tuple[int, int] = (0, 0)
@@ -152,7 +153,7 @@ class UsageLedger:
 
     @contextmanager
     def _reading(self) -> Iterator[tuple[sqlite3.Connection, int]]:
-        with self._lock, self._as_tool_errors(), self._open() as connection:
+        with self._hold(), self._as_tool_errors(), self._open() as connection:
             connection.execute("BEGIN")
             with commit_or_rollback(connection):
                 yield connection, self._now()
@@ -160,7 +161,7 @@ class UsageLedger:
     @contextmanager
     def _writing(self, *, synced: bool = False) -> Iterator[tuple[sqlite3.Connection, int]]:
         """A write transaction, which is synced to disk only if `synced`."""
-        with self._lock, self._as_tool_errors(), self._open() as connection:
+        with self._hold(), self._as_tool_errors(), self._open() as connection:
             if synced:
                 connection.execute("PRAGMA synchronous = FULL")
             connection.execute("BEGIN IMMEDIATE")
@@ -169,6 +170,18 @@ class UsageLedger:
                 yield connection, self._now()
             if synced:
                 connection.execute("PRAGMA synchronous = NORMAL")
+
+    @contextmanager
+    def _hold(self) -> Iterator[None]:
+        """Use the connection alone. Garbage collection may end a call in the middle of a transaction of this thread; it counts nothing."""
+        with self._lock:
+            if self._is_busy:
+                raise ToolError(Kind.TRANSIENT, "this thread is counting another call", retryable=True)
+            self._is_busy = True
+            try:
+                yield
+            finally:
+                self._is_busy = False
 
     def _now(self) -> int:
         return round(self._clock() * MICRO)

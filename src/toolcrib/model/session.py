@@ -93,7 +93,8 @@ class Session:
         self._send = send
         # One for each message being sent, resolved when the connection closes, so that its task stops waiting.
         self._under_way: set[asyncio.Future[None]] = set()
-        self._lock = threading.Lock()
+        # Reentrant: garbage collection may end a message of a closed event loop at any line.
+        self._lock = threading.RLock()
 
     def __repr__(self) -> str:
         return f"Session(id={self.id!r}, mode={self.mode!r})"
