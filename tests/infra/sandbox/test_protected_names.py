@@ -572,7 +572,7 @@ def test_secrets_are_found_at_every_depth_and_not_in_what_is_installed(workspace
 def test_passwords_beside_the_settings_of_a_repository_are_found(workspace):
     for path in (".git/credentials", "project/.git/.git-credentials", ".git/refs/heads/secret"):
         (workspace / path).write_text("https://name:canary-4711@example.org")
-    found = {str(path.relative_to(workspace)) for path in ProtectedFiles(workspace).find_secrets()}
+    found = {str(path.relative_to(workspace)) for path in protected_files.ProtectedFiles(workspace).find_secrets()}
     assert {path for path in found if ".git" in path} == {".git/credentials", "project/.git/.git-credentials"}
 
 
