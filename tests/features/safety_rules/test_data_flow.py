@@ -57,7 +57,9 @@ def add(a: int) -> int:
 
 @pytest.fixture
 def crib(crib_of):
-    return crib_of(read_notes, send, customers, query, upload, report, relay, add, safety_rules={"data_flow": True}, **GRANTS)
+    return crib_of(
+        read_notes, send, customers, query, upload, report, relay, add, safety_rules={"data_flow": True}, **GRANTS
+    )
 
 
 async def call(crib, name, session, **arguments):

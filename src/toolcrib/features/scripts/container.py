@@ -136,7 +136,9 @@ def _unguarded(order: Order) -> ToolError:
 
 def _readable(order: Order) -> ToolError:
     """Rules and grants go by what a tool requires, and no engine mounts a folder for writing alone."""
-    message = f"{order.tool.name}: a container that may write to the workspace can read it too; list {READ} in its requires"
+    message = (
+        f"{order.tool.name}: a container that may write to the workspace can read it too; list {READ} in its requires"
+    )
     return ToolError(Kind.CAPABILITY_MISSING, message, details={"missing": [READ]})
 
 
