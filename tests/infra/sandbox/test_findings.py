@@ -103,14 +103,23 @@ async def test_an_operator_who_asks_for_less_has_jobs_run(weak, tmp_path, policy
     }
 
 
-async def test_the_first_job_has_the_walls_tried_and_the_next_process_finds_that(tmp_path, policy):
+async def test_the_first_job_has_the_walls_tried_and_the_next_process_finds_that(tmp_path, policy, monkeypatch):
     cache = tmp_path / "kept" / "found.json"
     sandbox = Sandbox(require=("env", "time"), cache=cache)
     assert sandbox.report()["guarantees"] == []
     job = python_job(tmp_path, policy)
+    deadline = time.monotonic() + 2
+    learn = sandbox._findings.learn
+
+    async def learn_until_the_deadline(*given):
+        reports = await learn(*given)
+        await asyncio.sleep(deadline - time.monotonic())
+        return reports
+
+    monkeypatch.setattr(sandbox._findings, "learn", learn_until_the_deadline)
     try:
-        # The time of the trial is not the job's: it is more than this.
-        ended = await sandbox.run(job, deadline=time.monotonic() + 0.4)
+        # The time of the trial is not the job's.
+        ended = await sandbox.run(job, deadline=deadline)
         assert (ended.result, ended.timed_out) == (b'{"value": 1}', False)
     finally:
         sandbox.close()
