@@ -28,6 +28,7 @@ ACCESS = {
     ],
     ASKED: [
         *(".husky/pre-commit", ".husky", ".vscode/tasks.json", "a/.idea/x", ".envrc", "a/b.pth", "conftest.py"),
+        *(".claude/settings.json", "a/.cursor/mcp.json", ".mcp.json", ".devcontainer/devcontainer.json"),
         *("a/ConfTest.py", "sitecustomize.py", "usercustomize.py", ".githooks/x", ".pre-commit-config.yaml"),
         *(
             "lefthook.yml",

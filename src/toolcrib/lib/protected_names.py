@@ -57,9 +57,15 @@ REPOSITORY_MARK = "head"
 REPOSITORY_STORES = frozenset({"objects", "commondir"})
 BRANCHES = "heads"
 
-HOST_CODE_FOLDERS = frozenset({".husky", ".githooks", ".lefthook", ".vscode", ".idea"})
+# Hooks of git; editors and coding agents, whose settings name commands that they run by themselves.
+HOST_CODE_FOLDERS = frozenset(
+    {".husky", ".githooks", ".lefthook", ".vscode", ".idea", ".devcontainer", ".claude", ".cursor"}
+)
 HOST_CODE_FILES = frozenset(
-    {".envrc", "conftest.py", "sitecustomize.py", "usercustomize.py", ".pre-commit-config.yaml", ".overcommit.yml"}
+    (
+        *(".envrc", "conftest.py", "sitecustomize.py", "usercustomize.py", ".mcp.json"),
+        *(".pre-commit-config.yaml", ".overcommit.yml"),
+    )
 )
 # Commands that hooks of git run, in files with several endings.
 HOST_CODE_BEGINNINGS = ("lefthook.", "lefthook-local.", ".lefthook.", ".lefthook-local.", ".lintstagedrc")
