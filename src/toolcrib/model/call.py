@@ -105,6 +105,10 @@ class Call(_Draft):
     consent: Consent = Consent.TOKEN
     client: ClientLink | None = None
 
+    def __post_init__(self) -> None:
+        if type(self.consent) is not Consent:  # compared by identity: a plain "person" would be none of the three
+            object.__setattr__(self, "consent", Consent(self.consent))
+
     @property
     def is_plain(self) -> bool:
         """Whether it has only a tool, arguments and a caller, so that the fast path can make it."""

@@ -53,6 +53,15 @@ async def test_a_caller_that_may_not_confirm_gets_no_token_and_cannot_use_one(cr
     assert (await crib.call(call(confirmation=token, consent=Consent.TOKEN))).ok
 
 
+async def test_a_consent_that_is_written_as_a_word_means_the_same(crib):
+    token = (await crib.call(call(consent="token"))).error.details["confirmation"]
+    refused = await crib.call(call(consent="person", confirmation=token))
+    assert "no other person has approved it" in refused.error.message
+    assert "confirmation" not in refused.error.details
+    with pytest.raises(ValueError, match="'anybody' is not a valid Consent"):
+        call(consent="anybody")
+
+
 async def test_a_caller_that_may_do_either_gets_both(crib):
     details = (await crib.call(call(consent=Consent.EITHER))).error.details
     assert (await crib.call(call(consent=Consent.EITHER, confirmation=details["confirmation"]))).ok
