@@ -52,8 +52,8 @@ WORKER = Path(child.__file__).parent / "handler.cjs"
 FILES = (WORKER, WORKER.with_name("modules.cjs"))
 # How many messages of one call are served at once; further ones wait.
 MAX_UNDER_WAY = 32
-# How long unawaited messages may still take after the handler has answered.
-PARTING_SECONDS = 0.2
+# How long each of the unawaited messages may still take after the handler has answered.
+PARTING_SECONDS = 0.5
 # How long a process may take to end after it closed its channel; its exit status tells why.
 ENDING_SECONDS = 0.5
 KILLING_SECONDS = 5.0
@@ -245,8 +245,10 @@ class Worker:
                     await self._serve(said, lines, service, sending)
                     continue
                 self.is_spent = self.is_spent or said.get("spent") is True
-                if sending:
-                    await asyncio.wait(sending, timeout=PARTING_SECONDS)
+                while sending:
+                    done, _ = await asyncio.wait(sending, timeout=PARTING_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+                    if not done:
+                        break
                 return said
             raise await self._early_end(seconds)
         finally:

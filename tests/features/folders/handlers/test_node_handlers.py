@@ -106,11 +106,12 @@ async def test_what_cannot_be_sent_is_refused_inside_the_handler(folders, messag
     assert await folders.data(folders.tool("sender", code)) == words
 
 
-async def test_messages_arrive_in_order_also_if_the_handler_does_not_await_them(folders):
+@pytest.mark.parametrize("seconds", [0, 0.02], ids=["a quick client", "a slow client"])
+async def test_messages_arrive_in_order_also_if_the_handler_does_not_await_them(folders, seconds):
     heard = []
 
     async def send(message):
-        await asyncio.sleep(0)
+        await asyncio.sleep(seconds)
         heard.append(message)
 
     code = """
