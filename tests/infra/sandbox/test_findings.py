@@ -1,6 +1,7 @@
 """What is known about the walls: tried once, and obeyed."""
 
 import asyncio
+import errno
 import json
 import os
 import subprocess
@@ -231,6 +232,49 @@ async def test_a_trial_that_fails_is_told_and_made_again(monkeypatch):
         await findings.learn(None)
     await findings.learn(None)
     assert trials.count == 2
+
+
+@pytest.mark.parametrize(
+    ("code", "kind", "cure"),
+    [
+        (errno.ENOSPC, Kind.SANDBOX_UNAVAILABLE, "No space left on device; it needs a new folder in /tmp"),
+        (errno.EMFILE, Kind.OVERLOADED, "Too many open files; call again later"),
+    ],
+)
+async def test_a_machine_without_room_for_the_probe_is_told_with_the_cure(monkeypatch, code, kind, cure):
+    trials, findings = Trials(monkeypatch, [OSError(code, os.strerror(code))]), Findings(None)
+    trials.let.set()
+    with pytest.raises(ToolError, match=cure) as caught:
+        await findings.learn(None)
+    assert (caught.value.kind, caught.value.retryable) == (kind, True)
+    await findings.learn(None)
+    assert trials.count == 2
+
+
+def test_a_trial_of_a_closed_loop_may_end_while_its_own_thread_begins_one(monkeypatch):
+    findings = Findings(None)
+    loop = asyncio.new_event_loop()
+    _, trying = findings._begin()
+    trial = findings._try(None, trying)
+
+    async def never(run_job):
+        await loop.create_future()
+
+    monkeypatch.setattr(probe, "probe", never)
+    waiting = loop.create_task(trial)
+    loop.run_until_complete(asyncio.sleep(0))
+    waiting._log_destroy_pending = False
+    loop.close()
+
+    def end():
+        with findings._lock:  # as garbage collection does at any line
+            trial.close()
+
+    ending = threading.Thread(target=end, daemon=True)
+    ending.start()
+    ending.join(20)
+    assert not ending.is_alive()
+    assert trying.done()
 
 
 async def test_findings_that_cannot_be_kept_are_known_all_the_same(monkeypatch, tmp_path):

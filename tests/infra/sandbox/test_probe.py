@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import threading
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -397,6 +398,20 @@ def test_a_file_that_another_user_could_have_written_is_not_believed(tmp_path, r
     (tmp_path / "link").symlink_to(path)
     assert probe.load(tmp_path / "link") is None
     assert probe.load(path) == reports
+
+
+def test_what_is_not_a_file_of_this_size_holds_no_findings(tmp_path, reports):
+    for make in (os.mkfifo, os.mkdir, lambda path: os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))):
+        path = tmp_path / f"probe-{len(list(tmp_path.iterdir()))}.json"
+        make(path)
+        path.chmod(0o600)
+        if path.is_file():
+            os.truncate(path, 2**40)
+        found = []
+        looking = threading.Thread(target=lambda path=path, found=found: found.append(probe.load(path)), daemon=True)
+        looking.start()
+        looking.join(20)
+        assert found == [None], make
 
 
 async def test_a_job_of_the_probe_that_ends_without_an_answer_is_tried_once_more(sandbox):

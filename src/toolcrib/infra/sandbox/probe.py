@@ -68,6 +68,7 @@ _FACTS = (
 )
 _LANDLOCK_CREATE_RULESET, _ASK_VERSION = 444, 1
 _MAX_FACT_BYTES = 16_384
+_MAX_FINDINGS_BYTES = MEGABYTE
 
 
 @functools.cache
@@ -115,7 +116,7 @@ class Findings:
         self._tried = tried
         self._privileges: list[str] = []
         self._checked_at = 0.0
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # reentrant for the reason that `Slots` gives
         self._trying: tuple[int, Future[None]] | None = None
         self._trial: asyncio.Task[None] | None = None
         self._reports: Mapping[str, Report] | None = None
@@ -203,10 +204,11 @@ class Findings:
         try:
             return await probe(run_job)
         except OSError as problem:
-            if problem.errno not in _EXHAUSTED:
-                raise
-            message = f"the sandbox could not be probed: {problem.strerror}; call again later"
-            raise ToolError(Kind.OVERLOADED, message, retryable=True) from problem
+            reason = f"the sandbox could not be probed: {problem.strerror or problem}"
+            if problem.errno in _EXHAUSTED:
+                raise ToolError(Kind.OVERLOADED, f"{reason}; call again later", retryable=True) from problem
+            message = f"{reason}; it needs a new folder in {_SHORT_PATH}, or in TMPDIR where that cannot be written: make room there"
+            raise ToolError(Kind.SANDBOX_UNAVAILABLE, message, retryable=True) from problem
 
 
 @contextlib.asynccontextmanager
@@ -261,20 +263,22 @@ async def probe(run_job: RunJob) -> dict[str, Report]:
 def load(path: Path, circumstances: list[str] | None = None) -> dict[str, Report] | None:
     """Load earlier findings; None if there are none that are valid under these circumstances, by default the present ones."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        # Without O_NONBLOCK a fifo would block until another process writes.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return None
-    with os.fdopen(descriptor, encoding="utf-8") as file:
+    try:
         facts = os.fstat(descriptor)
-        if facts.st_uid != os.geteuid() or facts.st_mode & 0o022:
+        if not stat.S_ISREG(facts.st_mode) or facts.st_uid != os.geteuid() or facts.st_mode & 0o022:
             return None
-        try:
-            document = json.loads(file.read())
-            if document["of"] != (circumstances or _circumstances()):
-                return None
-            return {profile: _read_report(document["reports"][profile]) for profile in PROFILES}
-        except (ValueError, KeyError, TypeError, RecursionError):
+        document = json.loads(os.read(descriptor, _MAX_FINDINGS_BYTES))
+        if document["of"] != (circumstances or _circumstances()):
             return None
+        return {profile: _read_report(document["reports"][profile]) for profile in PROFILES}
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None
+    finally:
+        os.close(descriptor)
 
 
 def store(path: Path, reports: Mapping[str, Report], circumstances: list[str] | None = None) -> None:
