@@ -242,7 +242,7 @@ async def test_a_trial_that_fails_is_told_and_made_again(monkeypatch):
     ],
 )
 async def test_a_machine_without_room_for_the_probe_is_told_with_the_cure(monkeypatch, code, kind, cure):
-    trials, findings = Trials(monkeypatch, [OSError(code, os.strerror(code))]), Findings(None)
+    trials, findings = Trials(monkeypatch, [OSError(code, os.strerror(code))]), probe.Findings(None)
     trials.let.set()
     with pytest.raises(ToolError, match=cure) as caught:
         await findings.learn(None)
@@ -252,7 +252,7 @@ async def test_a_machine_without_room_for_the_probe_is_told_with_the_cure(monkey
 
 
 def test_a_trial_of_a_closed_loop_may_end_while_its_own_thread_begins_one(monkeypatch):
-    findings = Findings(None)
+    findings = probe.Findings(None)
     loop = asyncio.new_event_loop()
     _, trying = findings._begin()
     trial = findings._try(None, trying)
