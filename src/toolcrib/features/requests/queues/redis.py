@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
+import weakref
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -73,6 +75,8 @@ class RedisQueue(CommandQueue):
         self._listener = Listener(
             self._link, channels, heard=self._hear, quiet=self._intake.look_again, joined=self._join
         )
+        own = weakref.WeakMethod(self._start_anew)
+        os.register_at_fork(after_in_child=lambda: (start_anew := own()) and start_anew())
 
     def file(self, request: ToolRequest) -> Filed:
         """Store a request and publish it; one without an id gets the next number of today."""
@@ -163,6 +167,11 @@ class RedisQueue(CommandQueue):
         self._link.close()
         self._listener.join()
 
+    def _start_anew(self) -> None:
+        """In a forked child: a thread of the parent may have held a lock, and is not here to release it."""
+        for part in (self._watch, self._open, self._commands, self._intake, self._listener):
+            part.make_locks()
+
     def _act(self, command: str, claim: Claim, **given: object) -> bool:
         whose = {"id": claim.id, "fence": claim.fence, "owner": cut(claim.owner)}
         answer = self._commands.change(command, **whose, lease=_milliseconds(claim.seconds), **given)
@@ -248,10 +257,14 @@ class Listener:
         self._heard = heard
         self._quiet = quiet
         self._joined = joined
-        self._lock = threading.Lock()
+        self.make_locks()
         self._closing = threading.Event()
         self._thread: threading.Thread | None = None
         self._connection: Connection | None = None
+
+    def make_locks(self) -> None:
+        """Make the lock, unheld."""
+        self._lock = threading.Lock()
 
     def start(self) -> None:
         """Start the thread, unless it runs."""
@@ -338,10 +351,14 @@ class Watch:
     """
 
     def __init__(self) -> None:
-        self._condition = threading.Condition()
+        self.make_locks()
         self._latest: int | None = None
         self._seen: int | None = None
         self._closed = False
+
+    def make_locks(self) -> None:
+        """Make the condition, without waiters."""
+        self._condition = threading.Condition()
 
     def begin(self, count: int) -> None:
         """Begin with this count, unless there is one already."""

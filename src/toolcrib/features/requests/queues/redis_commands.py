@@ -146,9 +146,7 @@ class Commands:
         self._now = now
         self._seen = seen
         self._restore = restore
-        # Reentrant: to restore is to send commands.
-        self._restoring = threading.RLock()
-        self._is_restoring = False
+        self.make_locks()
         self._epoch = ""
         self._given = {
             "base": names.base,
@@ -163,6 +161,12 @@ class Commands:
             "another_text": ANOTHER_TEXT,
             "silent": LEASE_EXPIRED,
         }
+
+    def make_locks(self) -> None:
+        """Make the lock, unheld."""
+        # Reentrant: to restore is to send commands.
+        self._restoring = threading.RLock()
+        self._is_restoring = False
 
     def read(self, command: str, **given: object) -> Answer:
         """Send a command that is idempotent."""

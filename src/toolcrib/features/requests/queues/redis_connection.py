@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
@@ -28,6 +29,7 @@ PAUSES = (0.05, 0.15, 0.4)
 PATIENCE_SECONDS = 8.0
 IDLE_CONNECTIONS = 8
 REASON_CHARACTERS = 200
+_BOTH_WAYS = 2  # of `socket`, which only egress imports
 # By the first word of the answer, or by the exception that the library raises for it.
 _MEANINGS = {
     "OutOfMemoryError": (
@@ -51,8 +53,17 @@ _MEANINGS = {
 }
 
 
+class Socket(Protocol):
+    """What is done with the socket of a connection."""
+
+    def shutdown(self, how: int, /) -> None:
+        """End reading, writing or both."""
+
+
 class Connection(Protocol):
     """The part of the library's connection that we use; the library has no types."""
+
+    _sock: Socket | None
 
     def connect(self) -> None:
         """Connect, and call the function that the connection was made with."""
@@ -142,10 +153,13 @@ class Link:
         self._leave_to_parent()
         with self._lock:
             self._closed = True
+            idle = list(self._idle)
             self._idle.clear()
-            opened = list(self._open)
-        for connection in opened:
+            used = self._open.difference(idle)
+        for connection in idle:
             self.drop(connection)
+        for connection in used:
+            _wake(connection)
 
     def _begin(self) -> None:
         self._process = os.getpid()
@@ -317,6 +331,17 @@ def _refused(place: str, problem: ResponseError) -> ToolError:
     kind, meaning = _MEANINGS.get(type(problem).__name__) or _MEANINGS.get(word) or unknown
     message = f"the Redis server at {place} refuses: {meaning}"
     return ToolError(kind, message, retryable=kind is Kind.TRANSIENT)
+
+
+def _wake(connection: Connection) -> None:
+    """End the wait of the thread that uses the connection and that closes it then.
+
+    Closed here, its descriptor could become that of another file at once, from which that thread would go on reading.
+    """
+    used = connection._sock  # noqa: SLF001 - the library only offers to close it
+    if used is not None:
+        with suppress(OSError):
+            used.shutdown(_BOTH_WAYS)
 
 
 def _is_quiet(connection: Connection) -> bool:

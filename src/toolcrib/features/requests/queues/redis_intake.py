@@ -83,6 +83,10 @@ class OpenRequests:
         # In the order in which they were last seen.
         self._seen: dict[str, Filed] = {}
         self._characters = 0
+        self.make_locks()
+
+    def make_locks(self) -> None:
+        """Make the lock, unheld."""
         self._lock = threading.Lock()
 
     def see(self, filed: Filed) -> Filed:
@@ -130,13 +134,17 @@ class Intake:
         self._commands = commands
         self._accepted = accepted
         self._cursor = 0
-        self._pass = threading.Lock()
-        self._counting = threading.Lock()
+        self.make_locks()
         self._looks: dict[str, int] = {}
         self._postponed: list[bytes] = []
         self._complained: set[str] = set()
         self.unreadable = 0
         self.last_reason = ""
+
+    def make_locks(self) -> None:
+        """Make the locks, unheld."""
+        self._pass = threading.Lock()
+        self._counting = threading.Lock()
 
     def hear(self, data: bytes) -> None:
         """Process a message of a channel; if the server cannot be reached, later."""

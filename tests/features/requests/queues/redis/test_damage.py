@@ -1,7 +1,9 @@
 """Hashes of ours that another client removed, damaged or wrote over, and what a forked child inherits."""
 
 import os
-from contextlib import contextmanager
+import signal
+import threading
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
 import pytest
@@ -317,6 +319,37 @@ class TestWhatOnlyTheOperatorAllows:
         queue.allow(FIRST, Allowance(unproved=True))
         client.hset(key(FIRST), "crib_text", spelled(id=FIRST, name="evil_tool"))
         assert not queue.claim("o", 60).allowance.unproved
+
+
+def test_a_child_that_is_forked_while_a_thread_holds_a_lock_does_not_wait_for_it(queue, file):
+    parts = (queue._watch, queue._open, queue._commands, queue._intake, queue._listener, queue._link)
+    locks = [lock for part in parts for lock in vars(part).values() if hasattr(lock, "__enter__")]
+    assert len(locks) == 7
+    entered, leave = threading.Event(), threading.Event()
+
+    def hold():
+        with ExitStack() as held:
+            for lock in locks:
+                held.enter_context(lock)
+            entered.set()
+            leave.wait(60)
+
+    holding = threading.Thread(target=hold)
+    holding.start()
+    assert entered.wait(20)
+    child = os.fork()
+    if child == 0:
+        is_right = False
+        try:
+            signal.alarm(30)  # ends a child that waits
+            file(FIRST)
+            is_right = queue.reconcile() == 0 and queue.get(FIRST).id == FIRST
+        finally:
+            os._exit(not is_right)
+    status = os.waitpid(child, 0)[1]
+    leave.set()
+    holding.join(20)
+    assert status == 0
 
 
 def test_a_forked_child_and_its_parent_do_not_get_each_others_answers(queue, file):

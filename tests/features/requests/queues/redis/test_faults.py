@@ -140,6 +140,19 @@ class TestAServerThatIsDown:
         with pytest.raises(ToolError, match="was closed; open it again"):
             queue.file(request_of(1))
 
+    def test_the_thread_that_uses_a_connection_closes_it_itself(self, start_server):
+        queue = queue_module.RedisQueue(start_server().url)
+        used, idle = queue._link.connect(), queue._link.connect()
+        queue._link._keep(idle)
+        sockets = [used._sock, idle._sock]
+        queue.close()
+        # A descriptor that is closed while a thread reads from it may be that of another file at once.
+        assert [socket.fileno() >= 0 for socket in sockets] == [True, False]
+        with pytest.raises(library.ConnectionError):
+            used.read_response()
+        queue._link.drop(used)
+        assert sockets[0].fileno() == -1
+
     @pytest.mark.parametrize("state", ["idle", "new"])
     def test_a_connection_that_is_closed_before_it_is_used_sends_nothing(
         self, start_server, request_of, monkeypatch, state
