@@ -17,6 +17,7 @@ from sql_shop import BUNDLE, Shop
 from toolcrib import Chunk, Crib, Kind, ToolError
 from toolcrib.features.sql_tools.rows import Collected
 from toolcrib.features.sql_tools.statement import Statement
+from toolcrib.infra.egress.postgres import PostgresConnection
 from toolcrib.lib.database_url import parse_server
 
 if TYPE_CHECKING:
@@ -359,6 +360,24 @@ async def test_a_statement_that_takes_too_long_ends_on_the_server_too(shop: Shop
     assert result.error.kind is Kind.TIMEOUT
     await until(lambda: sessions(server, "query LIKE '%pg_sleep%' AND state = 'active'") == 0)
     assert (await shop.run("SELECT 1", returns="value")).value == 1
+
+
+async def test_a_session_that_the_server_does_not_reset_ends_with_its_crib(
+    shop: Shop, server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    used = []
+
+    async def wait_for_ever(connection: PostgresConnection) -> None:
+        used.append(connection)
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(PostgresConnection, "reset", wait_for_ever)
+    await until(lambda: sessions(server) == 0)
+    given: Any = {"egress": {"private": [server.address]}, "sql_tools": {"hosts": [server.address]}}
+    async with Crib(shop.root, **given) as crib:
+        assert (await crib.call(shop.store("SELECT 1", returns="value"))).value == 1
+    assert [connection.is_usable for connection in used] == [False]
+    await until(lambda: sessions(server) == 0)
 
 
 async def test_a_caller_that_leaves_ends_its_statement_on_the_server(shop: Shop, server: PostgresServer) -> None:

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     Open = Callable[[], Awaitable[PostgresConnection]]
 
 IDLE_SECONDS = 60.0
+# How long the server may take to reset a session of a Crib that closes.
+RESET_SECONDS = 1.0
 MAX_WAITING = 256
 MAX_DESCRIBED = 1_000
 # How much larger a row may be in PostgreSQL's notation than as JSON, of which maxBytes speaks: a byte is up to four characters.
@@ -213,6 +215,7 @@ class _Pool:
         self._idle: list[tuple[float, PostgresConnection]] = []
         self._cleaning: set[asyncio.Task[None]] = set()
         self._sweep: asyncio.TimerHandle | None = None
+        self._is_closed = False
 
     @asynccontextmanager
     async def connection(self, connect: Open, *, write: bool, deadline: float) -> AsyncIterator[PostgresConnection]:
@@ -239,11 +242,15 @@ class _Pool:
         self._release(connection, keep=True)
 
     async def close(self) -> None:
-        """Close every idle connection, after those that are being reset."""
+        """Close every idle connection, and those that are being reset, whose server has a second to finish."""
+        self._is_closed = True
         if self._sweep is not None:
             self._sweep.cancel()
         if self._cleaning:
-            await asyncio.wait(self._cleaning, timeout=1)
+            _, late = await asyncio.wait(self._cleaning, timeout=RESET_SECONDS)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
         idle, self._idle = self._idle, []
         for _, connection in idle:
             await connection.close()
@@ -288,9 +295,10 @@ class _Pool:
             if keep:
                 async with asyncio.timeout(SERVER_SECONDS * 100):
                     await connection.reset()
-                self._idle.append((time.monotonic(), connection))
-                self._plan_sweep()
-                return
+                if not self._is_closed:
+                    self._idle.append((time.monotonic(), connection))
+                    self._plan_sweep()
+                    return
         except (ToolError, TimeoutError):
             pass
         except BaseException:

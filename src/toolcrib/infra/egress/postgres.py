@@ -211,8 +211,8 @@ class _Counted:
 
     async def close(self) -> None:
         """End the session and close both connections."""
-        await super().close()  # type: ignore[misc]  # of the driver
         with self.server, self.library:
+            await super().close()  # type: ignore[misc]  # of the driver
             await self._send_on()
 
 
