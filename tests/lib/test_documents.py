@@ -3,13 +3,14 @@
 import datetime as dt
 import json
 import math
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from toolcrib import Kind, ToolError
-from toolcrib.lib.documents import check_plain, read_json, read_toml
+from toolcrib.lib.documents import check_plain, read_json, read_toml, write_json
 
 PLAIN = st.recursive(
     st.none()
@@ -206,3 +207,7 @@ class TestToml:
 
     def test_half_a_surrogate_pair_is_refused(self):
         assert refuse(read_toml, 'a = "\ud800"', "x.toml").kind is Kind.VALIDATION
+
+
+def test_what_orjson_refuses_is_written_all_the_same():
+    assert json.loads(write_json({"large": 2**70, "path": Path("a/b")})) == {"large": 2**70, "path": "a/b"}

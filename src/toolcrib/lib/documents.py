@@ -1,4 +1,4 @@
-"""Parse JSON, JSON with comments and TOML within limits of size and depth; all values must be JSON values.
+"""Parse JSON, JSON with comments and TOML within limits of size and depth; all values must be JSON values. Write JSON.
 
 Ordinary JSON objects take a fast path; documents that parsers could read differently are left to the strict parser.
 """
@@ -76,6 +76,14 @@ def read_json(
     except RecursionError:
         raise _too_deep(max_depth).to_error(place) from None
     return value
+
+
+def write_json(value: object) -> bytes:
+    """JSON, including what orjson refuses: integers beyond 64 bits, lone surrogates, other objects as strings."""
+    try:
+        return orjson.dumps(value)
+    except TypeError:
+        return json.dumps(value, separators=(",", ":"), default=str).encode()
 
 
 def check_plain(value: object, *, place: str = "arguments", max_depth: int = MAX_DEPTH) -> None:

@@ -14,8 +14,9 @@ from toolcrib.interfaces.http.resource_metadata import authorization_of, resourc
 from toolcrib.interfaces.http.routes import PathCheck, make_router, make_routes, registered_tables
 from toolcrib.interfaces.http.server_state import HttpHost, ProblemFinder, Service, SessionStore
 from toolcrib.interfaces.http.settings import ServerSettings
+from toolcrib.lib.documents import write_json
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.toolkit.http import ID, PROBLEM, REQUEST, Answer, Request, respond, to_bytes
+from toolcrib.toolkit.http import ID, PROBLEM, REQUEST, Answer, Request, respond
 from toolcrib.toolkit.http.concurrency import Threads
 from toolcrib.toolkit.http.problems import Refusal, headers_of, problem_of, status_of
 
@@ -139,4 +140,6 @@ def _refuse(problem: Exception, request: Request) -> Answer:
     document = problem_of(problem, request.id, request.reader)
     if request.is_call:
         document |= {"ok": False, "error": problem.told_to(request.reader).to_json(), "intents": [], "meta": {}}
-    return Answer(status=status_of(problem), body=to_bytes(document), content_type=PROBLEM, headers=headers_of(problem))
+    return Answer(
+        status=status_of(problem), body=write_json(document), content_type=PROBLEM, headers=headers_of(problem)
+    )

@@ -13,6 +13,7 @@ from toolcrib.core.sources import call_mode
 from toolcrib.features.bundles.format import read_tool
 from toolcrib.features.streams.call_stream import stream_call
 from toolcrib.interfaces.http.server_state import UNKNOWN
+from toolcrib.lib.documents import write_json
 from toolcrib.lib.names import stable_id
 from toolcrib.lib.presentation import to_platform
 from toolcrib.model.call import Call, Consent, Scope, plain_call
@@ -20,7 +21,7 @@ from toolcrib.model.errors import Kind, Reader, ToolError
 from toolcrib.model.events import Chunk, LogMessage, Progress
 from toolcrib.model.result import Decision, Result
 from toolcrib.model.tool import Http, Sql
-from toolcrib.toolkit.http import PROBLEM, Answer, answer_json, arguments_of, read_body, text_of, to_bytes, until_gone
+from toolcrib.toolkit.http import PROBLEM, Answer, answer_json, arguments_of, read_body, text_of, until_gone
 from toolcrib.toolkit.http.contract import (
     ANYTHING,
     OPTIONAL_TEXT,
@@ -357,7 +358,9 @@ class CallEndpoints:
             return answer_json(to_platform(result))
         # A refusal is sent as problem details, which are a failed result as well.
         document = {**problem_of(error, request.id, request.reader), **to_platform(result)}
-        return Answer(status=status_of(error), body=to_bytes(document), content_type=PROBLEM, headers=headers_of(error))
+        return Answer(
+            status=status_of(error), body=write_json(document), content_type=PROBLEM, headers=headers_of(error)
+        )
 
 
 def _header(request: Request, parameter: Parameter) -> str | None:

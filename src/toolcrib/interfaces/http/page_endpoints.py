@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, cast
 
 from toolcrib.core.sources import current_view
 from toolcrib.interfaces.http.server_state import CONTENT_TYPE, OTHERS, UNKNOWN
+from toolcrib.lib.documents import write_json
 from toolcrib.model.call import Scope
 from toolcrib.model.errors import Kind
-from toolcrib.toolkit.http import Answer, answer_json, to_bytes
+from toolcrib.toolkit.http import Answer, answer_json
 from toolcrib.toolkit.http.contract import SWITCH, Reply, closed
 from toolcrib.toolkit.http.endpoint import Endpoint, EndpointTable, describe_api
 
@@ -199,7 +200,7 @@ class PageEndpoints:
 
     @cached_property
     def _document(self) -> bytes:
-        return to_bytes(describe_api(self._tables, needs_token=self._needs_token))
+        return write_json(describe_api(self._tables, needs_token=self._needs_token))
 
     @cached_property
     def _page(self) -> bytes:

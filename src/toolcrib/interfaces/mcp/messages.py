@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
-import orjson
-
-from toolcrib.lib.documents import MAX_KEYS, has_too_many_keys, read_json, read_plain
+from toolcrib.lib.documents import MAX_KEYS, has_too_many_keys, read_json, read_plain, write_json
 from toolcrib.model.errors import RETRY_AFTER, Kind, ToolError
 
 if TYPE_CHECKING:
@@ -198,7 +195,7 @@ def _read_response(found: Params, request_id: Id) -> Response:
 
 def write_result(request_id: Id, result: object) -> bytes:
     """The answer to a request."""
-    return dump({"jsonrpc": VERSION, "id": request_id, "result": result})
+    return write_json({"jsonrpc": VERSION, "id": request_id, "result": result})
 
 
 def write_error(request_id: Id | None, error: ProtocolError) -> bytes:
@@ -206,23 +203,15 @@ def write_error(request_id: Id | None, error: ProtocolError) -> bytes:
     shown: Params = {"code": int(error.code), "message": error.message}
     if error.data is not None:
         shown["data"] = error.data
-    return dump({"jsonrpc": VERSION, "id": request_id, "error": shown})
+    return write_json({"jsonrpc": VERSION, "id": request_id, "error": shown})
 
 
 def write_notification(method: str, params: Mapping[str, object] | None = None) -> bytes:
     """A message that the client does not answer."""
     message: Params = {"jsonrpc": VERSION, "method": method}
-    return dump(message if params is None else {**message, "params": params})
+    return write_json(message if params is None else {**message, "params": params})
 
 
 def write_request(request_id: Id, method: str, params: Mapping[str, object]) -> bytes:
     """A question to the client."""
-    return dump({"jsonrpc": VERSION, "id": request_id, "method": method, "params": params})
-
-
-def dump(value: object) -> bytes:
-    """JSON, also of what orjson refuses: integers beyond 64 bit, lone surrogates, objects that only have a text."""
-    try:
-        return orjson.dumps(value)
-    except TypeError:
-        return json.dumps(value, separators=(",", ":"), default=str).encode()
+    return write_json({"jsonrpc": VERSION, "id": request_id, "method": method, "params": params})

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING
 import orjson
 
 from toolcrib.core.sources import current_view
-from toolcrib.interfaces.mcp.messages import Code, ProtocolError, dump
+from toolcrib.interfaces.mcp.messages import Code, ProtocolError
 from toolcrib.interfaces.mcp.search_tools import definitions
 from toolcrib.interfaces.mcp.settings import McpSettings
 from toolcrib.interfaces.mcp.tool_definitions import ServedTool, serve_tool
 from toolcrib.interfaces.mcp.versions import FRESH_MS, complete
+from toolcrib.lib.documents import write_json
 from toolcrib.model.errors import ToolError
 
 if TYPE_CHECKING:
@@ -160,7 +161,7 @@ def _write_page(tools: list[Params], number: int, pages: int, wire: Wire) -> orj
         result["nextCursor"] = write_cursor(number + 1)
     if wire.is_stateless:
         result = complete({**result, "ttlMs": FRESH_MS, "cacheScope": "private"})
-    return orjson.Fragment(dump(result))
+    return orjson.Fragment(write_json(result))
 
 
 def write_cursor(number: int) -> str:

@@ -7,8 +7,9 @@ import binascii
 import math
 from typing import TYPE_CHECKING
 
-from toolcrib.interfaces.mcp.messages import Code, ProtocolError, dump
+from toolcrib.interfaces.mcp.messages import Code, ProtocolError
 from toolcrib.interfaces.mcp.tool_definitions import HANDLE, RESULT
+from toolcrib.lib.documents import write_json
 from toolcrib.lib.hidden_text import show_hidden, show_hidden_in
 from toolcrib.lib.presentation import to_text
 from toolcrib.model.errors import Kind, ToolError
@@ -187,7 +188,7 @@ def _older(block: Params, wire: Wire) -> Params:
 def structured(value: object) -> Params:
     """The result of a tool of this interface itself: an object, and the same as text, with hidden characters written out."""
     shown = show_hidden_in(value)
-    return {"content": [{"type": "text", "text": dump(shown).decode()}], "structuredContent": shown}
+    return {"content": [{"type": "text", "text": write_json(shown).decode()}], "structuredContent": shown}
 
 
 def _broken(why: str) -> ToolError:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import json
 import os
 import re
 from concurrent.futures import ThreadPoolExecutor
@@ -15,11 +14,10 @@ from contextlib import aclosing
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
-import orjson
 from starlette.requests import Request as StarletteRequest
 
 from toolcrib.core.execution import go_on
-from toolcrib.lib.documents import MAX_KEYS, has_too_many_keys, read_json, read_jsonc, read_plain
+from toolcrib.lib.documents import MAX_KEYS, has_too_many_keys, read_json, read_jsonc, read_plain, write_json
 from toolcrib.model.call import Scope as AccessScope
 from toolcrib.model.errors import Cure, Kind, Reader, ToolError
 from toolcrib.toolkit.http.contract import Body, QueryReader
@@ -191,21 +189,13 @@ class Answer(NamedTuple):
 
 def answer_json(value: object, *, status: int = 200, headers: tuple[Header, ...] = ()) -> Answer:
     """A JSON response."""
-    return Answer(status=status, body=to_bytes(value), headers=headers)
+    return Answer(status=status, body=write_json(value), headers=headers)
 
 
 def answer_page(key: str, items: list[dict[str, object]], page: Page[Any], **more: object) -> Answer:
     """A response with a page of a listing; says so if the index is incomplete."""
     indexing = {"indexing": True} if page.indexing else {}
     return answer_json({key: items, "nextPageToken": page.next_token or None, **indexing, **more})
-
-
-def to_bytes(value: object) -> bytes:
-    """Serialize to JSON, including what orjson refuses: integers beyond 64 bits, lone surrogates, other objects as strings."""
-    try:
-        return orjson.dumps(value)
-    except TypeError:
-        return json.dumps(value, separators=(",", ":"), default=str).encode()
 
 
 async def respond(request: Request, answer: Answer, send: Send) -> None:

@@ -7,8 +7,9 @@ import logging
 from contextlib import aclosing, contextmanager
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from toolcrib.lib.documents import write_json
 from toolcrib.model.errors import RETRY_AFTER, Kind, ToolError
-from toolcrib.toolkit.http import Answer, to_bytes
+from toolcrib.toolkit.http import Answer
 from toolcrib.toolkit.http.problems import Refusal
 
 if TYPE_CHECKING:
@@ -161,4 +162,4 @@ async def _next(events: AsyncGenerator[E, None]) -> E | None:
 def encode_event(name: str, document: object, number: int | None = None) -> bytes:
     """Serialise one event; compact JSON has no line breaks, so it fits into one `data` line."""
     mark = b"" if number is None else b"id: %d\n" % number
-    return b"event: " + name.encode() + b"\n" + mark + b"data: " + to_bytes(document) + b"\n\n"
+    return b"event: " + name.encode() + b"\n" + mark + b"data: " + write_json(document) + b"\n\n"
