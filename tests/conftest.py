@@ -39,6 +39,8 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     # Without bytecode each of the many child processes compiles everything that it imports.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    # Options of this run are not for those that tests start.
+    os.environ.pop("PYTEST_ADDOPTS", None)
     sys.dont_write_bytecode = False
     # Thousands of items are made and none goes away: there is nothing to collect.
     gc.disable()
