@@ -505,7 +505,7 @@ _QUOTED_WORD = r"""(?:[^\s"'\\]|\\.|"(?:[^"\\]|\\.)*"|'[^']*')+"""
 _QUOTE = r"""\\(.)|["']"""
 # A quoted word with one of these is a command line, or no path.
 _NOT_IN_A_PATH = r"[;&|<>%(){}=]|\s-"
-# What runs the file that follows, whatever its name.
+# Programs that run the file named after them.
 _INTERPRETER = r"(?:.*/)?(?:(?:ba|da|z|k|fi)?sh|python[\d.]*|node|bun|deno|perl|ruby|php|source|\.)"
 _INLINE_CODE = r"-\w*[ce]"
 
