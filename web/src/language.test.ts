@@ -1,5 +1,5 @@
-import { afterEach, expect, test } from "vitest";
-import { become, choose } from "./language";
+import { afterEach, expect, test, vi } from "vitest";
+import { become, choose, locale, writeNumber } from "./language";
 import { english, setTexts, t, word } from "./messages";
 
 afterEach(() => {
@@ -19,6 +19,14 @@ test("texts and numbers are of the language, and what it lacks is English", () =
   setTexts({ "nav.tools": "Werkzeuge", "tools.count|one": "{count} Werkzeug", "tools.count|other": "{count} Werkzeuge" });
   expect([t("nav.tools"), t("nav.bundles")]).toEqual(["Werkzeuge", "Bundles"]);
   expect([t("tools.count", { count: 1 }), t("tools.count", { count: 12_345 })]).toEqual(["1 Werkzeug", "12.345 Werkzeuge"]);
+});
+
+test("a name of a language that no format takes is passed over", () => {
+  const asked = vi.spyOn(navigator, "languages", "get").mockReturnValue(["en-US@posix", "en-GB"]);
+  expect([locale(), writeNumber(1_234)]).toEqual(["en-GB", "1,234"]);
+  asked.mockReturnValue(["en-US@posix"]);
+  expect([locale(), writeNumber(1_234)]).toEqual(["en", "1,234"]);
+  asked.mockRestore();
 });
 
 test("a language may have more forms than English", () => {

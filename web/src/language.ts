@@ -8,7 +8,16 @@ export function language(): string {
 
 // As the person's browser writes the language, which may be that of a country: en-GB has other dates than en-US.
 export function locale(): string {
-  return navigator.languages.find((name) => name === current || name.startsWith(`${current}-`)) ?? current;
+  return navigator.languages.find((name) => (name === current || name.startsWith(`${current}-`)) && isTag(name)) ?? current;
+}
+
+// Chromium on a system with the locale C names en-US@posix, which no format takes.
+function isTag(name: string): boolean {
+  try {
+    return Intl.getCanonicalLocales(name).length === 1;
+  } catch {
+    return false;
+  }
 }
 
 export function pluralOf(count: number): string {

@@ -1,1 +1,0 @@
-import{i as e}from"./language-pBbGG8uE.js";function t(t){return e(t>=10?Math.round(t):Math.round(t*10)/10)}export{t};

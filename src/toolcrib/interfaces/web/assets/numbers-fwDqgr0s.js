@@ -1,0 +1,1 @@
+import{i as e}from"./language-BuOwtXvL.js";function t(t){return e(t>=10?Math.round(t):Math.round(t*10)/10)}export{t};
