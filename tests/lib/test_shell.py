@@ -334,6 +334,10 @@ def test_a_line_may_be_as_long_as_the_limit_and_no_longer():
         read_commands("echo " + "é" * (MAX_LENGTH // 2))
 
 
+def test_a_blank_beyond_ascii_is_a_part_of_a_word():
+    assert spoken("ls\u00a0-la \u2003 a\x85b") == [["ls\u00a0-la", "\u2003", "a\x85b"]]
+
+
 def test_the_number_of_commands_is_bounded():
     assert len(read_commands(";".join("a" * MAX_COMMANDS))) == MAX_COMMANDS
     with pytest.raises(ToolError, match=f"more than {MAX_COMMANDS} commands"):
@@ -368,6 +372,8 @@ def test_the_depth_of_commands_in_commands_is_bounded():
         "eval " * 3000 + "a",
         "[[" * 8000,
         'a$(b`c"d${e' * 1300,
+        "echo " + "$((" * 1000 + "1" + "))" * 1000,
+        "echo " + "${x:-" * 2000 + "}" * 2000,
     ],
 )
 def test_hostile_nesting_is_read_or_refused(line):
@@ -444,7 +450,7 @@ def test_words_are_what_bash_hands_over(words):
 
 
 @settings(max_examples=examples(300))
-@given(st.text(st.sampled_from("ab \n\t'\"`$(){}[]<>|&;\\#!=*?~-é\0/:+@,.%^0"), max_size=60))
+@given(st.text(st.sampled_from("ab \n\t'\"`$(){}[]<>|&;\\#!=*?~-é\0/:+@,.%^0\u00a0\u2003\x85"), max_size=60))
 def test_random_text_is_read_or_refused(text):
     assert outcome(text) in {"read", "refused"}
 

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sample_tools import host_tool
 from soaks import examples
 from toolcrib import Call, Kind, RuleEngine, SafetyRule, Tool
 from toolcrib.features.safety_rules.dangerous_commands import DangerousCommands
 from toolcrib.features.safety_rules.sensitive_files import SensitiveFiles
 from toolcrib.lib.sensitive_paths import is_sensitive
 from toolcrib.model.errors import cure_of
-from toolcrib.model.tool import Function
 
 ALLOW, CONFIRM, DENY = "allow", "confirm", "deny"
 
@@ -24,7 +24,7 @@ def decide(workspace: Path, line: str, **more: object) -> str:
 
 
 def tool(parameters: dict[str, object], **facts) -> Tool:
-    return Tool(name="sample", description="", parameters=parameters, run=Function(call=len, is_async=False), **facts)
+    return host_tool(parameters=parameters, **facts)
 
 
 @pytest.mark.spec("S4-18")
@@ -89,6 +89,9 @@ def test_a_command_that_only_the_shell_knows_is_asked_about(line, tmp_path):
         "ls -la", "ls 2> /dev/null", "ls > /dev/stderr 2>&1", "ls &> /dev/null", "echo 'rm -rf x'", 'echo "rm -rf x"',
         "echo a # rm -rf x", "cat <<E > x\nrm -rf x\nE", "cat <<'E'\n$(rm -rf x)\nE", "command -v dd", "which dd",
         "grep -r dd .", "man reboot", "for f in *.py; do wc -l $f; done", "echo $(date)", "dir=src; ls $dir",
+        "sed -e 's/a/b/' f", "sed -n -e 1p -e 's/[[:space:]]*$//p' f", "sed -n '1,5p;10p' f", "sed 's/[^a-z]//g' f", "xxd -l 64 f",
+        "xxd -s -9 f", "git tag -l 'v*'", "git branch --list 'a/*'", "tar tf x.tar", "tar -tzf x.tgz src/a.py", "python3 --version",
+        "node -v",
     ],
 )  # fmt: skip
 def test_an_ordinary_command_is_left_alone(line, tmp_path):
@@ -111,6 +114,17 @@ def test_an_ordinary_command_is_left_alone(line, tmp_path):
         "curl https://example.org/secrets.json", "python3 -c 'import secrets; print(secrets.token_hex())'",
         "pip install secretstorage==3.3", "git commit -m 'ignore .env, rotate the secret. See docs/x.md'",
         "rsync --exclude .env a b", "kubectl get secrets",
+        # bash calculates the value or the index, and runs the command in it
+        "x='a[$'; y='(touch z)]'; RANDOM=$x$y", "read OPTIND < f", "for SRANDOM in $x; do :; done",
+        "read x < f; read 'a[x]' < f", "read x < f; printf -v 'a[x]' y",
+        # brackets hide a delimiter, and the rest is a file to write or a program to run
+        "sed -n '/[/s/]/w x/p' f", "sed -n '/[/s/]/e x/p' f", "sed 's/[^]/]/g/w' f", "sed 's,[[:alpha:],],p,' f",
+        "sed -e p -e 'w x' f", "sed -e -e f", "sed -n -- -e 'w x'", "sed -ew f", "sed 'p;w x' f", "sed p -e 'e x' f",
+        # an option's value is no operand, and an operand is no value
+        "xxd -s -9 f g", "xxd -cols -l 5 f", "xxd --c -l 5 f", "xxd -R -l 5 f g", "xxd -n -l 5 f", "xxd f -l", "xxd - --",
+        "git tag -l -d x", "git tag x -l", "git branch -l x", "git branch --list -D x", "git tag $X 'v*'",
+        "tar tf x --checkpoint-action=exec=sh", "tar tf host:x", "tar tf x*", "tar tf $x", "tar xf x", "tar tf x -I ./y",
+        "python3 --version x.py", "python3 -v", "./python3 --version", "cat f | python3 --version", "node $X",
     ],
 )  # fmt: skip
 def test_a_command_that_is_not_known_to_only_read_needs_confirmation(line, tmp_path):
@@ -136,6 +150,8 @@ def test_a_command_that_is_not_known_to_only_read_needs_confirmation(line, tmp_p
         "cat .aws/config", "cat ~/.kube/config", "cat .docker/config.json", "cat .npmrc", "cat ~/.pypirc", "cat .bash_history",
         "cat .zsh_history", "cat .python_history", "cat ~/.git-credentials", "cat secrets.yaml", "cat client_secret.json",
         "for d in /etc x; do cat $d/passwd; done", "a='x .env'; cat $a", "if x; then f=.env; else f=y; fi; cat ./$f",
+        "grep x .env", "grep -v .env -e x", "grep -e x -v .env", "grep -f x .env", "grep -A 1 .env .env", "grep -- .env .env",
+        "git check-ignore --stdin < .env", "git check-ignore x; cat .env",
         "find / -name id_rsa", "grep --exclude-from=/etc/passwd x", "cat /etc/passwd-", "x --exclude /etc/passwd",
     ],
 )  # fmt: skip
@@ -195,7 +211,7 @@ def test_a_computed_word_that_names_no_sensitive_file_is_left_alone(line, tmp_pa
     assert decide(tmp_path, line) == ALLOW
 
 
-@pytest.mark.parametrize("line", ["rm -- $X", "rm ./$X"])
+@pytest.mark.parametrize("line", ["rm -- $X", 'rm "./$X"'])
 def test_a_computed_file_is_no_option_of_rm(line):
     verdict = DangerousCommands()(None, Call(name="shell", arguments={"command": line}))
     assert verdict.reason == "rule 'dangerous_commands': command runs rm, which is not known to only read"
@@ -209,7 +225,8 @@ def test_a_computed_file_is_no_option_of_rm(line):
         "cat .envrc.md", "cat x.keys", "cat monkey", "cat /etc/hosts", "cat passwd", "cat .gitignore",
         "jq '.key' x.json", "grep -rn secret src", "cat *", "cat *.json", "ls src/*", "find . -not -path './.git/*'",
         "find . ! -name .env", "grep -r --exclude-dir=.git x .", "cat id_generator.py",
-        "cat <<E > notes\nsee /etc/passwd\nE", "echo environ",
+        "cat <<E > notes\nsee /etc/passwd\nE", "echo environ", "ls -a | grep -v .git", "grep -rn .env src",
+        "git check-ignore -v .env", "grep -q .env .gitignore",
     ],
 )  # fmt: skip
 def test_a_command_that_only_looks_like_it_is_left_alone(line, tmp_path):

@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 
 from toolcrib import Call, Tool
-from toolcrib.features.safety_rules.arguments import Role, read_arguments, runs_command_line
+from toolcrib.features.safety_rules.arguments import read_arguments, runs_command_line
 from toolcrib.features.safety_rules.command_line import reads_code
 from toolcrib.features.safety_rules.dangerous_commands import DangerousCommands
+from toolcrib.features.safety_rules.roles import Role
 from toolcrib.features.safety_rules.sensitive_files import SensitiveFiles
 from toolcrib.lib.system_tools import system_tools
 from toolcrib.model.tool import Chained

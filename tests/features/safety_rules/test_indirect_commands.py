@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sample_tools import host_tool
 from soaks import examples
 from toolcrib import Call, RuleEngine, Tool
 from toolcrib.lib.shell.programs import READS, WRAPPERS
-from toolcrib.model.tool import Function
 
 SPELLINGS = {
     "deletes or overwrites": [
@@ -26,7 +26,9 @@ SPELLINGS = {
         "perl -pi -e s/a/b/ x", "ex -c wq x", "ed x", "patch < x", "chmod 777 x", "chattr +i x", "setfacl -m u:x:r y", "crontab -r",
         "crontab -e", "crontab x", "mount /dev/sdb1 x", "mount --bind a b", "umount x", "swapon x", "git log --output=x", "git diff --outp=x",
         "gawk -dx p y", "gawk --dump-variables=x p y", "gawk -ox p y", "gawk --pretty=x p y", "gawk -p p y", "tree -R -H . -L 1", "date 111721002026", "date 11172100.30",
-        "git branch --set-upstream-to=a/b", "git branch --unset-upstream",
+        "git branch --set-upstream-to=a/b", "git branch --unset-upstream", "git rev-list --output=x HEAD", "mount -Ux", "mount -Lx", "mount --target=x",
+        "find . -delet?", "find . -[d]elete", "find . -maxdepth 1$(cat x)", "find . -newer x$X", "sort x$(cat y)", "x=' -o y'; sort a$x", 'sort "a$@"', "sort a`cat x`", "git log HEAD$X",
+        "for x in - -o; do sort $x y; done", "for x in -- -o; do sort $x y z; done", "uniq a \u0663>x", "date -us 10:00", "date --se=10:00",
     ],
     "runs a program by an option": [
         "find . -exec touch x {} +", "find . -exec touch x {} \\;", "find . -execdir touch x \\;", "find . -ok ls \\;", "find . -okdir ls \\;",
@@ -46,6 +48,8 @@ SPELLINGS = {
         "php -r 1", "lua -e 1", "deno eval 1", "Rscript -e 1", "awk 'BEGIN{system(\"pwn\")}'", "awk -F , 'BEGIN{system(\"pwn\")}'",
         "awk -v a=b 'BEGIN{system(\"pwn\")}'", "awk 'BEGIN{\"pwn\"|getline}'", "awk '{print | \"sh\"}' x", "gawk '@load \"x\"'", "mawk 'BEGIN{system(\"pwn\")}'",
         "sed '1e pwn' x", "sed 'e' x", "sed 's/.*/pwn/e' x", "sed -n '1!G;h;e' x", "sed -l 5 's/a/pwn/e' x", "sed -s 'e pwn' x", "sed -e 'e pwn' x",
+        'awk "BEGIN{$(cat x)}"', 'awk "{$X}" y', "awk B*", "awk x/1*", "awk -v a=b B*", 'awk -F , "$X"', "awk --assign a=b B*", "awk 'BEGIN{pr\\\nint > \"x\"}'", "awk 'BEGIN{print 1; print @f(2)}'", "awk 'BEGIN{ARGV[1]=\".e\" \"nv\"; ARGC=2} 1'",
+        '[ "$(echo -v)" "$(cat x)" ]', "[ $(cat x) -gt 1 ]", '[ a -a "$X" "$Y" ]', 'wait -p "$(cat x)"', "for x in -v pwn; do command $x; done",
         "sed --expression='e pwn' x", "eval pwn", "sh x", "bash x", "bash -c pwn", ". ./x", "source x", "trap pwn EXIT", "alias ls=pwn; ls", "exec pwn", "command pwn",
         "builtin eval pwn", "xargs pwn", "ls | xargs pwn", "parallel pwn ::: x", "watch pwn", "timeout 5 pwn", "nice pwn", "time pwn", "nohup pwn", "sudo pwn",
         "su -c pwn", "setsid pwn", "busybox pwn", "at now", "batch", "script -c pwn", "printf -v 'a[$(pwn)]' x", "test -v 'a[$(pwn)]'", "unset 'a[`pwn`]'",
@@ -58,6 +62,8 @@ SPELLINGS = {
         "EDITOR=pwn ls", "LESSOPEN='|pwn' ls", "PYTHONPATH=. ls", "PERL5OPT=-Mx ls", "NODE_OPTIONS=--x ls", "RIPGREP_CONFIG_PATH=x rg y", "export LD_PRELOAD=x; ls",
         "readonly PATH=.", "local PATH=.", "read PATH", "for PATH in .; do ls; done", "printf -v PATH .", "declare -x PATH=.", "export $X", "unset PATH",
         "getopts a PATH", "TAR_OPTIONS=x tar tf y", "HOME=. ls", "GCONV_PATH=. ls", "X=1 PATH=. ls",
+        "export P$X=.; ls", "export P{ATH,}=.", "export P?TH=.", "x='1 PATH=.'; export A$x", "read P* < x", "read -aPATH < x", "read -raPATH < x", "printf -vPATH .; ls",
+        'printf "$(echo -v)" PATH .', "printf $X PATH .", "set -k; ls PATH=.", "set -o keyword", "set -ek", "set -o histexpand", "set -H", 'set -o "$X"', "GNUPGHOME=. git log --show-signature",
         "GREP=pwn zgrep a b", "export GREP=pwn", "MANROFFOPT=-U man x", "MANPATH=. man x", "GROFF_FONT_PATH=. man x",
     ],
     "writes where others read": [
@@ -71,6 +77,7 @@ SPELLINGS = {
         "ls && pwn", "ls || pwn", "ls | pwn", "ls |& pwn", "ls\npwn", "(pwn)", "{ pwn; }", "if pwn; then ls; fi", "while pwn; do ls; done", "! pwn",
         "for f in a; do pwn; done", "case a in a) pwn;; esac", "f() { pwn; }; f", "function f { pwn; }; f", "function ls { pwn; }; ls", "ls <(pwn)", "ls > >(pwn)",
         "[[ a || pwn ]]", "((pwn))", "$'\\x70wn'", "p\\wn", "'p''wn'", "$X", "${X}", "$(echo pwn)", "`echo pwn`", "/usr/bin/l?", "l{s,}", "A=p; ${A}wn",
+        "x\u00e9=/../pwn ls", "ls\u00a0x", "[\u00a0-f x ]", "cat <<E\nE\\\n\npwn\nE", "cat <<E\na\nE\\\n\npwn\nE", "cat <<-E\n\tE\\\n\npwn\n\tE", "cat <<EF\nE\\\nF\npwn\nEF",
         "./ls", "/tmp/ls", "../bin/cat x", "ls # x\npwn", "ls \\\n; pwn", "ls;pwn", "ls;;pwn", "coproc pwn", "time { pwn; }", "'pwn x'", "-x", "ls !(x)",
         "cat <<< $(pwn)", "ls $[$(pwn)]", "a=(x $(pwn))", 'ls $"$(pwn)"', "echo ${x@P}", "x='$(pwn)'; echo ${x@P}", "read x < y; echo $((x))", "echo ${x:y}", "echo ${x[y]}", ": ${LD_PRELOAD:=x}", "set -a; : ${PAGER=pwn}; man ls", "read x < y; test -v $x", "[ -R $x ]",
     ],
@@ -86,7 +93,10 @@ ORDINARY = [
     "for f in *.py; do wc -l $f; done", "if test -f x; then cat x; else echo no; fi", "while read line; do echo $line; done < x",
     "cat <<'E' > notes.txt\nrm -rf /\nE", "mkdir -p build && touch build/x", "which python3", "command -v git", "type ls", "man ls", "crontab -l", "mount",
     "env", "printenv PWD", "history", "history 20", "LC_ALL=C sort x", "diff a b", "stat x; file x", "du -sh . | cut -f1", "rg -n pattern src", "jq .a x.json",
-    "test -d x && echo yes", "[ -f x ] && cat x", "echo $(date) $USER", "sleep 1; echo done", "exit 3", "true && false", "ps aux | grep x", "xxd x | head",
+    "test || ls", "test -d x && echo yes", "[ -f x ] && cat x", "echo $(date) $USER", "sleep 1; echo done", "exit 3", "true && false", "ps aux | grep x", "xxd x | head",
+    "awk '$3 > 100' x", "awk '$1 == \"a\" || $2 > 5 {print $3}' x", "awk -F: -v n=1 '{print $n}' src/*.py", "date -Iseconds", "date -dyesterday +%F", "find . -name 'my-exec*'",
+    '[ "$X" = a ] && ls', '[ -n "$X" -a -d src ] && ls', 'test -z "$X" || ls', "printf '%s\\n' \"$X\"", "printf -- x", "set -euo pipefail; ls", "ls & wait", "export A=$X", 'sort "a$X"', "uniq -c x > counts.txt",
+    "find . -path ./.git -prune -o -type f -print", "find . -name .git -prune -o -name '*.py' -print", "tree -a -I '.git|build'", "diff -r -x .git a b", "cat <<E\na\\\nb\nE", "echo a\u00a0b",
 ]  # fmt: skip
 
 
@@ -94,9 +104,8 @@ def judge(line: str, tool: Tool | None = None, workspace: Path = Path("/srv")) -
     return RuleEngine(workspace=workspace).judge(tool, Call(name="shell", arguments={"command": line})).decision
 
 
-def host_tool(*requires: str) -> Tool:
-    run = Function(call=len, is_async=False)
-    return Tool(name="run", description="", parameters={"type": "object"}, run=run, requires=frozenset(requires))
+def tool_that_requires(*requires: str) -> Tool:
+    return host_tool("run", requires=frozenset(requires))
 
 
 def test_the_table_is_large_enough_to_mean_something():
@@ -111,20 +120,20 @@ def test_no_spelling_is_run_without_confirmation():
 @pytest.mark.parametrize("line", ORDINARY)
 def test_what_only_reads_or_writes_a_plain_file_of_the_workspace_runs_at_once(line):
     assert judge(line) == "allow"
-    assert judge(line, host_tool("shell.execute")) == "allow"
+    assert judge(line, tool_that_requires("shell.execute")) == "allow"
 
 
 @pytest.mark.parametrize(
     "line", ["find . -delete", "python3 -c 1", "git -c x=y log", "LD_PRELOAD=x ls", "ls > ~/x", "tar xf x"]
 )
 def test_a_host_function_that_takes_a_command_is_asked_about_what_is_known_to_do_more(line):
-    assert judge(line, host_tool()) == "confirm"
+    assert judge(line, tool_that_requires()) == "confirm"
 
 
 @pytest.mark.parametrize("line", ["play", "turn on the lights", "sync", "f() { ls; }"])
 def test_a_host_function_may_mean_something_else_by_a_command(line):
-    assert judge(line, host_tool()) == "allow"
-    assert judge(line, host_tool("shell.execute")) == "confirm"
+    assert judge(line, tool_that_requires()) == "allow"
+    assert judge(line, tool_that_requires("shell.execute")) == "confirm"
 
 
 def test_no_program_of_the_table_lets_a_command_in_its_words_through():
@@ -168,6 +177,7 @@ AROUND = st.sampled_from(
         "echo $(( $({}) ))", "x=$({}); ls", "x='{}'; echo $x", "cat <<E\n{}\nE", "cat <<'E'\n{}\nE", "cat <<E\n$({})\nE", "ls # {}", "ls # x\n{}",
         "echo \\\n{}", "echo \\{}", "ls;\\\n{}", "echo $'{}'", "cat <({})", "f() {{ {}; }}; f", "[[ -n $({}) ]]", "test -n $({})", "sed 's/a/{}/' o",
         "sed 's/.*/{}/e' o", "eval {}", "sh -c '{}'", "env {}", "echo {} > o", "echo {}", "x=1 {}", "case a in a) {};; esac", "a[$({})]=1", "echo {{a,{}}}",
+        "cat <<E\nE\\\n\n{}\nE", "cat <<-E\n\tE\\\n\n{}\n\tE", "x\u00e9=1 {}", "x\u00e9=/{} ls", "\u00a0{}", "ls\u00a0;{}", "set -k; ls {}", "echo a$({})", 'x="{}"; ls $x', "ls [\u00a0]{}",
     ]
 )  # fmt: skip
 

@@ -6,17 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from sample_tools import host_tool
 from toolcrib import ALLOW, Call, Kind, RuleEngine, Tool, Verdict
 from toolcrib.features.safety_rules import arguments as reading
-from toolcrib.model.tool import Function
 
-SHELL = Tool(
-    name="sample",
-    description="",
-    parameters={},
-    run=Function(call=len, is_async=False),
-    requires=frozenset({"shell.execute"}),
-)
+SHELL = host_tool(parameters={}, requires=frozenset({"shell.execute"}))
 
 
 def judge(arguments: dict[str, object], tool: Tool | None = None) -> Verdict:
@@ -31,7 +25,9 @@ def judge(arguments: dict[str, object], tool: Tool | None = None) -> Verdict:
         {"words": [{f"w{number}": number} for number in range(25_000)]},
         {"paths": [f"./w{number}" for number in range(3_000)]},
         {"commands": [f"ls {number}" for number in range(1_100)]},
-        {"commands": ["ls " + "a " * 8_000 + str(number) for number in range(12)]},
+        {"commands": ["ls " + "a " * 8_000 + str(number) for number in range(3)]},
+        {"path": "a/" * 450_000},
+        {"paths": ["a/" * 2_000 + str(number) for number in range(200)]},
         {"data": ["x" * 1_000_000 + str(number) for number in range(5)]},
     ],
 )
@@ -51,7 +47,7 @@ def test_more_than_can_be_judged_is_refused_with_the_cure(arguments):
         {"words": ["same"] * 60_000},
         {"words": [f"w{number}" for number in range(15_000)]},
         {"content": "a b " * 2_000_000},
-        {"data": "A/" * 1_000_000},
+        {"data": ("A" * 63 + "/") * 31_250},  # as many slashes as Base64 has
     ],
 )
 def test_numbers_and_long_texts_pass(arguments):

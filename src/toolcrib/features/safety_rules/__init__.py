@@ -30,6 +30,7 @@ def register(plugins: Plugins) -> None:
             "opened": resources.settings["workspace"].open,
         },
     )
+    plugins.add_resource("text_screen", "toolcrib.features.safety_rules.roles:make_text_screen")
     plugins.add_resource("operator_patterns", "toolcrib.features.safety_rules.operator_patterns:rules_of_settings")
     plugins.add_resource(
         "data_flow",
@@ -43,7 +44,10 @@ def register(plugins: Plugins) -> None:
 
 def _make_rules(resources: Resources) -> list[Rule]:
     off = _setting(resources, "off")
-    rules: list[Rule] = [TextRule(name, partial(resources.get, name)) for name in DEFAULT_RULES if name not in off]
+    screen = partial(resources.get, "text_screen")
+    rules: list[Rule] = [
+        TextRule(name, partial(resources.get, name), screen) for name in DEFAULT_RULES if name not in off
+    ]
     if _setting(resources, "data_flow"):
         rules.append(resources.get("data_flow"))
     return [*rules, *(resources.get("operator_patterns") if "rules" in resources.settings.places else ())]

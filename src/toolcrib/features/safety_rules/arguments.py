@@ -1,9 +1,7 @@
-"""Classify the strings of a call: commands, paths, free text or other values."""
+"""List the strings of a call with their roles, so that the rules can judge them."""
 
 from __future__ import annotations
 
-import functools
-import os
 import posixpath
 import re
 import shlex
@@ -13,6 +11,16 @@ from typing import TYPE_CHECKING
 
 from toolcrib.core.rules import SHARED, TooMuchToReadError
 from toolcrib.features.safety_rules.command_line import reads_code, write_line
+from toolcrib.features.safety_rules.roles import (
+    LISTS_OF_COMMANDS,
+    RUNS_SHELLS,
+    Role,
+    as_text,
+    name_words,
+    named_role,
+    names_vector,
+    role_of,
+)
 from toolcrib.lib.command_arguments import SHELLS
 from toolcrib.lib.shell.reader import MAX_LENGTH
 from toolcrib.lib.templates import compile_template
@@ -23,15 +31,6 @@ if TYPE_CHECKING:
 
     from toolcrib.model.call import Call
     from toolcrib.model.tool import Tool
-
-
-class Role(StrEnum):
-    """The role of a string in a call."""
-
-    COMMAND = "command"
-    PATH = "path"
-    TEXT = "text"
-    VALUE = "value"
 
 
 class CommandOrigin(StrEnum):
@@ -57,37 +56,15 @@ class Argument:
     sure: bool = True
 
 
-COMMAND_NAMES = frozenset({"command", "cmd"})
-LISTS_OF_COMMANDS = frozenset({"commands", "cmds"})
-SHELL_NAMES = COMMAND_NAMES | {"script", "line"}
-ARGUMENT_VECTORS = frozenset({"args", "arguments", "argv", "params", "parameters", "options", "flags"})
-# The prefixes of these names, for a fast check of an object with many keys.
-BEGINS_VECTOR = re.compile("(?i)arg|par|opt|flag")
-PATH_NAMES = frozenset(
-    (
-        *("path", "paths", "file", "files", "filename", "filenames", "pathname", "pathnames", "filepath"),
-        *("filepaths", "cwd", "dir", "dirs", "directory", "directories", "folder", "folders", "source", "sources"),
-        *("src", "destination", "destinations", "dest", "dst", "root", "workdir"),
-    )
-)
-TEXT_NAMES = frozenset(
-    (
-        *("content", "contents", "text", "texts", "body", "message", "messages", "prompt", "prompts", "query"),
-        *("queries", "question", "description", "note", "notes", "comment", "comments", "summary", "title"),
-        *("subject", "instructions", "markdown", "html", "reason"),
-    )
-)
-KEPT_NAME = 64
 KEY_MARK = " (its name)"
 PLAIN_CONTAINERS = frozenset({dict, list})
 NUMBERS = frozenset({int, float, bool, type(None)})
 # The effort of judging a string, by its role; judging a call takes a fraction of a second at most.
 EFFORT = {Role.VALUE: 1, Role.TEXT: 1, Role.PATH: 8, Role.COMMAND: 20}
-LETTERS_PER_EFFORT = 8
+LETTERS_PER_EFFORT = 2  # of a command
+FOLDERS_PER_EFFORT = 8  # of a path
 MAX_EFFORT = 20_000
 MAX_LETTERS = 4_000_000
-WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_]+")
-URL = re.compile(r"(?i)(?!file:)[a-z][a-z0-9+.-]*://")
 SHELL_LETTERS = re.compile(r"[\s;&|<>$`(){}*?\[\]'\"!#]")
 
 
@@ -114,7 +91,7 @@ def read_arguments(tool: Tool | None, call: Call) -> list[Argument]:
 
 
 def _read(tool: Tool | None, call: Call) -> list[Argument]:
-    runs_shell = tool is not None and "shell.execute" in tool.requires and _reads_code(tool, call)
+    runs_shell = tool is not None and RUNS_SHELLS in tool.requires and _reads_code(tool, call)
     is_shell = tool is None or (runs_shell and (not isinstance(tool.run, Chained) or tool.run.kind == "primitive"))
     found = _Found(
         [] if tool is None else _command_line(tool, call), CommandOrigin.SHELL if is_shell else CommandOrigin.GUESS
@@ -124,7 +101,7 @@ def _read(tool: Tool | None, call: Call) -> list[Argument]:
     while waiting:
         place, name, value = waiting.pop()
         # Checking for os.PathLike is slow, and these are not.
-        text = None if type(value) in PLAIN_CONTAINERS else _as_text(value)
+        text = None if type(value) in PLAIN_CONTAINERS else as_text(value)
         if text is not None:
             if found.is_new(place, name, text):
                 found.add(_readings(place, name, text, runs_shell=runs_shell))
@@ -178,30 +155,16 @@ class _Found:
 
 
 def _effort(argument: Argument) -> int:
-    if argument.role is not Role.COMMAND:
-        return EFFORT[argument.role]
-    # A longer command is not parsed at all.
-    return EFFORT[Role.COMMAND] + min(len(argument.text), MAX_LENGTH) // LETTERS_PER_EFFORT
+    effort = EFFORT[argument.role]
+    if argument.role is Role.COMMAND:
+        # A longer command is not parsed at all.
+        return effort + min(len(argument.text), MAX_LENGTH) // LETTERS_PER_EFFORT
+    return effort + argument.text.count("/") // FOLDERS_PER_EFFORT if argument.role is Role.PATH else effort
 
 
 def _holds_numbers_alone(value: object) -> bool:
     """Whether an object holds only numbers, so that only its keys are read."""
     return isinstance(value, dict) and NUMBERS.issuperset(map(type, value.values()))
-
-
-def name_words(name: str) -> list[str]:
-    """The words of a name, last word first, since it tells most: `outputFile`, `output_file2` and `file-name` name a file."""
-    return [word.lower() for word in reversed(WORDS.findall(name))]
-
-
-def looks_like_a_path(text: str) -> bool:
-    """Whether a string is judged as a path although its name does not say so."""
-    plain = text.strip().replace("\\", "/")
-    if plain.startswith(("/", "~", "./", "../")):
-        return True
-    if "/" not in plain or URL.match(plain):
-        return False
-    return ".." in plain.split("/") or not any(letter.isspace() for letter in plain)
 
 
 def runs_command_line(tool: Tool) -> bool:
@@ -243,12 +206,12 @@ def _as_word(value: object, _before: str) -> str:
 
 def _readings(place: str, name: str, text: str, *, runs_shell: bool) -> Iterator[Argument]:
     """The role of a string by its name and form; for a tool that runs shells, also as a command."""
-    role = _role(name, text, runs_shell=runs_shell)
+    role = role_of(name, text, runs_shell=runs_shell)
     yield Argument(place=place, name=name, text=text, role=role)
     if not runs_shell or role in {Role.COMMAND, Role.TEXT} or _is_key(place):
         return
-    is_item, is_operand = place.endswith("]"), role is Role.PATH or _is_vector(name)
-    if (is_item and _is_vector(name)) or ((is_item or is_operand) and SHELL_LETTERS.search(text) is None):
+    is_item, is_operand = place.endswith("]"), role is Role.PATH or names_vector(name)
+    if (is_item and names_vector(name)) or ((is_item or is_operand) and SHELL_LETTERS.search(text) is None):
         return  # an item of an argument vector is read with its list or its program
     yield Argument(place=place, name=name, text=text, role=Role.COMMAND, sure=not is_operand)
 
@@ -269,7 +232,7 @@ def _inside(place: str, name: str, value: object) -> Iterator[tuple[str, str, ob
 
 def _argument_vector(place: str, name: str, value: object, *, runs_shell: bool) -> Iterator[Argument]:
     """Commands given as a list of words, or as a program beside its arguments."""
-    if isinstance(value, list | tuple) and (_is_command(name) or (runs_shell and _named_role(name) is not Role.TEXT)):
+    if isinstance(value, list | tuple) and (_is_command(name) or (runs_shell and named_role(name) is not Role.TEXT)):
         words = _words(value)
         text = words[0] if len(words) == 1 else shlex.join(words)
         yield Argument(place=place, name=name, text=text, role=Role.COMMAND, sure=_is_command(name))
@@ -278,13 +241,13 @@ def _argument_vector(place: str, name: str, value: object, *, runs_shell: bool) 
 
 
 def _program_beside_arguments(place: str, value: Mapping[object, object], *, runs_shell: bool) -> Iterator[Argument]:
-    vectors = [(str(key), _as_shell_words(rest)) for key, rest in value.items() if _is_vector(str(key))]
+    vectors = [(str(key), _as_shell_words(rest)) for key, rest in value.items() if names_vector(str(key))]
     if not vectors:
         return
     for key, program in value.items():
-        if not isinstance(program, str) or _is_vector(str(key)):
+        if not isinstance(program, str) or names_vector(str(key)):
             continue
-        role = _role(str(key), program, runs_shell=runs_shell)
+        role = role_of(str(key), program, runs_shell=runs_shell)
         if role is not Role.COMMAND and not (runs_shell and role is not Role.TEXT):
             continue
         for name, rest in vectors:
@@ -296,15 +259,7 @@ def _program_beside_arguments(place: str, value: Mapping[object, object], *, run
 
 def _as_shell_words(rest: object) -> str:
     """Arguments as shell words."""
-    return shlex.join(_words(rest)) if isinstance(rest, list | tuple) else _as_text(rest) or ""
-
-
-def _as_text(value: object) -> str | None:
-    if isinstance(value, str):
-        return value
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "surrogateescape")
-    return os.fsdecode(value) if isinstance(value, os.PathLike) else None
+    return shlex.join(_words(rest)) if isinstance(rest, list | tuple) else as_text(rest) or ""
 
 
 def _key_place(place: str, key: object) -> str:
@@ -316,7 +271,7 @@ def _join(place: str, key: object) -> str:
 
 
 def _words(items: Sequence[object]) -> list[str]:
-    texts = (str(item) if isinstance(item, int | float) else _as_text(item) for item in items)
+    texts = (str(item) if isinstance(item, int | float) else as_text(item) for item in items)
     return [text for text in texts if text is not None]
 
 
@@ -325,46 +280,8 @@ def _is_key(place: str) -> bool:
 
 
 def _is_named(name: str) -> bool:
-    return _named_role(name) is Role.COMMAND
+    return named_role(name) is Role.COMMAND
 
 
 def _is_command(name: str) -> bool:
-    return _named_role(name) is Role.COMMAND and LISTS_OF_COMMANDS.isdisjoint(name_words(name))
-
-
-def _is_vector(name: str) -> bool:
-    if BEGINS_VECTOR.search(name) is None:
-        return False
-    return (_names_vector if len(name) <= KEPT_NAME else _names_vector.__wrapped__)(name)
-
-
-@functools.lru_cache(maxsize=512)
-def _names_vector(name: str) -> bool:
-    return not ARGUMENT_VECTORS.isdisjoint(name_words(name)[:1])
-
-
-def _role(name: str, text: str, *, runs_shell: bool) -> Role:
-    role = _named_role(name, runs_shell=runs_shell)
-    if role is not Role.VALUE:
-        return role
-    return Role.PATH if looks_like_a_path(text) else Role.VALUE
-
-
-def _named_role(name: str, *, runs_shell: bool = False) -> Role:
-    """The role that the last known word of a name implies."""
-    # The names of items repeat in a long list; long names do not, and are not cached.
-    find = _find_role if len(name) <= KEPT_NAME else _find_role.__wrapped__
-    return find(name, runs_shell=runs_shell)
-
-
-@functools.lru_cache(maxsize=512)
-def _find_role(name: str, *, runs_shell: bool) -> Role:
-    commands = COMMAND_NAMES | LISTS_OF_COMMANDS | (SHELL_NAMES if runs_shell else frozenset())
-    for word in name_words(name):
-        if word in commands:
-            return Role.COMMAND
-        if word in PATH_NAMES:
-            return Role.PATH
-        if word in TEXT_NAMES:
-            return Role.TEXT
-    return Role.VALUE
+    return named_role(name) is Role.COMMAND and LISTS_OF_COMMANDS.isdisjoint(name_words(name))

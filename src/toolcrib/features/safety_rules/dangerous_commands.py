@@ -12,7 +12,8 @@ import re
 from typing import TYPE_CHECKING
 
 from toolcrib.core.rules import strictest_of, unreadable
-from toolcrib.features.safety_rules.arguments import Argument, CommandOrigin, Role, read_arguments, runs_command_line
+from toolcrib.features.safety_rules.arguments import Argument, CommandOrigin, read_arguments, runs_command_line
+from toolcrib.features.safety_rules.roles import Role
 from toolcrib.lib.protected_names import OPEN, judge
 from toolcrib.lib.schema_structure import holds_text
 from toolcrib.lib.shell import GLOB, UNKNOWN, Command, Redirection, Word
@@ -75,7 +76,7 @@ HARMLESS_DEVICES = re.compile(
 )
 # A function that starts itself twice: `f() { f | f & }`.
 FORK_BOMB = re.compile(
-    r"(?<![^\s;&|(){}'\"])(?:function\s+([^\s;&|(){}]+)|([^\s;&|(){}]+)\s*\(\s*\))\s*(?:\(\s*\))?\s*[{(]"
+    r"(?<![^\s;&|(){}'\"])(?:function\s+([^\s;&|(){}]{1,99})|([^\s;&|(){}]{1,99})\s*\(\s*\))\s*(?:\(\s*\))?\s*[{(]"
     r"[^}]{0,200}?(?<![^\s;&|(){}])(?:\1|\2)\s*\)?\s*[|&](?![|&])"
 )
 NETWORK_DEVICE = re.compile(r"/dev/(?:tcp|udp)/")
@@ -83,6 +84,8 @@ WRITES = frozenset({">", ">>", ">|", ">&", "<>"})
 DESTROYS_BY_OPTION = OWNERS | {"rm", "find", "systemctl", "init"}
 OWN_PROGRAM = re.compile(r"-\w*[cemr]")
 VERSION = re.compile(r"[\d.]+$")
+COMPUTED = re.compile(rf"[{UNKNOWN}{GLOB}\s\[]")  # an index is calculated, which may run commands
+NAME_OPTION = re.compile(r"^-\w*?[av]")  # `read -ra name` and `printf -v name`, which may be one word
 
 
 class DangerousCommands:
@@ -292,13 +295,14 @@ def _does_more(command: Command) -> str:
 def _set_variables(command: Command) -> Iterator[str]:
     """The names of the variables that the command sets."""
     yield from (assignment.name for assignment in command.assignments)
-    names = command.name in DECLARES | SETS_VARIABLES
-    if names and (command.name != "printf" or "-v" in {word.text for word in command.arguments}):
-        for word in command.arguments:
-            yield from (
-                UNKNOWN if outline.startswith((UNKNOWN, GLOB)) else outline.partition("=")[0]
-                for outline in word.outlines
-            )
+    if command.name == "printf":
+        names = any(word.may_be_option and not word.text.startswith("--") for word in command.arguments[:1])
+    else:
+        names = command.name in DECLARES | SETS_VARIABLES
+    for word in command.arguments if names else ():
+        for outline in word.outlines:
+            name = NAME_OPTION.sub("", outline).partition("=")[0]
+            yield UNKNOWN if COMPUTED.search(name) else name
 
 
 def _writes_elsewhere(redirection: Redirection) -> bool:

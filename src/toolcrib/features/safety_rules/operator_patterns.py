@@ -6,7 +6,8 @@ import posixpath
 from typing import TYPE_CHECKING
 
 from toolcrib.core.rules import strictest_of, unreadable
-from toolcrib.features.safety_rules.arguments import Argument, Role, read_arguments
+from toolcrib.features.safety_rules.arguments import Argument, read_arguments
+from toolcrib.features.safety_rules.roles import Role
 from toolcrib.features.safety_rules.settings import RulesSettings
 from toolcrib.lib.schema_structure import holds_text
 from toolcrib.lib.shell.reader import read_line

@@ -9,7 +9,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from toolcrib.core.rules import strictest_of, unreadable
-from toolcrib.features.safety_rules.arguments import URL, Argument, Role, name_words, read_arguments, runs_command_line
+from toolcrib.features.safety_rules.arguments import Argument, read_arguments, runs_command_line
+from toolcrib.features.safety_rules.roles import URL, Role, name_words
 from toolcrib.lib.protected_names import ASKED, judge
 from toolcrib.lib.schema_structure import holds_text
 from toolcrib.lib.sensitive_paths import (
@@ -21,7 +22,8 @@ from toolcrib.lib.sensitive_paths import (
     pattern_outline,
     spellings,
 )
-from toolcrib.lib.shell import GLOB, UNKNOWN, Command, Word
+from toolcrib.lib.shell import GLOB, UNKNOWN, Command, Word, plain
+from toolcrib.lib.shell.programs import split_words
 from toolcrib.lib.shell.reader import read_line
 from toolcrib.model.errors import Cure, ToolError
 from toolcrib.model.result import Verdict, confirm, deny
@@ -47,8 +49,15 @@ CHANGES_FOLDER = frozenset({"cd", "pushd"})
 FOLDER_OPTIONS = frozenset({"-C", "-D", "--chdir", "--directory", "--cwd"})
 FOLDER_NAMES = frozenset({"cwd", "workdir", "dir", "directory", "root"})
 NO_FILE = frozenset({"<<", "<<-", "<<<"})
-EXCLUDING = frozenset({"grep", "egrep", "fgrep", "rsync", "tar", "du", "find", "tree", "diff"})
-EXCLUDE_OPTIONS = frozenset({"--exclude", "--exclude-dir"})
+# Options whose value is left out by the program.
+EXCLUDE_OPTIONS = {
+    **dict.fromkeys(("grep", "egrep", "fgrep", "rsync", "tar", "du"), frozenset({"--exclude", "--exclude-dir"})),
+    "diff": frozenset({"--exclude", "-x"}),
+    "tree": frozenset({"-I"}),
+}
+CHECKS_IGNORED = (plain("git"), plain("check-ignore"))
+GREPS = frozenset({"grep", "egrep", "fgrep"})
+GREP_SWITCHES = re.compile(r"-[cEFhHilLnoqrRsvwx]+")  # no option that has a value or makes the first operand a file
 FIND_TESTS = frozenset({"-path", "-wholename", "-ipath", "-name", "-iname"})
 OPENS_NOTHING = frozenset(
     (
@@ -225,15 +234,25 @@ def _words(commands: Iterable[Command]) -> Iterator[Word]:
 
 
 def _judged_words(command: Command) -> Iterator[Word]:
-    """The words of a command without those that exclude files."""
-    before: tuple[str, str] = ("", "")
-    for word in command.words:
-        option = word.text.partition("=")[0]
-        leaves_out = option in EXCLUDE_OPTIONS or before[1] in EXCLUDE_OPTIONS
-        not_found = before[1] in FIND_TESTS and before[0] in {"!", "-not"}
-        if command.name not in EXCLUDING or not (leaves_out or not_found):
+    """The words of a command without those that exclude files, and without patterns and names that are not opened."""
+    if command.words[:2] == CHECKS_IGNORED:
+        return
+    pattern = _grep_pattern(command)
+    options = EXCLUDE_OPTIONS.get(command.name, frozenset())
+    texts = ["", "", *(word.text for word in command.words), ""]
+    for position, word in enumerate(command.words):
+        negation, before, text, after = texts[position : position + 4]
+        is_left_out = before in options or text.partition("=")[0] in options
+        is_found = before not in FIND_TESTS or not (negation in {"!", "-not"} or after == "-prune")
+        if not is_left_out and (is_found or command.name != "find") and word is not pattern:
             yield word
-        before = (before[1], word.text)
+
+
+def _grep_pattern(command: Command) -> Word | None:
+    """What a grep with plain switches searches for; None if that is not certain."""
+    options, operands = split_words(command.arguments)
+    is_plain = all(word.certain and GREP_SWITCHES.fullmatch(word.text) for word in options)
+    return operands[0] if command.name in GREPS and is_plain and operands and operands[0].certain else None
 
 
 def _folders(commands: Iterable[Command]) -> Iterator[str]:

@@ -17,17 +17,23 @@ class Word:
     """A word of a command; `text` is the best guess at its value.
 
     `outlines` are all its possible values, with `UNKNOWN` for a part that only the shell knows and `GLOB` for a pattern;
-    `computed` says that it has expansions.
+    `computed` says that it has expansions, and `splits` that an expansion may make several words of it.
     """
 
     text: str
     outlines: tuple[str, ...]
     computed: bool = False
+    splits: bool = False
 
     @property
     def certain(self) -> bool:
         """Whether the program gets exactly this text."""
         return not self.computed and self.outlines == (self.text,)
+
+    @property
+    def may_be_option(self) -> bool:
+        """Whether the program may get an option for it."""
+        return self.splits or any(outline.startswith(("-", UNKNOWN, GLOB)) for outline in self.outlines)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -86,7 +92,7 @@ def plain(text: str) -> Word:
 
 def unknown() -> Word:
     """A word whose value only the shell knows."""
-    return Word(text="", outlines=(UNKNOWN,), computed=True)
+    return Word(text="", outlines=(UNKNOWN,), computed=True, splits=True)
 
 
 def unreadable(why: str) -> ToolError:

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from toolcrib.lib.shell import GLOB, UNKNOWN
+from toolcrib.lib.shell import GLOB, UNKNOWN, plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -23,8 +23,11 @@ if TYPE_CHECKING:
 class WritingArguments:
     """The arguments that make a program do more than read.
 
-    `letters` are such short options, `options` long ones, and `words` any other such words. `operands` is how many operands it
-    may have at most, `code` a pattern that no argument may contain, and `program` one that its first operand must match.
+    `letters` are such short options, `options` long ones, and `words` such words of an expression. `operands` is how many operands
+    it may have at most, `start` a pattern that no argument may begin with, and `program` one that its first operand must match;
+    the next word may be the value of an option that ends with one of the letters in `values`. After each option in `valued` the
+    next word is its value, and the program if there is one. If an option of `lists` is the first argument, operands are patterns.
+    With `options_first`, every word after the first operand is an operand too.
     With `only`, the first argument must be one of these options; with `verbs`, it must be one of these subcommands, and the
     rest is judged by the row of that subcommand.
     """
@@ -33,26 +36,52 @@ class WritingArguments:
     options: tuple[str, ...] = ()
     words: tuple[str, ...] = ()
     operands: int | None = None
-    code: re.Pattern[str] | None = None
+    start: re.Pattern[str] | None = None
     program: re.Pattern[str] | None = None
+    values: str = ""
+    valued: tuple[str, ...] = ()
+    lists: tuple[str, ...] = ()
+    options_first: bool = False
     only: tuple[str, ...] = ()
     verbs: Mapping[str, WritingArguments] = field(default_factory=dict)
 
 
 PLAIN = WritingArguments()
-# Awk code that runs programs, writes files or reads further files.
-AWK_CODE = re.compile(r"system|getline|close|[|>@]")
+# Awk code that runs no programs, writes no files and reads no further files: for that, `>` and `|` stand behind `print`.
+AWK_ACTION = r"system|getline|close|ARG[CV]|@|\\\n"
+AWK_PROGRAM = re.compile(rf"(?:(?!{AWK_ACTION}|print).)*(?:print(?:(?!{AWK_ACTION})[^|>])*)?", re.DOTALL)
 AWK_OPTIONS = (
+    *("--assign", "--field-separator"),  # they hide where the program begins
     *("--file", "--include", "--load", "--exec", "--source"),
     *("--dump-variables", "--pretty-print", "--profile", "--debug"),
 )
-# One command of sed that prints, deletes or replaces; `e` runs programs, `w` writes files.
+
+
+def _sed_regex(mark: str) -> str:
+    """A regular expression of sed up to its delimiter; sed programs differ in whether one in brackets ends it."""
+    brackets = rf"\[(?!\^?\])(?:\[:\w+:\]|\\[^\]]|(?!{mark})[^\[\]\\])*\]"
+    return rf"(?:\\.|{brackets}|(?!{mark})[^\[\\])*"
+
+
+MARK = r"\1"
+# Commands of sed that print, delete or replace; `e` runs programs, `w` writes files.
 SED_PROGRAM = re.compile(
-    r"(?:[\d$,+~! ]|/(?:\\.|[^/\\])*/)*(?:[pdq=lnN]|s([^\w\s\\])(?:\\.|(?!\1)[^\\])*\1(?:\\.|(?!\1)[^\\])*\1[gpiI\d]*)?"
+    rf"(?:(?:[\d$,+~! ]|/{_sed_regex('/')}/)*"
+    rf"(?:[pdq=lnN]|s([/|,#:@!%+~]){_sed_regex(MARK)}\1(?:\\.|(?!\1)[^\\])*\1[gpiI\d]*)?(?:;|\Z))*"
 )
-# An operand of digits sets the clock.
-CLOCK = re.compile(r"^\d{8,12}(?:\.\d\d)?$")
-FIND_ACTION = re.compile(r"-(?:delete|exec|execdir|ok|okdir|fls|fprint|fprint0|fprintf)")
+# An operand of digits sets the clock, as --set does.
+CLOCK = re.compile(r"\d{8,12}(?:\.\d\d)?$|-[uR]*s|--s")
+FIND_ACTION = re.compile(r"-(?:delete|exec|ok|fls|fprint)")
+# Without a number behind it, such an option takes the next word.
+XXD_OPTION = re.compile(r"--\w|-[cglnosR]\D")
+XXD_VALUED = ("-c", "-g", "-l", "-n", "-o", "-s", "-R")
+TAR_LISTS = ("tf", "-tf", "tvf", "-tvf", "tzf", "-tzf", "tzvf", "-tzvf", "tjf", "-tjf", "tJf", "-tJf")
+# Options run programs, and so does the name of an archive with a colon, which is one on another machine.
+TAR_WORD = re.compile(rf"-|[^:]*[:{UNKNOWN}{GLOB}]")
+# With these bash takes any word for a variable of the command, or replaces `!` by earlier lines.
+SET_OPTION = re.compile(r"[-+]\w*[kH]|keyword|history|histexpand")
+# What follows an operand in an expression of `test`.
+TEST_OPERATOR = re.compile(r"[!=]?=|[<>\])]|-[ao]|-[a-z]{2}")
 PRINTS_COMMITS = WritingArguments(
     letters="oO", options=("--output", "--ext-diff", "--textconv", "--filters", "--open-files-in-pager")
 )
@@ -67,18 +96,23 @@ BRANCH_OPTIONS = (
 )
 GIT_VERBS: dict[str, WritingArguments] = {
     **dict.fromkeys(("status", "rev-parse", "ls-files", "ls-tree", "merge-base", "name-rev", "describe"), PLAIN),
-    **dict.fromkeys(("rev-list", "check-ignore", "count-objects", "--version", "version"), PLAIN),
-    **dict.fromkeys(("log", "show", "diff", "shortlog", "blame", "whatchanged", "grep", "cat-file"), PRINTS_COMMITS),
-    "branch": WritingArguments(operands=0, letters="dDmMcCfut", options=BRANCH_OPTIONS),
+    **dict.fromkeys(("check-ignore", "count-objects", "--version", "version"), PLAIN),
+    **dict.fromkeys(("log", "show", "diff", "shortlog", "blame", "whatchanged", "grep"), PRINTS_COMMITS),
+    **dict.fromkeys(("cat-file", "rev-list"), PRINTS_COMMITS),
+    "branch": WritingArguments(operands=0, letters="dDmMcCfut", options=BRANCH_OPTIONS, lists=("--list",)),
     "remote": WritingArguments(operands=0),
     "stash": WritingArguments(verbs={"list": PRINTS_COMMITS}),
-    "tag": WritingArguments(operands=0, letters="adsufm", options=("--delete", "--annotate", "--sign")),
+    "tag": WritingArguments(
+        operands=0, letters="adsufmF", options=("--delete", "--annotate", "--sign"), lists=("-l", "--list")
+    ),
 }
 
 READS: dict[str, WritingArguments] = {
     # The shell itself
     **dict.fromkeys((":", "true", "false", "cd", "pushd", "popd", "dirs", "pwd", "exit", "return", "break"), PLAIN),
-    **dict.fromkeys(("continue", "shift", "wait", "times", "type", "umask", "set"), PLAIN),
+    **dict.fromkeys(("continue", "shift", "times", "type", "umask"), PLAIN),
+    "set": WritingArguments(start=SET_OPTION),
+    "wait": WritingArguments(letters="p"),  # it evaluates the index of a variable
     **dict.fromkeys(("export", "local", "readonly", "unset", "read", "getopts", "sleep"), PLAIN),
     **dict.fromkeys(
         ("test", "["), WritingArguments(words=("-v", "-R"))
@@ -93,41 +127,51 @@ READS: dict[str, WritingArguments] = {
     **dict.fromkeys(("paste", "join", "comm", "cmp", "expand", "unexpand", "column", "seq", "yes", "expr"), PLAIN),
     **dict.fromkeys(("grep", "egrep", "fgrep", "strings", "od", "hexdump", "base64", "base32", "jq"), PLAIN),
     **dict.fromkeys(("md5sum", "sha1sum", "sha224sum", "sha256sum", "sha384sum", "sha512sum", "cksum", "b2sum"), PLAIN),
-    "awk": WritingArguments(letters="fileEdopDW", options=AWK_OPTIONS, code=AWK_CODE),
+    "awk": WritingArguments(letters="fileEdopDW", options=AWK_OPTIONS, program=AWK_PROGRAM, values="vF"),
     "diff": PLAIN,
     "rg": WritingArguments(letters="z", options=("--pre", "--hostname-bin", "--search-zip")),
     "sed": WritingArguments(
         letters="efils",
         options=("--expression", "--file", "--in-place", "--line-length", "--separate"),
         program=SED_PROGRAM,
+        valued=("-e", "-ne"),
     ),
     "sort": WritingArguments(
         letters="oT", options=("--output", "--compress-program", "--temporary-directory", "--files0-from")
     ),
     "uniq": WritingArguments(operands=1),
-    "xxd": WritingArguments(letters="r", options=("-revert",), operands=1),
+    "xxd": WritingArguments(letters="r", operands=1, start=XXD_OPTION, valued=XXD_VALUED, options_first=True),
     # Files
     **dict.fromkeys(("ls", "dir", "stat", "du", "df", "basename", "dirname", "realpath", "readlink"), PLAIN),
     **dict.fromkeys(("mkdir", "touch"), PLAIN),  # they create empty files and folders, and change no content
     "file": WritingArguments(letters="C", options=("--compile",)),
-    "find": WritingArguments(code=FIND_ACTION),
+    "find": WritingArguments(start=FIND_ACTION),
+    "tar": WritingArguments(verbs=dict.fromkeys(TAR_LISTS, WritingArguments(start=TAR_WORD))),
     "tree": WritingArguments(letters="oR", options=("--output",)),
     # The machine
     **dict.fromkeys(("id", "whoami", "groups", "uname", "arch", "nproc", "uptime", "free", "ps", "printenv"), PLAIN),
     **dict.fromkeys(("which", "tty", "locale", "cal", "who", "w", "lscpu", "lsblk"), PLAIN),
     "crontab": WritingArguments(only=("-l",), operands=0),
-    "date": WritingArguments(letters="s", options=("--set",), code=CLOCK),
+    "date": WritingArguments(start=CLOCK),
     "env": WritingArguments(operands=0, letters="S", options=("--split-string",)),
     "hostname": WritingArguments(operands=0, letters="bF", options=("--boot", "--file")),
     "man": WritingArguments(letters="PHXCTtpr", options=MAN_OPTIONS),
     "mount": WritingArguments(
-        operands=0, letters="aoBMR", options=("--all", "--bind", "--move", "--rbind", "--options")
+        operands=0,
+        letters="aoBLMRU",
+        options=("--all", "--bind", "--label", "--move", "--options", "--rbind", "--source", "--target", "--uuid"),
     ),
     # Version control; a global option, such as -c or --exec-path, can name a program
     "git": WritingArguments(verbs={**GIT_VERBS, "--no-pager": WritingArguments(verbs=GIT_VERBS)}),
 }
 READS |= {"mawk": READS["awk"], "gawk": READS["awk"], "nawk": READS["awk"]}
 
+# Programs that run code, but not if their only argument is one of these.
+TELLS_VERSION = {
+    **dict.fromkeys(("python", "python3"), ("--version", "-V")),
+    **dict.fromkeys(("node", "perl"), ("--version", "-v")),
+    **dict.fromkeys(("bash", "ruby"), ("--version",)),
+}
 SYSTEM_FOLDERS = frozenset({"", "/bin", "/usr/bin"})
 SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash", "mksh", "rbash", "fish"})
 # Programs that run their arguments as a command, or one of them as shell code.
@@ -201,23 +245,27 @@ RUNS_PROGRAMS = frozenset(
 SHELL_CODE = frozenset({"let", "mapfile", "read", "readarray", "getopts", "unset", "wait"})
 DECLARES = frozenset({"declare", "export", "local", "readonly", "typeset"})
 SETS_VARIABLES = frozenset({"read", "mapfile", "readarray", "getopts", "printf", "unset"})
-# Variables that can make the shell, or a program that only reads, run another program.
+# Variables that can make the shell, or a program that only reads, run another program; bash calculates the values of the last
+# ones, and a calculation may run commands.
 STEERING = re.compile(
     r"PATH|LD_\w+|DYLD_\w+|BASH_\w+|ENV|IFS|PS4|PROMPT_COMMAND|SHELL|SHELLOPTS|BASHOPTS|GCONV_PATH|NLSPATH|TERMINFO"
     r"|GIT_\w+|SSH_\w+|\w*PAGER|MAN\w+|GROFF_\w+|GREP\w*|\w*EDITOR|VISUAL|BROWSER|LESS\w*|\w*_OPTIONS|\w*OPTS|RIPGREP_CONFIG_PATH|JQ_\w+"
-    r"|AWK\w*|PERL\w*|PYTHON\w*|RUBY\w*|NODE_\w+|POSIXLY_CORRECT|TMPDIR|HOME|XDG_\w+"
+    r"|AWK\w*|GNUPGHOME|PERL\w*|PYTHON\w*|RUBY\w*|NODE_\w+|POSIXLY_CORRECT|TMPDIR|HOME|XDG_\w+"
+    r"|S?RANDOM|SECONDS|OPTIND|HISTCMD|LINENO"
 )
+END_OF_OPTIONS, STANDARD_INPUT = plain("--"), plain("-")
 
 
 def is_listed(command: Command) -> bool:
-    """Whether it is a program of `READS`, by its bare name or in a folder of system programs."""
+    """Whether it is a program of `READS` or only tells its version, by its bare name or in a folder of system programs."""
     folder, _, name = command.words[0].text.rpartition("/") if command.words else ("", "", "")
-    return folder in SYSTEM_FOLDERS and name in READS
+    told = [[plain(option)] for option in TELLS_VERSION.get(name, ())]
+    return folder in SYSTEM_FOLDERS and (name in READS or list(command.arguments) in told)
 
 
 def does_more(command: Command) -> str:
     """The reason why a listed program does more than read; empty if it only reads."""
-    return _does_more(READS[command.name], command.arguments)
+    return _does_more(READS.get(command.name, PLAIN), command.arguments)
 
 
 def _does_more(row: WritingArguments, words: Sequence[Word]) -> str:
@@ -227,12 +275,17 @@ def _does_more(row: WritingArguments, words: Sequence[Word]) -> str:
             return f"is called with {verb[:40]!r}" if verb else "is called without a verb"
         return _does_more(row.verbs[verb], words[1:])
     if row.only:
-        named = bool(words) and words[0].text in row.only
+        named = bool(words) and words[0].certain and words[0].text in row.only
         return "" if named and (row.operands is None or len(words) == 1) else f"is called without {row.only[0]}"
+    files = split_words(_take_values(row, words)[0])[1] if row.options_first else []
+    if files and files[0] is not words[-1]:
+        return f"is given words after {files[0].text[:40]!r}"
     return next(_findings(row, words), "") if row != PLAIN else ""
 
 
 def _findings(row: WritingArguments, words: Sequence[Word]) -> Iterator[str]:
+    is_list = bool(words) and words[0].certain and words[0].text in row.lists
+    words, given = _take_values(row, words)
     options, operands = split_words(words)
     if row.letters or row.options:
         for word in options:
@@ -240,20 +293,46 @@ def _findings(row: WritingArguments, words: Sequence[Word]) -> Iterator[str]:
                 yield f"is given a word that may be an option ({word.text[:40]!r}; write ./ or -- before it)"
             elif _is_option(word.text, row):
                 yield f"is called with {word.text[:40]}"
-    yield from (f"is called with {word.text}" for word in words if word.text in row.words)
-    if row.operands is not None:
-        several = [
-            word for word in words if not word.certain
-        ]  # a pattern or a variable may expand to any number of words
+    if row.words:
+        following = [*words[1:], plain("]")]
+        found = (word for word, after in zip(words, following, strict=False) if _may_be_one_of(row.words, word, after))
+        yield from (f"is called with {word.text[:40]}" for word in found)
+    if row.operands is not None and not is_list:
+        # A pattern or a variable may expand to any number of words.
+        several = [word for word in words if not word.certain]
         yield from (f"is given {word.text[:40]!r}" for word in (*several, *operands[row.operands :]))
-    if row.code is not None and any(_may_hold(row.code, word) for word in words):
+    if row.start is not None and any(_may_begin_with(row.start, word) for word in words):
         yield "is given words that may write or run something"
-    if row.program is not None and any(not _is_exactly(row.program, word) for word in operands[:1]):
-        yield "is given code that may write or run something"
+    if row.program is not None:
+        count = 1 + sum(word.text[-1:] in row.values for word in options if row.values)
+        if not all(_is_exactly(row.program, word) for word in given or operands[:count]):
+            yield "is given code that may write or run something"
 
 
-def _may_hold(code: re.Pattern[str], word: Word) -> bool:
-    return any(code.search(outline) or outline.startswith((UNKNOWN, GLOB)) for outline in word.outlines)
+def _take_values(row: WritingArguments, words: Sequence[Word]) -> tuple[Sequence[Word], list[Word]]:
+    """The words without the options of `valued` and their values, and these values."""
+    rest: list[Word] = []
+    values: list[Word] = []
+    left = iter(words)
+    for word in left if row.valued else ():
+        if word == END_OF_OPTIONS:
+            rest += [word, *left]
+        elif word.certain and word.text in row.valued:
+            values.append(next(left, END_OF_OPTIONS))
+        else:
+            rest.append(word)
+    return (rest, values) if row.valued else (words, values)
+
+
+def _may_be_one_of(texts: Sequence[str], word: Word, following: Word) -> bool:
+    if word.certain:
+        return word.text in texts
+    is_operand = not word.splits and following.certain and TEST_OPERATOR.fullmatch(following.text) is not None
+    return word.may_be_option and not is_operand
+
+
+def _may_begin_with(start: re.Pattern[str], word: Word) -> bool:
+    return any(map(start.match, word.outlines)) or (word.may_be_option and not word.certain)
 
 
 def _is_exactly(program: re.Pattern[str], word: Word) -> bool:
@@ -262,13 +341,12 @@ def _is_exactly(program: re.Pattern[str], word: Word) -> bool:
 
 def split_words(words: Sequence[Word]) -> tuple[list[Word], list[Word]]:
     """The words that are or may be options, and the operands; as GNU programs do, options are accepted anywhere before `--`."""
-    texts = [word.text for word in words]
-    end = texts.index("--") if "--" in texts else len(texts)
-    options = [
-        word for word in words[:end] if any(outline.startswith(("-", UNKNOWN, GLOB)) for outline in word.outlines)
-    ]
-    operands = [word for word in words[:end] if word not in options or word.text == "-"]
-    return [word for word in options if word.text != "-"], [*operands, *words[end + 1 :]]
+    end = words.index(END_OF_OPTIONS) if END_OF_OPTIONS in words else len(words)
+    options: list[Word] = []
+    operands: list[Word] = []
+    for word in words[:end]:
+        (options if word.may_be_option and word != STANDARD_INPUT else operands).append(word)
+    return options, [*operands, *words[end + 1 :]]
 
 
 def _is_option(text: str, row: WritingArguments) -> bool:

@@ -47,19 +47,20 @@ REMEMBERED_LENGTH = 1000
 
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 BLANKS = re.compile(r"(?:[ \t]|\\\n)*")
-PLAIN = re.compile(r"[^\s'\"\\$`*?\[{};&|()<>]+|\]")
+# A shell knows only ASCII blanks, digits and letters here: `a\u00a0b` is one word, and `é=1` is not an assignment.
+PLAIN = re.compile(r"[^ \t\n'\"\\$`*?\[{};&|()<>]+|\]")
 SEPARATOR = re.compile(r"&&|\|\||;;&|;;|;&|\|&|[;&|]")
-REDIRECTION = re.compile(r"\d*(<<<|<<-|<<|<>|<&|>>|>\||>&|<(?!\()|>(?!\())")
-ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)(\+?=)")
-SUBSCRIPT = re.compile(r"([A-Za-z_]\w*)\[")
+REDIRECTION = re.compile(r"[0-9]*(<<<|<<-|<<|<>|<&|>>|>\||>&|<(?!\()|>(?!\())")
+ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)(\+?=)", re.ASCII)
+SUBSCRIPT = re.compile(r"([A-Za-z_]\w*)\[", re.ASCII)
 FUNCTION = re.compile(r"\([ \t]*\)")
-BRACKET = re.compile(r"\[\[?(?=\s)")  # the command, not a pattern
-NAME = re.compile(r"[A-Za-z_]\w*")
+BRACKET = re.compile(r"\[\[?(?=[ \t\n])")  # the command, not a pattern
+NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 # Escapes of `$'…'` that Python decodes as bash does.
 SHARED_ESCAPES = re.compile(r"(?:[^\\\x80-\U0010ffff]|\\[abfnrtvxuU\\'\"0-7])*", re.DOTALL)
 # Expansions to a value, a length, a default, or a value without a prefix or suffix.
-CLEAR_EXPANSION = re.compile(r"\{#?\w+\}|\{\w+(?::?[-+?]|[#%])")
-BRACED_NAME = re.compile(r"\{([A-Za-z_]\w*)\}")
+CLEAR_EXPANSION = re.compile(r"\{#?\w+\}|\{\w+(?::?[-+?]|[#%])", re.ASCII)
+BRACED_NAME = re.compile(r"\{([A-Za-z_]\w*)\}", re.ASCII)
 BRACES = re.compile(f"{OPEN_BRACE}[^{OPEN_BRACE}{CLOSE_BRACE}]*(?:,|\\.\\.)[^{OPEN_BRACE}{CLOSE_BRACE}]*{CLOSE_BRACE}")
 BRACKETS = re.compile(f"{GLOB}[^/{GLOB}{UNKNOWN}\\]]*\\]")  # `[a-z]`, whose `[` was replaced by GLOB
 # In arithmetic a shell runs the commands in an index, even those between single quotes.
@@ -82,7 +83,7 @@ NUMBERS = frozenset("?#$!")
 
 def read_line(text: str) -> Line:
     """Every simple command of the line, also of code that it passes to other shells; raises ToolError if it cannot be parsed."""
-    return _read_again(text) if len(text) <= REMEMBERED_LENGTH else _read(text)
+    return _read_again(text) if len(text) <= REMEMBERED_LENGTH else _read_last(text)
 
 
 def _read(text: str) -> Line:
@@ -99,8 +100,9 @@ def _read(text: str) -> Line:
     return reader.line()
 
 
-# Several rules read the same line one after the other. Only short ones are cached, so that the memory stays small.
+# Several rules read the same line one after the other. Of long ones only the last is cached, so that the memory stays small.
 _read_again = lru_cache(maxsize=64)(_read)
+_read_last = lru_cache(maxsize=1)(_read)
 
 
 class _Reader:
@@ -129,7 +131,7 @@ class _Reader:
 
     def read(self, text: str, *, depth: int, guessed: bool = False) -> None:
         if depth > MAX_DEPTH:
-            raise unreadable(f"commands are nested more than {MAX_DEPTH} deep")
+            raise _too_deep()
         _check(text)
         _Scan(self, text, depth=depth, guessed=guessed).read()
 
@@ -183,7 +185,7 @@ class _Reader:
             if position and not word.text.startswith("-") and not ASSIGNMENT.match(word.text)
         ]
         if sum(posixpath.basename(words[position].text) in WRAPPERS for position in starts) > MAX_DEPTH:
-            raise unreadable(f"commands are nested more than {MAX_DEPTH} deep")
+            raise _too_deep()
         given = (unknown(),) if command.name in {"xargs", "parallel"} else ()
         for position in starts[:MAX_GUESSED]:
             ends = (end for end in range(position, len(words)) if words[end].text in ENDS_GUESS)
@@ -362,9 +364,11 @@ class _Scan:
                 if (line.lstrip("\t") if strips else line) == delimiter:
                     break
                 lines.append(line)
-            if lines and lines[-1].endswith("\\") and not quoted:
-                raise unreadable(f"the here-document {delimiter!r} has no plain end")
             self.reader.bodies.append("\n".join(lines))
+            # A backslash joins lines, and shells differ in whether the joined line can be the end.
+            joined = self.reader.bodies[-1].replace("\\\n", "").replace("\t" if strips else "", "")
+            if not quoted and (joined.endswith("\\") or delimiter in joined.split("\n")):
+                raise unreadable(f"the here-document {delimiter!r} has no plain end")
             if not quoted:
                 self._inner(self.reader.bodies[-1])
         self.heredocs = []
@@ -425,7 +429,7 @@ class _Scan:
         elif letter == "$":
             self._dollar(draft, quoted=False)
         elif letter == "`":
-            self._backticks(draft)
+            self._backticks(draft, quoted=False)
         else:
             return False
         return True
@@ -452,7 +456,7 @@ class _Scan:
             elif letter == "$":
                 self._dollar(draft, quoted=True)
             elif letter == "`":
-                self._backticks(draft)
+                self._backticks(draft, quoted=True)
             elif closing == "}" and letter in "'\"":
                 self._quoting(letter, draft)
             else:
@@ -468,26 +472,30 @@ class _Scan:
         following = text[self.position : self.position + 1]
         if name:
             self.position = name.end()
-            draft.expansion(name[0], self._values(name[1] if name.re is BRACED_NAME else name[0]))
+            values = self._values(name[1] if name.re is BRACED_NAME else name[0])
+            draft.expansion(name[0], values, quoted=quoted)
         elif following == "(":
             self.position += 1
             is_number = self._arithmetic()
             if not is_number:
                 self._nested()
-            draft.expansion(text[start : self.position], ("0",) if is_number else (UNKNOWN,))
+            draft.expansion(text[start : self.position], ("0",) if is_number else (UNKNOWN,), quoted=quoted)
         elif following == "{":
             if not CLEAR_EXPANSION.match(text, self.position):
                 self._doubt("an expansion that may calculate, assign or run something")
             self.position += 1
+            self._deepen()
             self._quoted("}", _Draft())
-            draft.expansion(text[start : self.position])
+            self.depth -= 1
+            draft.expansion(text[start : self.position], quoted=quoted)
         elif following in {"'", '"', "["} and following and not quoted:
             self._doubt(f"${following}")
             if following == "'":
                 self._ansi(draft)
         elif following and following in "?#$!@*-0123456789":
             self.position += 1
-            draft.expansion(text[start : self.position], ("0",) if following in NUMBERS else (UNKNOWN,))
+            values = ("0",) if following in NUMBERS else (UNKNOWN,)
+            draft.expansion(text[start : self.position], values, quoted=quoted and following != "@")
         else:
             draft.literal("$")
 
@@ -524,18 +532,18 @@ class _Scan:
         self._inner(inner)
         return True
 
-    def _backticks(self, draft: _Draft) -> None:
+    def _backticks(self, draft: _Draft, *, quoted: bool) -> None:
         end = re.compile(r"`((?:[^`\\]|\\.)*)`", re.DOTALL).match(self.text, self.position)
         if end is None:
             raise unreadable("a ` is not closed")
         self.position = end.end()
         self.reader.read(re.sub(r"\\([$`\\])", r"\1", end[1]), depth=self.depth + 1, guessed=self.guessed)
-        draft.expansion("" if end[0] == "``" else end[0], ("",) if end[0] == "``" else (UNKNOWN,))
+        draft.expansion("" if end[0] == "``" else end[0], ("",) if end[0] == "``" else (UNKNOWN,), quoted=quoted)
 
     def _nested(self, *, piped: bool = False) -> None:
         """Parse the commands up to the closing parenthesis."""
         if self.depth >= MAX_DEPTH:
-            raise unreadable(f"commands are nested more than {MAX_DEPTH} deep")
+            raise _too_deep()
         scan = _Scan(self.reader, self.text, depth=self.depth + 1, guessed=self.guessed, start=self.position)
         scan.piped = piped or self.piped
         scan.read(")")
@@ -544,7 +552,13 @@ class _Scan:
     def _inner(self, text: str) -> None:
         """Parse the command substitutions in a text that is not a command itself."""
         scan = _Scan(self.reader, text, depth=self.depth, guessed=self.guessed)
+        scan._deepen()
         scan._quoted("", _Draft())
+
+    def _deepen(self) -> None:
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise _too_deep()
 
     def _values(self, name: str) -> tuple[str, ...]:
         """All possible values of a variable, whole and word by word, because the shell splits expansions."""
@@ -564,12 +578,14 @@ class _Draft:
         self.said: list[str] = []
         self.values: list[tuple[str, ...]] = []
         self.computed = False
+        self.splits = False
 
     def literal(self, text: str) -> None:
         self.add(text, (text,))
 
-    def expansion(self, spelled: str, values: tuple[str, ...] = (UNKNOWN,)) -> None:
+    def expansion(self, spelled: str, values: tuple[str, ...] = (UNKNOWN,), *, quoted: bool = True) -> None:
         self.computed = True
+        self.splits = self.splits or (not quoted and any(re.search(rf"[\s{UNKNOWN}]", value) for value in values))
         known = [value for value in values if UNKNOWN not in value and GLOB not in value]
         self.add(known[0] if known else f"${spelled}" if spelled[:1].isalpha() else spelled, values)
 
@@ -588,7 +604,8 @@ class _Draft:
             shape = shape.replace(OPEN_BRACE, "{").replace(CLOSE_BRACE, "}")
             outlines.append(BRACKETS.sub(GLOB, shape))
         text = "".join(self.said)
-        return Word(text=text, outlines=tuple(dict.fromkeys(outlines)), computed=self.computed or braces)
+        computed = self.computed or braces
+        return Word(text=text, outlines=tuple(dict.fromkeys(outlines)), computed=computed, splits=self.splits)
 
     def _spellings(self) -> Iterator[str]:
         longest = sum(max(map(len, values)) for values in self.values)
@@ -602,6 +619,10 @@ def _runs_words(command: Command) -> bool:
     if command.name not in WRAPPERS and command.name != "find":
         return False
     return not is_listed(command) or bool(does_more(command))
+
+
+def _too_deep() -> ToolError:
+    return unreadable(f"commands are nested more than {MAX_DEPTH} deep")
 
 
 def _check(text: str) -> None:
