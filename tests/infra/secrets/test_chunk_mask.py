@@ -151,3 +151,26 @@ def test_a_secret_split_over_the_items_of_a_result_is_masked_there_too():
         {"t": "", "n": 2},
     ]
     assert masking.hide_in(["plain", ["list"], {"of": ["texts"]}]) == ["plain", ["list"], {"of": ["texts"]}]
+
+
+class Counted(list):
+    """A list that counts how often it is read."""
+
+    passes = 0
+
+    def __iter__(self):
+        self.passes += 1
+        return super().__iter__()
+
+
+def passes(inner, *, depth=1):
+    value = [inner]
+    for _ in range(depth):
+        value = [value]
+    masking_of(SECRET).hide_in(value)
+    return inner.passes
+
+
+def test_a_list_is_read_as_often_however_many_secrets_are_in_it_and_however_deep_it_is():
+    assert passes(Counted([SECRET] * 50)) == passes(Counted([SECRET]))
+    assert passes(Counted([SECRET]), depth=50) == passes(Counted([SECRET]))

@@ -6,9 +6,11 @@ import io
 import json
 import logging
 import re
+import threading
 import urllib.parse
 
 import pytest
+from every_line import at_every_line
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -138,6 +140,54 @@ def test_values_that_come_and_go_do_not_fill_the_memory(monkeypatch):
     assert masking.hide("value-0099 value-0090 value-0089") == f"{MASK} {MASK} value-0089"
 
 
+def test_of_stored_values_none_is_forgotten(monkeypatch):
+    monkeypatch.setattr(module, "MAX_VALUES", 2)
+    stored = frozenset(f"stored-{number:04}" for number in range(5))
+    masking = Masking(lambda: stored)
+    for number in range(5):
+        masking.add(f"token-{number:04}")
+    assert masking.hide(" ".join(stored)) == " ".join([MASK] * 5)
+    assert masking.hide("token-0002 token-0003 token-0004") == f"token-0002 {MASK} {MASK}"
+
+
+@pytest.mark.parametrize("in_thread", [False, True])
+def test_stored_values_are_hidden_at_every_line_of_the_first_look_at_them(in_thread):
+    """Garbage collection ends calls of closed event loops at any line, and other threads run at any."""
+    stored = frozenset({"of the project", "of the file"})
+
+    def prepare():
+        masking, shown = Masking(lambda: stored), []
+
+        def act():
+            shown.append(masking.hide("of the project"))
+
+        def act_in_thread():
+            other = threading.Thread(target=act, daemon=True)
+            other.start()
+            # While this thread changes the values, the other one waits.
+            other.join(0.01)
+
+        def check():
+            assert masking.hide("of the project, of the file") == f"{MASK}, {MASK}"
+            assert set(shown) <= {MASK}
+
+        return masking.spelled, act_in_thread if in_thread else act, check
+
+    at_every_line((Masking.spelled, Masking.add, Masking._change, module._Known.__init__), prepare)
+
+
+def test_a_value_that_is_added_at_any_line_of_a_search_is_hidden_from_then_on():
+    def prepare():
+        masking = masking_of("sesame-9f1c")
+
+        def check():
+            assert masking.hide("another-77a0") == MASK
+
+        return lambda: masking.hide("nothing"), lambda: masking.add("another-77a0"), check
+
+    at_every_line((Masking.hide, Masking._finds, module._Pattern.__init__, module._Pattern.is_in), prepare)
+
+
 class Told(logging.Formatter):
     """Looks at what was raised by itself, as some formatters do."""
 
@@ -194,6 +244,14 @@ def test_before_any_secret_was_handed_out_records_are_not_even_looked_at():
 def test_one_pass_over_a_text_finds_what_a_search_for_each_value_finds(values, text, data):
     masking = masking_of(*values)
     text += data.draw(st.sampled_from(values)) * data.draw(st.integers(0, 1))
-    for spelling in masking._spelled:
+    for spelling in masking.spelled():
         assert spelling not in masking.hide(text) or spelling in MASK
     assert masking.is_in(text) or all(value not in text for value in values)
+
+
+@given(st.lists(st.text(min_size=4, max_size=30), min_size=1, max_size=20), st.text(max_size=200), st.data())
+def test_more_values_than_a_pattern_can_hold_are_found_too(values, text, data):
+    pattern = module._Pattern(tuple(values))
+    pattern._search = None
+    text += data.draw(st.sampled_from(values)) * data.draw(st.integers(0, 1))
+    assert pattern.is_in(text) is any(value in text for value in values)

@@ -476,3 +476,24 @@ def test_a_secret_that_cannot_be_opened_keeps_nothing_else_from_being_hidden(fol
     (folder / "secrets.key").chmod(0o600)
     fresh = secrets_of(folder, {"GIVEN": "of the environment"}, names=("GIVEN",))
     assert fresh.hide("of the project, of the environment") == "of the project, ***"
+
+
+def test_a_file_of_secrets_that_is_refused_keeps_nothing_else_from_being_hidden(folder, listed):
+    secrets_of(folder).set("KEPT", "of the project")
+    fresh = secrets_of(folder, {"GIVEN": "of the environment"}, names=("GIVEN",), file=listed("A=b\n", mode=0o644))
+    assert fresh.hide("of the project, of the environment") == "***, ***"
+
+
+def test_a_stored_secret_is_hidden_where_another_of_its_name_counts_before_it(folder):
+    secrets_of(folder).set("KEY", "of the project")
+    fresh = secrets_of(folder, {"KEY": "of the environment"}, names=("KEY",))
+    assert fresh.hide("of the project, of the environment") == "***, ***"
+
+
+@pytest.mark.parametrize("in_memory", [True, False], ids=["of a process", "of a project"])
+def test_of_many_secrets_every_one_is_hidden(folder, monkeypatch, in_memory):
+    monkeypatch.setattr("toolcrib.infra.secrets.secret.MAX_VALUES", 2)
+    secrets = secrets_of(None if in_memory else folder)
+    for name in "ABCD":
+        secrets.set(name, f"the {name} of all")
+    assert secrets.hide("the A of all, the B of all, the C of all, the D of all") == "***, ***, ***, ***"

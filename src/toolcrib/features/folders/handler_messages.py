@@ -144,9 +144,10 @@ class HandlerService:
         session = self._context.session
         if session is None:
             raise _refusal(NO_SESSION)
+        mask, content = self._context.mask, message["message"]
         async with self._sending:  # the client hears messages in the order in which the handler sent them
             try:
-                await session.send(message["message"])
+                await session.send(content if mask is None else mask(content))
             except asyncio.CancelledError:
                 if _is_being_cancelled():
                     raise

@@ -71,17 +71,17 @@ class ChunkMask:
             return [*shown, *([self._masking.hide(ready)] if ready else [])]
         shown = self._release_text()
         self._values.append(value)
-        texts = self._texts()
-        if not any(self._held_from(text) < len(text) for text in texts.values()):
+        texts = map("".join, self._texts().values())
+        if not any(self._held_from(text) < len(text) for text in texts):
             return [*shown, *self._release_values()]
         if len(self._values) < MAX_HELD:
             return shown
         return [*shown, *self._release_values(close=True)]
 
-    def hide_list(self, values: list[object]) -> list[object]:
-        """A list whose items may be the pieces of a stream, masked; its length stays."""
+    def hide_split(self, values: list[object]) -> list[object]:
+        """A list whose items may be the pieces of a stream, with what is split over them masked; its length stays."""
         self._values = values
-        return self._release_values()
+        return self._take_values()
 
     def flush(self) -> list[object]:
         """The chunks that are still held back; the stream has ended, so they contain no secret."""
@@ -92,29 +92,32 @@ class ChunkMask:
         return [self._masking.hide(text)] if text else []
 
     def _release_values(self, *, close: bool = False) -> list[object]:
-        """The values that were held back; with `close` the beginning of a secret is masked too."""
+        """The values that were held back, masked; with `close` the beginning of a secret is masked too."""
+        return [self._masking.hide_in(value) for value in self._take_values(close=close)]
+
+    def _take_values(self, *, close: bool = False) -> list[object]:
+        """The values that were held back, with the secrets that are split over them masked."""
         values, texts = self._values, self._texts()
         self._values = []
-        for path, text in texts.items():
+        split: dict[Path, str] = {}
+        for path, parts in texts.items():
+            text = "".join(parts)
             whole = self._masking.hide(text)
             if whole == text and not close:
                 continue
-            parts = [part for value in values for part in _at(value, path)]
             if close and self._held_from(text) < len(text):
-                whole = self._mask
-            elif len(parts) == 1 or whole == "".join(map(self._masking.hide, parts)):
-                continue
-            # A secret is split over the chunks: the masked text is put into the first of them.
-            values = _put(values, path, whole)
-        return [self._masking.hide_in(value) for value in values]
+                split[path] = self._mask
+            elif len(parts) > 1 and whole != "".join(map(self._masking.hide, parts)):
+                split[path] = whole
+        return [_replaced(value, split) for value in values] if split else values
 
-    def _texts(self) -> dict[Path, str]:
-        """Every string in the held values by its path, concatenated over all values."""
+    def _texts(self) -> dict[Path, list[str]]:
+        """The strings in the held values by their path."""
         texts: dict[Path, list[str]] = {}
         for value in self._values:
             for path, text in _leaves(value):
                 texts.setdefault(path, []).append(text)
-        return {path: "".join(parts) for path, parts in texts.items()}
+        return texts
 
     def _held_from(self, text: str) -> int:
         """The position of the first possible beginning of a secret; the length of the text if there is none."""
@@ -223,26 +226,13 @@ def _leaves(value: object, path: Path = ()) -> Iterator[tuple[Path, str]]:
             yield from _leaves(item, (*path, number))
 
 
-def _at(value: object, path: Path) -> Iterator[str]:
-    return (text for place, text in _leaves(value) if place == path)
-
-
-def _put(values: list[object], path: Path, text: str) -> list[object]:
-    """The values with this text at the path of the first that has a string there, and empty strings in the others."""
-    made: list[object] = []
-    for value in values:
-        has_one = any(True for _ in _at(value, path))
-        made.append(_replaced(value, path, text) if has_one else value)
-        text = "" if has_one else text
-    return made
-
-
-def _replaced(value: object, path: Path, text: str) -> object:
-    if not path:
+def _replaced(value: object, split: dict[Path, str], path: Path = ()) -> object:
+    """The value with the text of a path put into the first string there; the strings that follow it become empty."""
+    if isinstance(value, str) and path in split:
+        text, split[path] = split[path], ""
         return text
-    first, rest = path[0], path[1:]
     if isinstance(value, dict):
-        return {name: _replaced(part, rest, text) if name == first else part for name, part in value.items()}
+        return {name: _replaced(part, split, (*path, name)) for name, part in value.items()}
     if isinstance(value, list | tuple):
-        return [_replaced(part, rest, text) if number == first else part for number, part in enumerate(value)]
+        return [_replaced(part, split, (*path, number)) for number, part in enumerate(value)]
     return value

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import base64
 import binascii
-import operator
 import os
 import stat
 import time
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
 import orjson
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
+T = TypeVar("T")
 
 # A keyring lookup takes milliseconds; its answer is cached this long.
 KEPT_SECONDS = 30.0
@@ -52,14 +53,14 @@ class Secrets:
         file: Path | None = None,
         keyring: str = "",
     ) -> None:
-        self.masking = Masking(self._find_unseen)
+        self.masking = Masking(self._find_stored)
         self._environment = environment
         self._names = names
         self._listed = None if file is None else ListedSecrets(file)
         self._kept = None if folder is None else KeptSecrets(folder)
         self._asked = AskedSecrets(keyring) if keyring else None
         self._in_memory: dict[str, str] = {}
-        self._seen: tuple[object, ...] | None = None
+        self._stored: tuple[dict[str, str] | None, dict[str, str] | None, dict[str, str], frozenset[str]] | None = None
 
     def get(self, name: str) -> Secret | None:
         """The secret of this name, or None; raises SettingsError if it exists but cannot be read."""
@@ -91,7 +92,7 @@ class Secrets:
         check_value(name, value)
         self.masking.add(value)
         if self._kept is None:
-            self._in_memory[name] = value
+            self._in_memory = {**self._in_memory, name: value}
         else:
             self._kept.set(name, value)
 
@@ -112,26 +113,17 @@ class Secrets:
         """The text with every stored secret masked, and every one that was handed out."""
         return self.masking.hide(text)
 
-    def _find_unseen(self) -> list[str]:
-        """The secrets that were stored since the last look; one that cannot be read cannot be revealed here either."""
-        try:
-            files = (
-                None if self._listed is None else self._listed.values(),
-                None if self._kept is None else self._kept.sealed(),
-            )
-        except ToolError:
-            return []
-        # A file that has not changed gives the same object again.
-        if self._seen is not None and all(map(operator.is_, files, self._seen)):
-            return []
-        self._seen = files
-        return [value for name in self.names() if (value := self._find_readable(name))]
-
-    def _find_readable(self, name: str) -> str | None:
-        try:
-            return self._find(name)
-        except ToolError:
-            return None
+    def _find_stored(self) -> frozenset[str]:
+        """All stored secrets; one that cannot be read cannot be revealed here either."""
+        listed = None if self._listed is None else _try(self._listed.values)
+        kept = None if self._kept is None else _try(self._kept.sealed)
+        held, stored = self._in_memory, self._stored
+        # What has not changed is the same object again.
+        if stored is None or stored[0] is not listed or stored[1] is not kept or stored[2] is not held:
+            opened = () if self._kept is None else (_try(partial(self._kept.get, name)) for name in kept or ())
+            found = (*map(self._environment.get, self._names), *(listed or {}).values(), *opened, *held.values())
+            stored = self._stored = listed, kept, held, frozenset(filter(None, found))
+        return stored[3]
 
     def _find(self, name: str) -> str | None:
         if name in self._names and (value := self._environment.get(name)):
@@ -143,6 +135,13 @@ class Secrets:
         if name in self._in_memory:
             return self._in_memory[name]
         return None if self._asked is None else self._asked.get(name)
+
+
+def _try(read: Callable[[], T]) -> T | None:
+    try:
+        return read()
+    except ToolError:
+        return None
 
 
 class AskedSecrets:

@@ -10,14 +10,17 @@ import logging
 import re
 import threading
 import traceback
+from collections.abc import Iterator
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, NoReturn
 
 from toolcrib.infra.secrets.chunk_mask import Beginnings, ChunkMask
 from toolcrib.model.errors import Cure, Kind, Reader, ToolError
+from toolcrib.values import to_json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable
 
     from toolcrib.model.result import Outcome
 
@@ -31,10 +34,11 @@ SHORTEST_PIECE = 8
 SHORTEST_LINE = 16
 # A longer value, such as a certificate, is not searched in nested spellings: computing these takes too long.
 LONGEST_TWICE = 4_000
-# Secrets that change repeatedly must not fill the memory; the oldest are forgotten.
+# Values that are not stored, such as access tokens, must not fill the memory; the oldest are forgotten.
 MAX_VALUES = 1_000
-# A DFA over the spellings of a thousand secrets fits in this.
+# The spellings of a thousand random secrets of 40 letters fit in this; it takes too long to compile more.
 MAX_PATTERN_BYTES = 64 * 1024 * 1024
+MAX_PATTERN_TEXTS = 60_000
 # Joined lines contain any short value sooner or later.
 SHORTEST_JOINED = 16
 
@@ -97,16 +101,17 @@ def check_value(name: str, value: str) -> None:
 class Masking:
     """Remember values and mask them in texts, in all their usual spellings.
 
-    `stored` gives values that were stored since it was last asked; they are masked before anything has used them.
+    `stored` gives all stored values, the same object while there are no others; they are masked before anything has used them,
+    and never forgotten.
     """
 
-    def __init__(self, stored: Callable[[], Iterable[str]] = tuple) -> None:
+    def __init__(self, stored: Callable[[], frozenset[str]] = frozenset) -> None:
         self._stored = stored
-        self._values: dict[str, frozenset[str]] = {}
-        self._spelled: tuple[str, ...] = ()
-        self._patterns: tuple[_Pattern, _Pattern] | None = None
+        self._seen: frozenset[str] = frozenset()
+        self._known = _Known({})
         self._beginnings = Beginnings(())
-        self._changing = threading.Lock()
+        # Reentrant: garbage collection may end a call of a closed event loop at any line, and its error is masked.
+        self._changing = threading.RLock()
         self._on_first: Callable[[], None] = lambda: None
 
     def __bool__(self) -> bool:
@@ -115,32 +120,33 @@ class Masking:
     def when_known(self, tell: Callable[[], None]) -> None:
         """Call this as soon as there is a value to mask, at once if there is one."""
         self._on_first = tell
-        if self._values:
+        if self._known.values:
             tell()
 
     def add(self, *values: str) -> None:
         """Mask these values from now on."""
-        fresh = {value: spellings(value) for value in values if value not in self._values}
+        fresh = {value: spellings(value) for value in values if value not in self._known.values}
         if not fresh:
             return
-        with self._changing:
-            known = {**self._values, **fresh}
-            while len(known) > MAX_VALUES:
-                del known[next(iter(known))]
-            self._keep(known)
+        self._change(lambda known: {**known, **fresh})
         self._on_first()
 
     def forget(self, *values: str) -> None:
         """Stop masking these values, which are no longer valid; this makes room for others."""
-        with self._changing:
-            self._keep({value: spelled for value, spelled in self._values.items() if value not in values})
+        self._change(lambda known: {value: spelled for value, spelled in known.items() if value not in values})
 
-    def _keep(self, known: dict[str, frozenset[str]]) -> None:
-        every = {text for spelled in known.values() for text in spelled}
-        # The longest first: one that is a prefix of another must not leave its end behind.
-        self._spelled = tuple(sorted(every, key=len, reverse=True))
-        self._values = known
-        self._patterns = None
+    def _change(self, change: Callable[[dict[str, frozenset[str]]], dict[str, frozenset[str]]]) -> None:
+        with self._changing:
+            while True:
+                before, stored = self._known, self._stored()
+                values = change(before.values)
+                passing = [value for value in values if value not in stored]
+                for value in passing[: max(0, len(passing) - MAX_VALUES)]:
+                    del values[value]
+                after = _Known(values)
+                if self._known is before:  # else garbage collection has added one in this very thread
+                    self._known = after
+                    return
 
     def is_in(self, text: str) -> bool:
         """Whether the text contains anything to mask."""
@@ -153,17 +159,20 @@ class Masking:
             return text
         if self._finds(text):
             for spelling in spelled:
-                text = text.replace(spelling, MASK)
+                text = str.replace(text, spelling, MASK)
         return MASK if self._is_meant(text) else text
 
     def hide_in(self, value: object) -> object:
-        """A JSON value with every string masked, including the names of members.
+        """A JSON value with every string masked, including the names of members; an object that shows a value becomes masked JSON.
 
-        The items of a list may be the pieces of a stream: a value that is split over them is masked too.
+        What cannot be searched is masked as a whole. The items of a list may be the pieces of a stream: a value that is split over them is masked too.
         """
         if not self.spelled():
             return value
-        return self.chunks().hide_list(value) if isinstance(value, list) else self._hide_in(value)
+        try:
+            return self._hide_in(self.chunks().hide_split(value) if isinstance(value, list) else value)
+        except Exception:  # noqa: BLE001 - foreign code, or it contains itself; masking must not fail because of it
+            return MASK
 
     def beginnings(self) -> Beginnings:
         """Finds what may be the beginning of a value."""
@@ -181,13 +190,13 @@ class Masking:
         return error.replace(
             reason=self.hide(error.reason),
             cure=Cure(*(self.hide(error.cure.words_for(reader)) for reader in Reader)),
-            details={name: self.hide_in(detail) for name, detail in error.details.items()},
+            details={str(self._hide_name(name)): self.hide_in(detail) for name, detail in error.details.items()},
             value=self.hide_in(error.value),
         )
 
     def hide_raised(self, raised: BaseException) -> BaseException:
         """The exception, or one of the same name without what it reveals, itself or by its chain."""
-        shown, text = "".join(traceback.format_exception(raised)), str(raised)
+        shown, text = "".join(traceback.format_exception(raised)), _text_of(raised)
         if self.hide(shown) == shown and self.hide(text) == text:
             return raised
         stand_in = _stand_in(raised, self.hide(text))
@@ -199,23 +208,33 @@ class Masking:
         if isinstance(value, str):
             return self.hide(value)
         if isinstance(value, dict):
-            return {self._hide_in(key): self._hide_in(member) for key, member in value.items()}
-        if isinstance(value, list | tuple):
+            return {self._hide_name(name): self._hide_in(member) for name, member in value.items()}
+        if isinstance(value, list):
             return [self._hide_in(item) for item in value]
-        return value
+        if value is None or isinstance(value, (int, float)):  # a union would be made anew at each call
+            return value
+        shown = _shown(value)
+        hidden = self._hide_in(shown)
+        return value if hidden == shown else hidden
+
+    def _hide_name(self, name: object) -> object:
+        """The name of a member, which is written as its text."""
+        text = _text_of(name)
+        hidden = self.hide(text)
+        return name if hidden == text else hidden
 
     def spelled(self) -> tuple[str, ...]:
         """All spellings, after a look at what was stored meanwhile."""
-        if fresh := tuple(self._stored()):
-            self.add(*fresh)
-        return self._spelled
+        stored = self._stored()
+        if stored is not self._seen:
+            self.add(*stored)
+            # Last, because another thread that finds it here relies on it.
+            self._seen = stored
+        return self._known.spelled
 
     def _finds(self, text: str, *, joined_lines: bool = False) -> bool:
-        patterns = self._patterns
-        if patterns is None:
-            long = tuple(spelling for spelling in self._spelled if len(spelling) >= SHORTEST_JOINED)
-            patterns = self._patterns = _Pattern(self._spelled), _Pattern(long)
-        return patterns[joined_lines].is_in(text)
+        known = self._known
+        return (known.long_pattern if joined_lines else known.pattern).is_in(text)
 
     def _is_meant(self, text: str) -> bool:
         """Whether another reading of the text contains a value."""
@@ -226,13 +245,33 @@ class Masking:
         return any(self._finds(line, joined_lines=True) for line in lines)
 
 
+class _Known:
+    """Values with their spellings. It never changes, so that a search of one thread and a change of another do not mix."""
+
+    def __init__(self, values: dict[str, frozenset[str]]) -> None:
+        self.values = values
+        every = {text for spelled in values.values() for text in spelled}
+        # The longest first: one that is a prefix of another must not leave its end behind.
+        self.spelled = tuple(sorted(every, key=len, reverse=True))
+
+    @cached_property
+    def pattern(self) -> _Pattern:
+        """Finds any spelling."""
+        return _Pattern(self.spelled)
+
+    @cached_property
+    def long_pattern(self) -> _Pattern:
+        """Finds those spellings that joined lines do not contain by chance."""
+        return _Pattern(tuple(text for text in self.spelled if len(text) >= SHORTEST_JOINED))
+
+
 class _Pattern:
     """Finds any of many texts in one pass; looking for one after the other takes a hundred times as long."""
 
     def __init__(self, texts: tuple[str, ...]) -> None:
         self._texts = texts
         self._search: Callable[[str], object] | None = None
-        if not texts:
+        if not texts or len(texts) > MAX_PATTERN_TEXTS:
             return
         import re2
 
@@ -240,7 +279,8 @@ class _Pattern:
         options.max_mem = MAX_PATTERN_BYTES
         options.log_errors = False
         try:
-            self._search = re2.compile("|".join(map(re2.escape, texts)), options).search
+            # Sorted, because RE2 joins the common beginnings of neighbours only; without that a search is a thousand times slower.
+            self._search = re2.compile("|".join(map(re2.escape, sorted(texts))), options).search
         except (re2.error, UnicodeEncodeError):  # too many for its memory, or one with a lone surrogate
             self._search = None
 
@@ -251,7 +291,16 @@ class _Pattern:
                 return self._search(text) is not None
             except UnicodeEncodeError:  # a lone surrogate
                 pass
-        return any(known in text for known in self._texts)
+        heads = self._heads
+        return any(text.startswith(heads.get(text[at : at + SHORTEST], ()), at) for at in range(len(text)))
+
+    @cached_property
+    def _heads(self) -> dict[str, tuple[str, ...]]:
+        """The texts by their first letters."""
+        heads: dict[str, list[str]] = {}
+        for text in self._texts:
+            heads.setdefault(text[:SHORTEST], []).append(text)
+        return {head: tuple(group) for head, group in heads.items()}
 
 
 class VariableMasking(Masking):
@@ -425,6 +474,23 @@ def _in_base64(raw: bytes) -> set[str]:
     import base64
 
     return {base64.b64encode(raw).decode(), base64.urlsafe_b64encode(raw).decode()}
+
+
+def _shown(value: object) -> object:
+    """What is written of an object: its JSON, or its text if it has none."""
+    if isinstance(value, Iterator):  # its items can be read only once
+        return _text_of(value)
+    try:
+        return to_json(value)
+    except Exception:  # noqa: BLE001 - it may convert itself, with foreign code
+        return _text_of(value)
+
+
+def _text_of(value: object) -> str:
+    try:
+        return str(value)
+    except Exception:  # noqa: BLE001 - foreign code; masking must not fail because of it
+        return f"<{type(value).__name__} without a text>"
 
 
 def _message_of(record: logging.LogRecord) -> str:
