@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tool_requests import allowance_of
 from toolcrib.features.requests.queues import (
     TEXT_BYTES,
     cut,
@@ -67,7 +68,7 @@ def test_an_allowance_is_read_as_it_was_written(allowance):
 
 
 def test_nothing_is_allowed_by_an_empty_text():
-    assert read_allowance("") == Allowance()
+    assert read_allowance("") == allowance_of()
 
 
 moments = st.datetimes(datetime(1970, 1, 1), datetime(2200, 1, 1), timezones=st.just(UTC))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import os
+import sys
 import threading
 import weakref
 from contextlib import suppress
@@ -19,15 +21,20 @@ from toolcrib.features.requests.queues.redis_commands import (
     read_claim,
     read_event,
     read_experiment,
-    read_filed,
 )
 from toolcrib.features.requests.queues.redis_connection import Link, Lost, look_after
-from toolcrib.features.requests.queues.redis_intake import Intake, OpenRequests, file_request
+from toolcrib.features.requests.queues.redis_intake import (
+    MAX_REMEMBERED,
+    MOST_IN_ONE_PASS,
+    Intake,
+    OpenRequests,
+    file_request,
+)
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.toolrequest import Status
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from datetime import datetime
 
     from toolcrib.features.requests.queues import Refusal
@@ -43,6 +50,8 @@ LONGEST_COUNT = 18
 QUIET_SECONDS = 1.0
 QUIET_TIMES = 5
 FIRST_PAUSE, LAST_PAUSE = 0.05, 5.0
+# A thread that connects to a host that does not answer, or looks up its name, cannot be woken; it ends by itself later.
+CLOSE_SECONDS = 0.5
 
 logger = logging.getLogger("toolcrib.queues")
 
@@ -69,8 +78,16 @@ class RedisQueue(CommandQueue):
         self._link = Link(url, password=password)
         self._watch = Watch()
         self._open = OpenRequests()
-        self._commands = Commands(self._link, self._names, now=now, seen=self._watch.begin, restore=self._restore)
-        self._intake = Intake(self._commands, accepted=self._open.see)
+        self._commands = Commands(
+            self._link,
+            self._names,
+            now=now,
+            remembered=self._open.least_recent,
+            noted=self._note,
+            restore=self._restore,
+        )
+        self._intake = Intake(self._commands)
+        self._announced = b""  # the digest and the id of the next text, if our own scripts publish it
         channels = (*self._names.arrivals, self._names.changed)
         self._listener = Listener(
             self._link, channels, heard=self._hear, quiet=self._intake.look_again, joined=self._join
@@ -80,36 +97,28 @@ class RedisQueue(CommandQueue):
 
     def file(self, request: ToolRequest) -> Filed:
         """Store a request and publish it; one without an id gets the next number of today."""
-        return self._open.see(file_request(self._commands, request))
+        return file_request(self._commands, request)
 
     def get(self, request_id: str) -> Filed | None:
         """One request."""
         if not is_text(request_id):
             return None
-        answer = self._commands.read("get", id=request_id)
-        if not answer.rows and request_id and self._intake.survey([request_id]):
+        answer = self._commands.read("get", id=request_id, remembered=[request_id])
+        if not answer.requests and request_id and self._intake.survey([request_id]):
             answer = self._commands.read("get", id=request_id)
-        if not answer.rows:
-            self._open.forget(request_id)
-            return None
-        return self._read(answer.rows[0])
+        return answer.requests[0] if answer.requests else None
 
     def requests(self, status: Status | None = None, *, limit: int = 1_000) -> list[Filed]:
         """The newest requests, in the order in which they were filed."""
-        statuses = [str(each) for each in Status] if status is None else [str(status)]
         found: list[Filed] = []
-        age, more = 0, True
-        while more and len(found) < limit:
-            portion = min(PORTION, limit - len(found))
-            answer = self._commands.read("list", statuses=statuses, age=age, portion=portion)
-            found += map(self._read, answer.rows)
-            age, more = int(str(answer.outcome["age"])), bool(answer.outcome["more"])
+        for answer in self._list(tuple(Status) if status is None else (status,), limit):
+            found += answer
         return found[::-1]
 
     def find_open(self, name: str) -> Filed | None:
         """The oldest request for a tool of that name which is pending or being built, if there is one."""
         answer = self._commands.read("find_open", name=name) if is_text(name) else None
-        return self._read(answer.rows[0]) if answer is not None and answer.rows else None
+        return answer.requests[0] if answer is not None and answer.requests else None
 
     def history(self, request_id: str, after: int = 0) -> list[Event]:
         """The events of a request after that number."""
@@ -123,7 +132,7 @@ class RedisQueue(CommandQueue):
         if request_id is not None and (not request_id or not is_text(request_id)):
             return None
         answer = self._commands.change("claim", id=request_id or "", owner=cut(owner), lease=_milliseconds(seconds))
-        return read_claim(answer.outcome, self._read(answer.rows[0]), owner, seconds) if answer.rows else None
+        return read_claim(answer.outcome, answer.requests[0], owner, seconds) if answer.requests else None
 
     def experiments(self) -> list[Experiment]:
         """The experiments that wait or waited for a tool."""
@@ -136,14 +145,15 @@ class RedisQueue(CommandQueue):
 
     def reconcile(self) -> int:
         """Accept what foreign clients wrote, repair what they overwrote, and return requests whose lease expired."""
-        swept = self._commands.change("sweep").outcome["swept"]
+        # In case the server loses its data, those that ended elsewhere are forgotten, and all that are open remembered.
+        remembered = self._open.least_recent(MOST_IN_ONE_PASS)
+        swept = self._commands.change("sweep", remembered=remembered).outcome["swept"]
         found = self._intake.sweep()
-        remembered = self._open.least_recent()
-        # Open ones are remembered, in case the server loses them; those that ended elsewhere must not come back.
-        listed = {filed.id for status in OPEN for filed in self.requests(status)}
-        for request_id in remembered:
-            if request_id not in listed:
-                self.get(request_id)
+        characters = 0
+        for portion in self._list(OPEN):
+            characters += sum(len(filed.text) for filed in portion)
+            if characters > MAX_REMEMBERED:
+                break
         self._listener.start()
         return int(str(swept)) + found
 
@@ -175,9 +185,6 @@ class RedisQueue(CommandQueue):
     def _act(self, command: str, claim: Claim, **given: object) -> bool:
         whose = {"id": claim.id, "fence": claim.fence, "owner": cut(claim.owner)}
         answer = self._commands.change(command, **whose, lease=_milliseconds(claim.seconds), **given)
-        ended = answer.outcome.get("ended")
-        for request_id in ended if isinstance(ended, list) else ():
-            self._open.forget(request_id)
         return answer.outcome["done"] is True
 
     def _describe(self, claim: Claim, made: Made) -> dict[str, object]:
@@ -198,10 +205,21 @@ class RedisQueue(CommandQueue):
         if self.get(request_id) is None:
             raise unknown(request_id)
         answer = self._commands.change(command, id=request_id, permitted=sorted(PERMITTED[command]), **given)
-        return self._open.see(_read_decision(answer, request_id, refusal))
+        return _read_decision(answer, request_id, refusal)
 
-    def _read(self, row: Sequence[object]) -> Filed:
-        return self._open.see(read_filed(row))
+    def _list(self, statuses: Sequence[Status], limit: int = sys.maxsize) -> Iterator[Sequence[Filed]]:
+        """The requests of these statuses from the newest on, a portion at a time."""
+        age, more = 0, True
+        while more and limit > 0:
+            portion = min(PORTION, limit)
+            answer = self._commands.read("list", statuses=[*map(str, statuses)], age=age, portion=portion)
+            yield answer.requests
+            limit -= len(answer.requests)
+            age, more = int(str(answer.outcome["age"])), bool(answer.outcome["more"])
+
+    def _note(self, answer: Answer) -> None:
+        self._watch.begin(answer.before)
+        self._open.note(answer)
 
     def _restore(self, changes: int) -> None:
         self._watch.rejoin(changes)
@@ -209,12 +227,25 @@ class RedisQueue(CommandQueue):
 
     def _hear(self, channel: str, data: bytes) -> None:
         if channel != self._names.changed:
-            self._intake.hear(data)
-        elif data.isdigit() and len(data) <= LONGEST_COUNT:
+            announced, self._announced = self._announced, b""
+            if not self._is_known(announced, data):
+                self._intake.hear(data)
+        elif not data.isdigit():
+            self._announced = data
+        elif len(data) <= LONGEST_COUNT:
             self._watch.notify(int(data))
 
+    def _is_known(self, announced: bytes, data: bytes) -> bool:
+        """Whether a text is of a request that this process knows: it may have ended, and be lost, before the message arrives."""
+        digest, _, spelled_id = announced.partition(b" ")
+        if digest != hashlib.sha1(data, usedforsecurity=False).hexdigest().encode():
+            return False
+        request_id = spelled_id.decode("utf-8", "replace")
+        # Once it is looked up, what other threads have filed or ended is known too.
+        return self._open.knows(request_id) or self.get(request_id) is not None or self._open.knows(request_id)
+
     def _join(self, again: bool) -> None:  # noqa: FBT001 - a callback of the listener
-        self._watch.rejoin(self._commands.read("changes").changes)
+        self._watch.rejoin(self._commands.read("changes").after)
         if again:
             self._intake.look_again()
             self._intake.sweep()
@@ -227,9 +258,9 @@ def _read_decision(answer: Answer, request_id: str, refusal: Refusal) -> Filed:
     if outcome == "unreadable":
         message = f"{request_id} could not be read and cannot be built; file it again under another id, corrected"
         raise ToolError(Kind.CONFLICT, message, details={"id": request_id})
-    if outcome == "unknown":
+    if outcome == "unknown" or not answer.requests:
         raise unknown(request_id)
-    return read_filed(answer.rows[0])
+    return answer.requests[0]
 
 
 def _milliseconds(seconds: float) -> int:
@@ -257,14 +288,17 @@ class Listener:
         self._heard = heard
         self._quiet = quiet
         self._joined = joined
-        self.make_locks()
         self._closing = threading.Event()
+        self.make_locks()
         self._thread: threading.Thread | None = None
         self._connection: Connection | None = None
 
     def make_locks(self) -> None:
-        """Make the lock, unheld."""
+        """Make the locks, unheld."""
         self._lock = threading.Lock()
+        is_closing, self._closing = self._closing.is_set(), threading.Event()
+        if is_closing:
+            self._closing.set()
 
     def start(self) -> None:
         """Start the thread, unless it runs."""
@@ -280,11 +314,11 @@ class Listener:
         self._closing.set()
 
     def join(self) -> None:
-        """Wait until the thread has ended, which it does once the link is closed."""
+        """Wait a moment until the thread has ended, which it does once the link is closed."""
         with self._lock:
             thread = self._thread
         if thread is not None:
-            thread.join()
+            thread.join(CLOSE_SECONDS)
 
     def _listen(self) -> None:
         pause, before = FIRST_PAUSE, False

@@ -16,6 +16,7 @@ import orjson
 
 from toolcrib.features.requests.document import LAST_NUMBER, request_day
 from toolcrib.features.requests.queues import HISTORY_EVENTS, spell_time, to_filed
+from toolcrib.features.requests.queues.redis_connection import LONGEST_SECONDS
 from toolcrib.lib.documents import MAX_DEFINITION_BYTES
 from toolcrib.model.errors import Kind, SettingsError, ToolError
 from toolcrib.model.toolrequest import Claim, Event, Experiment, Priority
@@ -56,6 +57,9 @@ STORED = (
     *("id", "name", "status", "priority", "text", "created_at", "updated_at", "experiment", "error", "tool"),
     *("merged_into", "owner", "held", "attempts", "requesters", "allowance"),
 )
+
+# The commands that answer with other rows than requests.
+_OTHER_ROWS = frozenset({"history", "survey", "experiments"})
 
 # Printable ASCII without spaces, short enough for a log line.
 _WORD = re.compile(r"[!-~]{1,200}")
@@ -107,29 +111,31 @@ class Names:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Answer:
-    """The outcome of a command, and the rows it read. `changes` counts the changes on the server before it.
+    """The outcome of a command, and what it read: requests, or rows of another kind.
 
+    `before` and `after` count the changes on the server before and after it. `over` are requests that are not open any more.
     `epoch` is another one after the server lost its data.
     """
 
     outcome: Mapping[str, object]
+    requests: Sequence[Filed]
     rows: Sequence[Sequence[object]]
-    changes: int
+    before: int
+    after: int
+    over: Sequence[str]
     epoch: str
 
 
 class _LostAgainError(Exception):
     """The server lost its data while open requests were restored."""
 
-    def __init__(self, answer: Answer) -> None:
-        super().__init__("the server lost its data again")
-        self.answer = answer
-
 
 class Commands:
     """Sends the commands of `scripts/`; one whose answer is lost is sent again and takes effect once.
 
-    `restore` is called with the count of changes when the server has lost its data, before any other command is sent.
+    `remembered` gives some requests that this process takes for open, for the server to say which of them are over. `noted` is
+    called with every answer, in the order of their epochs. `restore` is called with the count of changes when the server has lost
+    its data, before any other command is sent.
     """
 
     def __init__(
@@ -138,16 +144,23 @@ class Commands:
         names: Names,
         *,
         now: Callable[[], datetime] | None = None,
-        seen: Callable[[int], None] = lambda _changes: None,
+        remembered: Callable[[], list[str]] = list,
+        noted: Callable[[Answer], None] = lambda _answer: None,
         restore: Callable[[int], None] = lambda _changes: None,
     ) -> None:
         self.link = link
         self.names = names
         self._now = now
-        self._seen = seen
+        self._remembered = remembered
+        self._noted = noted
         self._restore = restore
-        self.make_locks()
         self._epoch = ""
+        # How many changes the server has counted at least in this epoch.
+        self._known = 0
+        # Both as they were before the data was lost that is being restored.
+        self._before = self._epoch, self._known
+        self._restorer = 0
+        self.make_locks()
         self._given = {
             "base": names.base,
             "prefix": names.prefix,
@@ -163,10 +176,13 @@ class Commands:
         }
 
     def make_locks(self) -> None:
-        """Make the lock, unheld."""
-        # Reentrant: to restore is to send commands.
-        self._restoring = threading.RLock()
-        self._is_restoring = False
+        """Make the lock, unheld; a forked child restores itself what its parent was about to."""
+        if self._restorer:
+            self._epoch, self._known = self._before
+        self._turns = threading.Condition()
+        self._in_flight = 0
+        self._restorer = 0  # the thread that restores
+        self._failures = 0  # how often restoring failed
 
     def read(self, command: str, **given: object) -> Answer:
         """Send a command that is idempotent."""
@@ -199,39 +215,70 @@ class Commands:
 
     def _run(self, given: Mapping[str, object]) -> Answer:
         for _ in range(MAX_LOSSES):
-            # While another thread restores, the server answers as if what is missing had never been there.
-            with self._restoring:
-                epoch = self._epoch
-            answer = self._send({**given, "epoch": epoch})
-            if epoch in {"", answer.epoch}:
-                self._epoch = self._epoch or answer.epoch
+            with self._turns:
+                # While another thread restores, the server answers as if what is missing had never been there.
+                self._turns.wait_for(self._is_free)
+                self._in_flight += 1
+                epoch, known = self._epoch, self._known
+                remembered = [] if self._restorer else self._remembered()
+            answer = None
+            try:
+                answer = self._send({"remembered": remembered, **given, "epoch": epoch, "known": known})
+            finally:
+                with self._turns:
+                    self._in_flight -= 1
+                    self._turns.notify_all()
+                    epoch, failures = self._epoch, self._failures
+                    is_valid = answer is not None and epoch in {"", answer.epoch} and answer.before >= known
+                    if answer is not None and is_valid:
+                        self._epoch, self._known = answer.epoch, max(self._known, answer.after)
+                        self._noted(answer)
+            if is_valid:
                 return answer
-            self._begin_epoch(epoch, answer)
+            self._begin_epoch(epoch, failures)
         raise self._keeps_losing()
 
-    def _begin_epoch(self, before: str, answer: Answer) -> None:
-        """Restore open requests on a server that lost its data; of several threads one does."""
-        with self._restoring:
+    def _is_free(self) -> bool:
+        """Whether this thread may send a command: no other one restores."""
+        return self._restorer in {0, threading.get_ident()}
+
+    def _begin_epoch(self, before: str, failures: int) -> None:
+        """Restore open requests on a server that lost its data; of several threads one does.
+
+        Where that fails it fails for the others too: if each tried again, the last of them would wait for all.
+        """
+        if self._restorer == threading.get_ident():  # it begins again instead of restoring within
+            raise _LostAgainError
+        with self._turns:
+            self._turns.wait_for(self._is_free)
             if self._epoch != before:
                 return
-            if self._is_restoring:  # this very thread, so that it begins again instead of restoring within
-                raise _LostAgainError(answer)
-            self._is_restoring = True
+            if self._failures != failures:
+                message = (
+                    f"redis: {self.link.place} lost its data, and open requests could not be restored; call again later"
+                )
+                raise ToolError(Kind.TRANSIENT, message, retryable=True)
+            self._before = before, self._known
             try:
-                self._restore_all(answer)
+                self._restorer = threading.get_ident()
+                # What commands on their way have filed is restored too, and what they have ended is not.
+                self._turns.wait_for(lambda: not self._in_flight, LONGEST_SECONDS)
+                self._restore_all()
             except BaseException:
-                self._epoch = before
+                self._epoch, self._known = self._before
+                self._failures += 1
                 raise
             finally:
-                self._is_restoring = False
+                self._restorer = 0
+                self._turns.notify_all()
 
-    def _restore_all(self, answer: Answer) -> None:
+    def _restore_all(self) -> None:
         for _ in range(MAX_LOSSES):
-            self._epoch = answer.epoch
-            try:
-                return self._restore(answer.changes)
-            except _LostAgainError as lost:
-                answer = lost.answer
+            facts = {"command": "changes", "token": uuid4().hex, "remembered": []}
+            answer = self._send({**self._given, **facts, "epoch": self._epoch, "known": self._known})
+            self._epoch, self._known = answer.epoch, answer.after
+            with suppress(_LostAgainError):
+                return self._restore(answer.after)
         raise self._keeps_losing()
 
     def _keeps_losing(self) -> ToolError:
@@ -247,15 +294,18 @@ class Commands:
             answer = self.link.ask("EVALSHA", digest, 0, argument)
         except NoScriptError:
             answer = self.link.ask("EVAL", script, 0, argument)
-        outcome, rows, changes, epoch = answer if isinstance(answer, list) else (b"{}", [], 0, b"")
-        self._seen(changes)
-        return Answer(outcome=orjson.loads(outcome), rows=rows, changes=changes, epoch=_text(epoch))
-
-
-def read_filed(row: Sequence[object]) -> Filed:
-    """A request, from its fields in the order of `STORED`."""
-    stored = dict(zip(STORED, map(_text, row), strict=True))
-    return to_filed(stored, Priority(stored["priority"]))
+        spelled, rows, before, after, epoch, over = answer if isinstance(answer, list) else (b"{}", [], 0, 0, b"", [])
+        outcome = orjson.loads(spelled)
+        ended = outcome.get("ended")
+        return Answer(
+            outcome=outcome,
+            requests=() if given["command"] in _OTHER_ROWS else tuple(map(_read_filed, rows)),
+            rows=rows,
+            before=before,
+            after=after,
+            over=(*_texts(over), *(ended if isinstance(ended, list) else ())),
+            epoch=_text(epoch),
+        )
 
 
 def read_claim(outcome: Mapping[str, object], filed: Filed, owner: str, seconds: float) -> Claim:
@@ -293,6 +343,12 @@ def read_foreign_hash(row: Sequence[object]) -> tuple[str, bytes, int]:
     """The id of a hash that a foreign client wrote, its text, and the length of that; a text over the limit is left out."""
     name, text, length = row
     return _text(name), text if isinstance(text, bytes) else b"", int(str(length))
+
+
+def _read_filed(row: Sequence[object]) -> Filed:
+    """A request, from its fields in the order of `STORED`."""
+    stored = dict(zip(STORED, map(_text, row), strict=True))
+    return to_filed(stored, Priority(stored["priority"]))
 
 
 def _texts(values: object) -> list[str]:

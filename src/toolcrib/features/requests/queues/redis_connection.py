@@ -27,6 +27,8 @@ SECONDS = 5.0
 # A server that restarts is back within these pauses; after them the caller gets an error.
 PAUSES = (0.05, 0.15, 0.4)
 PATIENCE_SECONDS = 8.0
+# After so long a command has an answer or an error.
+LONGEST_SECONDS = PATIENCE_SECONDS + 2 * SECONDS
 IDLE_CONNECTIONS = 8
 REASON_CHARACTERS = 200
 _BOTH_WAYS = 2  # of `socket`, which only egress imports

@@ -13,13 +13,13 @@ from uuid import uuid4
 
 from toolcrib.features.requests.document import LAST_NUMBER, is_safe_id, read_request, spell_id
 from toolcrib.features.requests.document.writer import read_message, readable_id, with_id
-from toolcrib.features.requests.queues import check_text, cut, other_text
-from toolcrib.features.requests.queues.redis_commands import LONGEST_TEXT, read_filed, read_foreign_hash
+from toolcrib.features.requests.queues import check_text, cut, other_text, unknown
+from toolcrib.features.requests.queues.redis_commands import LONGEST_TEXT, read_foreign_hash
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.toolrequest import Priority
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from toolcrib.features.requests.queues.redis_commands import Answer, Commands
     from toolcrib.model.toolrequest import Filed, ToolRequest
@@ -32,8 +32,13 @@ MOST_IN_ONE_PASS = 1_000
 PASS_SECONDS = 10.0
 # All subscribers receive the same message at nearly the same time.
 ECHO_SECONDS = 5
-# How many characters of open requests a process remembers.
+# How many characters of open requests a process remembers, and how many of those requests it asks about with each command.
 MAX_REMEMBERED = 32_000_000
+ASKED_ABOUT = 10
+# How many ended ones it remembers: more than end while an answer or a message is on its way.
+MAX_ENDED = 1_000
+# Why one request cannot be filed; any other error is about the server.
+OF_THE_REQUEST = frozenset({Kind.VALIDATION, Kind.CONFLICT, Kind.LIMIT_EXCEEDED, Kind.NOT_FOUND})
 LOOKS = 3
 REFUSALS = {
     "taken": "another request has that id already",
@@ -56,7 +61,9 @@ def file_request(commands: Commands, request: ToolRequest) -> Filed:
         raise ToolError(Kind.CONFLICT, message, details={"id": request.id})
     if answer.outcome["outcome"] == "full":
         spell_id(str(answer.outcome["day"]), LAST_NUMBER + 1)
-    return read_filed(answer.rows[0])
+    if not answer.requests:  # it was deleted before the command was sent again
+        raise unknown(str(answer.outcome["id"]))
+    return answer.requests[0]
 
 
 def give_request(commands: Commands, request: ToolRequest, **given: object) -> Answer:
@@ -77,40 +84,53 @@ def give_request(commands: Commands, request: ToolRequest, **given: object) -> A
 
 
 class OpenRequests:
-    """The open requests that this process has seen, for a server that loses its data."""
+    """The open requests that this process has seen, for a server that loses its data.
+
+    An answer may be overtaken by a later one, so each request has the count of changes after which it was last seen.
+    """
 
     def __init__(self) -> None:
-        # In the order in which they were last seen.
+        # In the order in which they were last seen, or asked about.
         self._seen: dict[str, Filed] = {}
         self._characters = 0
+        self._counts: dict[str, int] = {}
+        self._ended: dict[str, int] = {}
         self.make_locks()
 
     def make_locks(self) -> None:
         """Make the lock, unheld."""
         self._lock = threading.Lock()
 
-    def see(self, filed: Filed) -> Filed:
-        """Remember an open request, and forget one that is over; the request itself."""
+    def note(self, answer: Answer) -> None:
+        """Remember the open requests of an answer, and forget those that are over or were deleted."""
         with self._lock:
-            self._drop(filed.id)
-            if not filed.status.is_final and self._characters + len(filed.text) <= MAX_REMEMBERED:
-                self._seen[filed.id] = filed
-                self._characters += len(filed.text)
-        return filed
+            for filed in answer.requests:
+                if filed.status.is_final:
+                    self._end(filed.id, answer.after)
+                else:
+                    self._see(filed, answer.after)
+            for request_id in answer.over:
+                if request_id in self._seen:
+                    self._end(request_id, answer.after)
 
-    def forget(self, request_id: str) -> None:
-        """Forget a request that is over, or was deleted."""
+    def knows(self, request_id: str) -> bool:
+        """Whether it is open, or has ended lately."""
         with self._lock:
-            self._drop(request_id)
+            return request_id in self._seen or request_id in self._ended
 
-    def least_recent(self) -> list[str]:
-        """The ids of those that were not seen for longest, as many as one pass looks at."""
+    def least_recent(self, count: int = ASKED_ABOUT) -> list[str]:
+        """Some ids of those that were not seen for longest; the next time others."""
         with self._lock:
-            return list(islice(self._seen, MOST_IN_ONE_PASS))
+            ids = list(islice(self._seen, count))
+            for request_id in ids:
+                self._seen[request_id] = self._seen.pop(request_id)
+            return ids
 
     def restore(self, commands: Commands) -> None:
         """File them again in their order; one whose id was taken since is logged."""
         with self._lock:
+            self._counts.clear()
+            self._ended = dict.fromkeys(self._ended, 0)
             seen = sorted(self._seen.values(), key=lambda filed: (filed.created_at, filed.id))
         if seen:
             logger.warning("redis: %s lost its data; %d open requests are filed again", commands.link.place, len(seen))
@@ -118,21 +138,37 @@ class OpenRequests:
             try:
                 file_request(commands, read_request(filed.text))
             except ToolError as problem:
-                if problem.retryable:
+                if problem.kind not in OF_THE_REQUEST:
                     raise
                 logger.warning("redis: %s is lost: %s", filed.id, problem.message)
 
-    def _drop(self, request_id: str) -> None:
+    def _see(self, filed: Filed, count: int) -> None:
+        if self._drop(filed.id, count) and self._characters + len(filed.text) <= MAX_REMEMBERED:
+            self._seen[filed.id], self._counts[filed.id] = filed, count
+            self._characters += len(filed.text)
+
+    def _end(self, request_id: str, count: int) -> None:
+        if self._drop(request_id, count):
+            self._ended[request_id] = count
+            if len(self._ended) > MAX_ENDED:
+                del self._ended[next(iter(self._ended))]
+
+    def _drop(self, request_id: str, count: int) -> bool:
+        """Forget it, unless a later answer is known."""
+        if count < max(self._counts.get(request_id, 0), self._ended.get(request_id, 0)):
+            return False
+        self._counts.pop(request_id, None)
+        self._ended.pop(request_id, None)
         before = self._seen.pop(request_id, None)
         self._characters -= 0 if before is None else len(before.text)
+        return True
 
 
 class Intake:
     """Accepts the requests of foreign clients, each once; unreadable ones are counted, and stored as failed if they have an id."""
 
-    def __init__(self, commands: Commands, accepted: Callable[[Filed], object] = lambda _filed: None) -> None:
+    def __init__(self, commands: Commands) -> None:
         self._commands = commands
-        self._accepted = accepted
         self._cursor = 0
         self.make_locks()
         self._looks: dict[str, int] = {}
@@ -227,7 +263,6 @@ class Intake:
         echo = {"token": hashlib.sha256(data).hexdigest(), "memory": ECHO_SECONDS} if not request.id else {}
         answer = give_request(self._commands, request, heard=True, **echo)
         self._expect(str(answer.outcome.get("id", "")))
-        self._note(answer)
         if answer.outcome["outcome"] in REFUSALS:
             self._count(f"{request.id or request.name}: {REFUSALS[str(answer.outcome['outcome'])]}")
 
@@ -248,13 +283,8 @@ class Intake:
         except ToolError as problem:
             self._refuse(request_id, "", problem.message, heard=False)
             return True
-        self._note(give_request(self._commands, request, heard=True))
+        give_request(self._commands, request, heard=True)
         return True
-
-    def _note(self, answer: Answer) -> None:
-        """Report the request that the server has now."""
-        if answer.outcome["outcome"] not in REFUSALS:
-            self._accepted(read_filed(answer.rows[0]))
 
     def _refuse(self, request_id: str, text: str, reason: str, *, heard: bool) -> None:
         self._count(f"{request_id or 'a message without a readable id'}: {reason}")

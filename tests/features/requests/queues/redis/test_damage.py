@@ -275,7 +275,8 @@ class TestAServerThatLosesItsData:
         assert [filed.id for filed in queue.requests()] == [SECOND]
 
     def test_one_that_cannot_be_filed_again_does_not_keep_the_others_away(self, queue, client, file, caplog):
-        queue._open.see(replace(file(FIRST), text="tool_request: {}"))
+        file(FIRST)
+        queue._open._seen[FIRST] = replace(queue._open._seen[FIRST], text="tool_request: {}")
         file(SECOND, name="tool_2")
         client.flushall()
         assert [filed.id for filed in queue.requests()] == [SECOND]
@@ -325,6 +326,7 @@ def test_a_child_that_is_forked_while_a_thread_holds_a_lock_does_not_wait_for_it
     parts = (queue._watch, queue._open, queue._commands, queue._intake, queue._listener, queue._link)
     locks = [lock for part in parts for lock in vars(part).values() if hasattr(lock, "__enter__")]
     assert len(locks) == 7
+    locks.append(queue._listener._closing._cond)
     entered, leave = threading.Event(), threading.Event()
 
     def hold():
@@ -343,7 +345,9 @@ def test_a_child_that_is_forked_while_a_thread_holds_a_lock_does_not_wait_for_it
         try:
             signal.alarm(30)  # ends a child that waits
             file(FIRST)
-            is_right = queue.reconcile() == 0 and queue.get(FIRST).id == FIRST
+            found = queue.reconcile(), queue.get(FIRST).id
+            queue.close()
+            is_right = found == (0, FIRST)
         finally:
             os._exit(not is_right)
     status = os.waitpid(child, 0)[1]

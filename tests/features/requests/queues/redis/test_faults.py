@@ -1,10 +1,12 @@
 """Servers that fall, freeze and refuse, answers that are lost, and Builders that die in the midst of things."""
 
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
+from contextlib import ExitStack
 
 import pytest
 from redis import connection as library
@@ -152,6 +154,24 @@ class TestAServerThatIsDown:
             used.read_response()
         queue._link.drop(used)
         assert sockets[0].fileno() == -1
+
+    def test_closing_does_not_wait_for_a_host_that_does_not_answer(self, eventually, monkeypatch):
+        monkeypatch.setattr(queue_module, "CLOSE_SECONDS", 0.01)
+        with ExitStack() as opened:
+            listening = opened.enter_context(socket.socket())
+            listening.bind(("127.0.0.1", 0))
+            listening.listen(0)
+            for _ in range(2):  # more than it may keep waiting, so that the next one gets no answer
+                waiting = opened.enter_context(socket.socket())
+                waiting.setblocking(False)
+                waiting.connect_ex(listening.getsockname())
+            queue = queue_module.RedisQueue(f"redis://127.0.0.1:{listening.getsockname()[1]}?socket_connect_timeout=1")
+            queue.wait(0)
+            eventually(lambda: queue._link._open)
+            queue.close()
+            assert queue._listener._thread.is_alive()
+        queue._listener._thread.join(20)
+        assert not queue._listener._thread.is_alive()
 
     @pytest.mark.parametrize("state", ["idle", "new"])
     def test_a_connection_that_is_closed_before_it_is_used_sends_nothing(
@@ -346,8 +366,6 @@ class TestAServerThatRefuses:
             assert "sesam" not in repr((caught.value.message, caught.value.details, caught.value.args)).lower()
 
     def test_a_server_that_repeats_the_greeting_does_not_give_the_password_away(self, queue_at, request_of):
-        import socket
-
         with socket.create_server(("127.0.0.1", 0)) as listening:
 
             def echo():

@@ -3,10 +3,10 @@
 import asyncio
 from contextlib import contextmanager
 
+from tool_requests import built_tool
 from toolcrib.features.requests.queues.sqlite_changes import Change, file_request
-from toolcrib.model.toolrequest import Made, Status
 
-MADE = Made(name="t", version="1.0.0", address="tools/t@1.0.0", path="tools/t", digest="d" * 64)
+MADE = built_tool()
 
 
 def fill(queue, a_request, many):
@@ -41,7 +41,7 @@ def cost_of_building(queue, a_request):
         queue.history(claim.id)
         queue.finish(claim, MADE)
         queue.reconcile()
-        queue.requests(Status.PENDING, limit=3)
+        queue.requests("pending", limit=3)
         queue.requests(limit=3)
     return len(counted)
 

@@ -15,6 +15,7 @@
 local RANKS = {high = 0, medium = 1, low = 2}
 local STATUSES = {'pending', 'building', 'ready', 'failed', 'cancelled'}
 local OPEN = {pending = true, building = true}
+local FINAL = {ready = true, failed = true, cancelled = true}
 local FIELDS = {
   'crib_name', 'crib_status', 'crib_priority', 'crib_text', 'created_at', 'updated_at', 'crib_experiment', 'error', 'tool',
   'crib_leader', 'crib_owner', 'crib_held', 'crib_attempts', 'crib_requesters',
@@ -227,21 +228,34 @@ local function mend(id)
   return true
 end
 
--- A server that lost its keys starts another epoch; only commands that change something start one.
+local function count_changes()
+  return tonumber(redis.call('GET', own('changes')) or 0)
+end
+
+-- A server that lost its keys, or the latest changes of them, starts another epoch; only commands that change something start one.
 local function current_epoch()
   local epoch = redis.call('GET', own('epoch'))
-  if not epoch and given.token then
+  local has_lost = not epoch or given.epoch == epoch and count_changes() < given.known
+  if has_lost and given.token then
     epoch = redis.sha1hex(given.token .. now)
     redis.call('SET', own('epoch'), epoch)
   end
   return epoch or ''
 end
 
+-- Of the requests that the client takes for open, those that are over or were deleted.
+local function not_open()
+  local ids = {}
+  for _, id in ipairs(given.remembered) do
+    if redis.call('EXISTS', key(id)) == 0 or FINAL[get(id, 'crib_status')] then ids[#ids + 1] = id end
+  end
+  return ids
+end
+
 local function answer()
-  local changes = tonumber(redis.call('GET', own('changes')) or 0)
-  local epoch = current_epoch()
+  local changes, epoch = count_changes(), current_epoch()
   -- A client that knows another epoch restores its open requests first: a new one must not take their numbers.
-  if given.token and given.epoch ~= '' and given.epoch ~= epoch then return {'{}', {}, changes, epoch} end
+  if given.token and given.epoch ~= '' and given.epoch ~= epoch then return {'{}', {}, changes, changes, epoch, {}} end
   local token = given.token and own('answer:') .. given.token
   local spelled, rows = token and redis.call('GET', token), nil
   if not spelled then
@@ -251,5 +265,6 @@ local function answer()
     if token then redis.call('SET', token, spelled, 'EX', given.memory) end
   end
   local id = cjson.decode(spelled).id
-  return {spelled, rows or id and {record(id)} or {}, changes, epoch}
+  rows = rows or id and is_known(id) and {record(id)} or {}
+  return {spelled, rows, changes, count_changes(), epoch, not_open()}
 end

@@ -118,7 +118,11 @@ function commands.file()
   note(id, 'filed', '')
   waits(given.experiment, id)
   lead_or_follow(id)
-  if not given.heard then redis.call('PUBLISH', given.requests, text) end
+  if not given.heard then
+    -- Listeners of ours need not store again what they know; a script is atomic, so that nothing comes between the two messages.
+    redis.call('PUBLISH', own('changed'), redis.sha1hex(text) .. ' ' .. id)
+    redis.call('PUBLISH', given.requests, text)
+  end
   changed()
   return {outcome = 'filed', id = id}
 end
