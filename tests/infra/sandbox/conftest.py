@@ -7,8 +7,8 @@ import time
 from pathlib import Path
 
 import pytest
+from sandboxes import make_sandbox
 
-from toolcrib.infra.sandbox.host import Sandbox
 from toolcrib.infra.sandbox.jobs import (
     Program,
     PythonFile,
@@ -24,7 +24,7 @@ if sys.platform != "linux":
 
 @pytest.fixture
 def sandbox():
-    sandbox = Sandbox()
+    sandbox = make_sandbox()
     yield sandbox
     sandbox.close()
 

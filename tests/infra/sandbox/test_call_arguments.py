@@ -4,15 +4,15 @@ import json
 import time
 
 import pytest
+from sandboxes import make_sandbox
 
-from toolcrib.infra.sandbox.host import Sandbox
 from toolcrib.infra.sandbox.jobs import PythonFile
 from toolcrib.model.tool import Convention
 
 
 @pytest.fixture(scope="module")
 def sandbox():
-    sandbox = Sandbox()
+    sandbox = make_sandbox()
     yield sandbox
     sandbox.close()
 

@@ -8,18 +8,18 @@ import socket
 import time
 
 import pytest
+from sandboxes import make_sandbox
 
 from soaks import examples
 from toolcrib import Kind, ToolError
 from toolcrib.infra.channel import frame
 from toolcrib.infra.sandbox.attempt import Attempt, Lines
-from toolcrib.infra.sandbox.host import Sandbox
 from toolcrib.infra.sandbox.jobs import CLEAN_ENVIRONMENT, Program, PythonFile
 
 
 @pytest.fixture(scope="module")
 def sandbox():
-    sandbox = Sandbox()
+    sandbox = make_sandbox()
     yield sandbox
     sandbox.close()
 
@@ -397,7 +397,7 @@ async def test_a_node_script_without_the_capability_is_told_what_to_list(run_nod
 
 
 async def test_a_call_made_by_a_job_uses_the_place_of_that_job(tmp_path, policy):
-    sandbox = Sandbox(jobs=1)
+    sandbox = make_sandbox(jobs=1)
     inner = PythonFile(path=tmp_path / "in.py", code=b"def main(): return 5", entry="main", arguments={}, policy=policy)
     code = b"import rye\ndef main(): return rye.execute('inner')"
     outer = PythonFile(path=tmp_path / "out.py", code=code, entry="main", arguments={}, policy=policy, channel=True)
@@ -415,7 +415,7 @@ async def test_a_call_made_by_a_job_uses_the_place_of_that_job(tmp_path, policy)
 
 @pytest.mark.rounds
 async def test_many_jobs_at_once_run_eight_at_a_time_and_none_is_lost(tmp_path, policy, open_descriptors):
-    sandbox = Sandbox(jobs=8)
+    sandbox = make_sandbox(jobs=8)
     code = b"def main(x): return x"
     most, jobs = 0, examples(200)
 

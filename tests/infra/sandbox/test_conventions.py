@@ -4,8 +4,8 @@ import json
 import time
 
 import pytest
+from sandboxes import make_sandbox
 
-from toolcrib.infra.sandbox.host import Sandbox
 from toolcrib.infra.sandbox.jobs import PythonFile
 from toolcrib.model.tool import Convention
 
@@ -45,7 +45,7 @@ class FileSink:
 
 @pytest.fixture(scope="module")
 def sandbox():
-    sandbox = Sandbox()
+    sandbox = make_sandbox()
     yield sandbox
     sandbox.close()
 

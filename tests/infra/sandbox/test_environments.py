@@ -11,10 +11,10 @@ import time
 from pathlib import Path
 
 import pytest
+from sandboxes import make_sandbox
 
 from toolcrib import Kind, ToolError
 from toolcrib.infra.sandbox import environments
-from toolcrib.infra.sandbox.host import Sandbox
 from toolcrib.infra.sandbox.jobs import PythonFile
 from wheels import make_wheel
 
@@ -317,7 +317,7 @@ async def test_a_file_runs_with_the_packages_that_it_declared(installer, wheels,
     assert [entry.name for entry in envs.iterdir()] == [python.parent.parent.name]
     assert said[0].startswith("making an environment with ")
     assert "installing crib-sample>=1" in said
-    sandbox = Sandbox(workspace=tmp_path)
+    sandbox = make_sandbox(workspace=tmp_path)
     job = PythonFile(path=path, code=code, entry="main", arguments={}, policy=policy, interpreter=interpreter)
     try:
         ended = await sandbox.run(job, deadline=time.monotonic() + 60)

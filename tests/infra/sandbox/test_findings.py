@@ -4,11 +4,13 @@ import asyncio
 import errno
 import json
 import os
+import shutil
 import subprocess
 import sys
 import threading
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -251,6 +253,19 @@ async def test_a_machine_without_room_for_the_probe_is_told_with_the_cure(monkey
     assert trials.count == 2
 
 
+async def test_a_trial_that_is_cancelled_before_its_first_step_is_made_again(monkeypatch):
+    trials, findings = Trials(monkeypatch), probe.Findings(None)
+    trials.let.set()
+    waiting = asyncio.create_task(findings.learn(None))
+    await asyncio.sleep(0)
+    await findings.rest()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    async with asyncio.timeout(20):
+        await findings.learn(None)
+    assert trials.count == 1
+
+
 def test_a_trial_of_a_closed_loop_may_end_while_its_own_thread_begins_one(monkeypatch):
     findings = probe.Findings(None)
     loop = asyncio.new_event_loop()
@@ -356,6 +371,52 @@ async def test_findings_are_tried_again_when_the_privileges_differ(monkeypatch, 
     assert trials.count == 2
 
 
+async def test_findings_do_not_hold_for_privileges_that_changed_during_the_probe(monkeypatch, tmp_path):
+    trials, cache = Trials(monkeypatch), tmp_path / "found.json"
+    allowed = ["as it was"]
+    monkeypatch.setattr(probe, "privileges", lambda: list(allowed))
+    monkeypatch.setattr(probe, "_CHECK_SECONDS", 0.0)
+    findings = probe.Findings(cache)
+    learning = asyncio.create_task(findings.learn(None))
+    assert await asyncio.to_thread(trials.began.wait, 20)
+    allowed[:] = ["less"]
+    assert findings.known() is None
+    trials.let.set()
+    assert await asyncio.wait_for(learning, 20) == WEAK
+    assert trials.count == 2
+
+
+@pytest.mark.usefixtures("cold_launchers")
+async def test_jobs_are_started_with_the_privileges_that_a_process_has_now(monkeypatch, tmp_path, policy):
+    Trials(monkeypatch).let.set()
+    allowed = ["as it was"]
+    monkeypatch.setattr(probe, "privileges", lambda: list(allowed))
+    monkeypatch.setattr(probe, "_CHECK_SECONDS", 0.0)
+    sandbox = Sandbox(require=("env",), cache=tmp_path / "found.json")
+    try:
+        launchers = []
+        for change in ([], [], ["less"]):
+            allowed += change
+            assert (await sandbox.run(python_job(tmp_path, policy), deadline=soon())).result == b'{"value": 1}'
+            launchers.append(sandbox._launcher.pid)
+        assert launchers[0] == launchers[1] != launchers[2]
+        assert not Path(f"/proc/{launchers[0]}").exists()
+    finally:
+        sandbox.close()
+
+
+async def test_a_probe_for_several_projects_notices_that_the_privileges_changed_just_now(monkeypatch, tmp_path):
+    trials = Trials(monkeypatch)
+    trials.let.set()
+    allowed = ["as it was"]
+    monkeypatch.setattr(probe, "privileges", lambda: list(allowed))
+    together = probe.Findings(None)
+    await probe.Findings(tmp_path / "one.json", tried=together).learn(None)
+    allowed[:] = ["less"]
+    await probe.Findings(tmp_path / "another.json", tried=together).learn(None)
+    assert trials.count == 2
+
+
 @pytest.fixture
 def anew():
     """Has what is known of the installation read again, before and after."""
@@ -364,7 +425,7 @@ def anew():
     probe._installation.cache_clear()
 
 
-@pytest.mark.parametrize("what", ["another boot", "another interpreter"])
+@pytest.mark.parametrize("what", ["another boot", "another interpreter", "another version with the same times"])
 async def test_findings_are_tried_again_after(monkeypatch, tmp_path, anew, what):
     trials, cache, read = Trials(monkeypatch), tmp_path / "found.json", probe._read_fact
     trials.let.set()
@@ -374,8 +435,11 @@ async def test_findings_are_tried_again_after(monkeypatch, tmp_path, anew, what)
     assert probe.Findings(cache).known() == WEAK
     if what == "another boot":
         monkeypatch.setattr(probe, "_read_fact", lambda path: "other" if path.endswith("boot_id") else read(path))
-    else:
+    elif what == "another interpreter":
         monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    else:
+        copy = shutil.copytree(Path(probe.__file__).parent, tmp_path / "sandbox")
+        monkeypatch.setattr(probe, "__file__", str(copy / "probe.py"))
     anew()
     assert probe.Findings(cache).known() is None
     await probe.Findings(cache, tried=probe.Findings(None)).learn(None)
@@ -398,6 +462,40 @@ libc.prctl(22, 2, struct.pack("@HP", len(steps), ctypes.addressof(packed)), 0, 0
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux tells a process its privileges")
+def test_processes_whose_filters_differ_do_not_share_findings():
+    """Each has one filter, of which one refuses a call with these bits in its first argument."""
+    code = """
+import ctypes, os, struct, sys
+from toolcrib.infra.sandbox.probe import privileges
+libc = ctypes.CDLL(None)
+libc.prctl(38, 1, 0, 0, 0)
+for number, bits in eval(sys.argv[1]):
+    reading, writing = os.pipe()
+    if os.fork() == 0:
+        steps = [(0x20, 0, 0, 0), (0x15, 0, 3, number), (0x20, 0, 0, 16), (0x45, 0, 1, bits), (6, 0, 0, 0x50001), (6, 0, 0, 0x7FFF0000)]
+        packed = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *step) for step in steps))
+        libc.prctl(22, 2, struct.pack("@HP", len(steps), ctypes.addressof(packed)), 0, 0)
+        os.write(writing, repr(privileges()).encode())
+        os._exit(0)
+    os.close(writing)
+    print(hash(open(reading, "rb").read()))
+    os.wait()
+"""
+    unshare = {"x86_64": 272, "aarch64": 97}[os.uname().machine]
+    everything = 0xFFFFFFFF
+    filters = [
+        (9_999, 1),
+        *((unshare, bit) for bit in (0x00020000, 0x10000000, 0x40000000)),
+        (445, everything),
+        (446, everything),
+    ]
+    ended = subprocess.run(
+        [sys.executable, "-c", code, repr(filters)], capture_output=True, text=True, timeout=30, check=True
+    )
+    assert len(set(ended.stdout.split())) == len(filters)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux tells a process its privileges")
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES.keys())
 def test_a_process_sees_that_its_own_privileges_have_changed(change):
     code = f"from toolcrib.infra.sandbox.probe import privileges\nbefore = privileges()\nassert before == privileges()\n{change}\nassert before != privileges()"
@@ -416,8 +514,21 @@ def test_the_shared_folder_is_private_and_out_of_reach_of_tools(tmp_path):
     assert folder == tmp_path / "toolcrib"
     assert folder.stat().st_mode & 0o777 == 0o700
     assert probe.shared_folder(str(tmp_path), workspace=tmp_path) is None
+    (tmp_path / "link").symlink_to(tmp_path)
+    assert probe.shared_folder(str(tmp_path), workspace=tmp_path / "link") is None
     folder.chmod(0o770)
     assert probe.shared_folder(str(tmp_path)) is None
     folder.rmdir()
     folder.symlink_to(tmp_path)
     assert probe.shared_folder(str(tmp_path)) is None
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives a folder to another user")
+def test_a_runtime_folder_of_another_user_is_not_used(tmp_path):
+    """As after `su`, which leaves XDG_RUNTIME_DIR as it was."""
+    runtime = tmp_path / "runtime"
+    runtime.mkdir(mode=0o700)
+    os.chown(runtime, 65534, 65534)
+    shared = probe.shared_folder(str(runtime))
+    assert shared is None or shared.parent == Path("/tmp")
+    assert list(runtime.iterdir()) == []

@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from sandboxes import make_sandbox
 
-from toolcrib.infra.sandbox.host import Sandbox
 from toolcrib.infra.sandbox.jobs import Interpreter, PythonFile
 from toolcrib.model.tool import Convention
 
@@ -23,7 +23,7 @@ FACTS = {
 @pytest.fixture(scope="module")
 def sandbox():
     """One that asks for no guarantee: none is the matter here."""
-    sandbox = Sandbox(require=())
+    sandbox = make_sandbox(require=())
     yield sandbox
     sandbox.close()
 
@@ -177,7 +177,7 @@ async def test_a_handler_without_a_channel_is_told_so(run):
 
 
 async def test_the_very_first_handler_of_a_launcher_may_fail(run):
-    fresh = Sandbox(require=())
+    fresh = make_sandbox(require=())
     try:
         answer, _ = await run("def execute(args, context): raise KeyError('k')", within=fresh)
     finally:

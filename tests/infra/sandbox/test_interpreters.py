@@ -288,8 +288,13 @@ async def test_only_a_handful_of_launchers_stays_and_the_one_that_was_idle_longe
         for program in programs:
             interpreter = read_interpreter(program, search_path=str(program.parent))
             assert await run("def main(): return 1", interpreter=interpreter, sandbox=sandbox) == 1
-            processes.append(sandbox._launchers.find(program).pid)
-        assert [sandbox._launchers.find(program) is not None for program in programs] == [False, False, True, True]
+            processes.append(sandbox._launchers.find(program, sandbox._findings.generation).pid)
+        assert [sandbox._launchers.find(program, sandbox._findings.generation) is not None for program in programs] == [
+            False,
+            False,
+            True,
+            True,
+        ]
         assert [Path(f"/proc/{process}").exists() for process in processes] == [False, False, True, True]
     finally:
         sandbox.close()

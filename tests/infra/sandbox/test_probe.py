@@ -49,6 +49,7 @@ libc = ctypes.CDLL(None, use_errno=True)
 assert libc.prctl(38, 1, 0, 0, 0) == 0
 assert libc.prctl(22, 2, struct.pack("@HP", len(steps), ctypes.addressof(packed)), 0, 0) == 0
 
+from toolcrib.infra.files.protected_files import ProtectedFolders
 from toolcrib.infra.sandbox.host import Sandbox
 from toolcrib.infra.sandbox.jobs import PythonFile
 from toolcrib.infra.sandbox.probe import probe
@@ -98,7 +99,8 @@ async def observe(sandbox, requires, fixed=()):
 left = []
 
 async def main():
-    sandbox = Sandbox(require=())
+    folders = ProtectedFolders()
+    sandbox = Sandbox(require=(), protected=lambda: folders)
     reports = await probe(sandbox.run)
     seen = {"plain": await observe(sandbox, ()), "network": await observe(sandbox, ("net.http",))}
     seen["program"] = await observe(sandbox, ("shell.execute",))

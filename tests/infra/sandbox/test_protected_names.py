@@ -12,6 +12,7 @@ import pytest
 from toolcrib import ToolError
 from toolcrib.infra.files import protected_files
 from toolcrib.infra.sandbox.jobs import PythonFile
+from toolcrib.lib.protected_names import CLOSED, TABLE
 
 KEPT = {
     ".env": "TOKEN=canary-4711",
@@ -27,11 +28,16 @@ KEPT = {
     "project/.env.local": "TOKEN=canary-4711",
     "bare/HEAD": "ref: refs/heads/main\n",
     "bare/config": "[core]\n\tbare = true\n",
+    "bare/objects/ab/cd": "",
+    "bare/refs/x": "",
+    ".git/index": "DIRC",
+    ".git/objects/ab/cd": "",
+    ".git/refs/heads/secret": "",
     "keys/server.key": "canary-4711",
     "keys/id_rsa": "canary-4711",
     "keys/.ssh/known": "canary-4711",
 }
-OPEN = ("note.txt", "project/code.py", ".git/index", ".git/refs/heads/config", ".git/objects/ab/cd", "bare/refs/x")
+OPEN = ("note.txt", "project/code.py", "objects/config")
 
 
 @pytest.fixture
@@ -70,6 +76,7 @@ NAMES = [
     *(".git/modules/new/config", ".git/worktrees/w/config.worktree", ".git/worktrees/w/commondir"),
     *(".git/worktrees/w/gitdir", ".git/rebase-merge/git-rebase-todo", "project/.git/hooks/x", "project/.git/config"),
     *("sub/.git", "sub/.GIT", "sub/.g\u200cit", "git~1", "bare/config", "bare/hooks/post-update", "new/HEAD"),
+    *(".git/index", ".git/COMMIT_EDITMSG", ".git/sequencer", ".git/refs/heads/main", "bare/HEAD", "bare/index"),
     *(".husky/pre-commit", ".githooks/pre-push", ".vscode/tasks.json", ".idea/workspace.xml", ".envrc"),
     *("evil.pth", "conftest.py", "sub/deep/conftest.py", "Conftest.PY", "sitecustomize.py", "usercustomize.py"),
 ]
@@ -127,10 +134,9 @@ async def test_a_protected_name_is_made_changed_and_removed_by_no_call(attempt, 
 
 async def test_a_repository_that_is_there_is_neither_replaced_nor_removed(attempt, both, workspace, seen):
     before = seen()
-    await attempt(list(ACTS.values()), both, path=workspace / ".git", ws=workspace)
-    # Other files may be made in it, and removed in the order in which the file system lists them.
-    ordinary = (".git/a", ".git/index", ".git/objects", ".git/refs", ".git/HEAD")
-    assert {place for place in changed(before, seen()) if not place.startswith(ordinary)} == set()
+    for path in (".git", "bare"):
+        await attempt(list(ACTS.values()), both, path=workspace / path, ws=workspace)
+    assert changed(before, seen()) == set()
 
 
 async def test_ordinary_files_are_changed_by_every_call(attempt, both, workspace):
@@ -158,8 +164,10 @@ async def test_ordinary_files_are_changed_by_every_call(attempt, both, workspace
         "os.dup2(os.open(path, os.O_WRONLY), 99); open('/dev/fd/99', 'w').write('z'); assert open(path).read() == 'z'",
         "open('/dev/null', 'w').write('x')",
         "open(os.environ['TMPDIR'] + '/x', 'w').write('x'); os.truncate(os.environ['TMPDIR'] + '/x', 0); os.chmod(os.environ['TMPDIR'] + '/x', 0o600)",
-        "os.makedirs(ws + '/.git', exist_ok=True); open(ws + '/.git/index.lock', 'w').close(); os.rename(ws + '/.git/index.lock', ws + '/.git/index')",
-        "open(ws + '/.git/refs/heads/hooks', 'w').close(); open(ws + '/.git/refs/heads/secret', 'w').close()",
+        "os.rename(path + 'e', path + 'f') if os.mkdir(path + 'e') else os.rename(path + 'e', path + 'f/')",
+        "os.mkdir(path + 'g'); import ctypes; assert not ctypes.CDLL(None).renameat2(-100, path.encode(), -100, (path + 'g').encode(), 2); os.rmdir(path)",
+        "os.rename(path + 'g', path)",
+        "os.makedirs(ws + '/.git', exist_ok=True)",
         "os.mkdir(ws + '/secrets'); open(ws + '/secrets/read_secret.py', 'w').close(); os.mkdir(ws + '/HEAD')",
         "open(ws + '/.env.example', 'w').close(); open(ws + '/config', 'w').close(); os.mkdir(ws + '/hooks')",
     ]
@@ -292,6 +300,21 @@ async def test_a_link_with_a_secret_name_does_not_show_what_it_leads_to(attempt,
     (workspace / "app" / ".env").symlink_to("../shared")
     acts = [f"open(ws + '/{name}').read()" for name in ("app/.env", "shared", "note.txt")]
     assert await attempt(acts, confine("fs.read"), ws=workspace) == ["EACCES", "EACCES", "done"]
+
+
+async def test_what_a_link_with_a_secret_name_leads_to_later_is_closed_too(attempt, both, workspace):
+    for folder in ("app", "one", "two", "three"):
+        (workspace / folder).mkdir()
+    (workspace / "one" / "values").write_text("canary-4711")
+    (workspace / "current").symlink_to("one")
+    (workspace / "app" / ".env").symlink_to("../current/values")
+    read = [f"open(ws + '/{name}/values').read()" for name in ("one", "two")]
+    lead_away = "os.unlink(ws + '/current'); os.symlink('three', ws + '/current')"
+    assert await attempt([lead_away, *read], both, ws=workspace) == ["EPERM", "EACCES", "ENOENT"]
+    (workspace / "current").unlink()
+    (workspace / "current").symlink_to("two")
+    (workspace / "two" / "values").write_text("canary-4711")
+    assert await attempt([lead_away, *read], both, ws=workspace) == ["EPERM", "done", "EACCES"]
 
 
 async def test_what_the_host_makes_between_two_jobs_is_closed_to_the_second(attempt, confine, workspace):
@@ -536,24 +559,121 @@ async def test_a_path_that_changes_while_it_is_judged_leads_nowhere_else(sandbox
     assert not (workspace / ".git" / "hooks" / "pre-commit").exists()
 
 
-@pytest.mark.skipif(shutil.which("git") is None, reason="there is no git here")
-async def test_git_works_in_a_repository_that_is_there(run_shell, confine, workspace):
+MOVES_FOLDER = """
+import os
+def main(ws, rounds):
+    os.mkdir(ws + "/new")
+    for _ in range(rounds):
+        try:
+            os.rename(ws + "/moved", ws + "/new/HEAD")
+            os.rename(ws + "/new/HEAD", ws + "/moved")
+        except OSError: pass
+        if os.path.isfile(ws + "/new/HEAD"): break
+    os.mkdir(ws + "/done")
+    return "planted" if os.path.isfile(ws + "/new/HEAD") else "kept"
+"""
+EXCHANGES = """
+import ctypes, os
+def main(ws, rounds):
+    made = 0
+    for _ in range(rounds * 100):
+        try: os.mkdir(ws + "/moved")
+        except OSError: pass
+        made += ctypes.CDLL(None).renameat2(-100, os.fsencode(ws + "/moved"), -100, os.fsencode(ws + "/note.txt"), 2) == 0
+        if os.path.exists(ws + "/done"): break
+    return "exchanged" if made else "nothing was exchanged"
+"""
+
+
+async def test_a_folder_that_another_job_exchanges_for_a_file_marks_no_repository(sandbox, tmp_path, both, workspace):
+    jobs = [
+        PythonFile(
+            path=tmp_path / "tool" / "sample.py",
+            code=code.encode(),
+            entry="main",
+            arguments={"ws": str(workspace), "rounds": 500},
+            policy=both,
+        )
+        for code in (MOVES_FOLDER, EXCHANGES)
+    ]
+    ended = await asyncio.gather(*(sandbox.run(job, deadline=time.monotonic() + 30) for job in jobs))
+    assert [json.loads(each.result)["value"] for each in ended] == ["kept", "exchanged"]
+
+
+@pytest.fixture
+def git(workspace):
+    """Run git as the user does, in a fresh repository with one commit."""
+    if shutil.which("git") is None:
+        pytest.skip("there is no git here")
     shutil.rmtree(workspace)
-    git = ["git", "-c", "user.name=a", "-c", "user.email=a@b"]
-    subprocess.run([*git, "init", "-q", "-b", "main", str(workspace)], check=True, timeout=30)  # noqa: ASYNC221
-    subprocess.run([*git, "-C", str(workspace), "commit", "-q", "--allow-empty", "-m", "first"], check=True, timeout=30)  # noqa: ASYNC221
+    environment = {"PATH": os.environ["PATH"], "HOME": str(workspace.parent), "GIT_EDITOR": "true"}
+
+    def run(*words):
+        identity = ["-c", "user.name=a", "-c", "user.email=a@b"]
+        command = ["git", *identity, *words]
+        subprocess.run(command, cwd=workspace.parent, env=environment, check=True, timeout=30)
+
+    run("init", "-q", "-b", "main", str(workspace))
+    (workspace / "file").write_text("one")
+    run("-C", "workspace", "add", "file")
+    run("-C", "workspace", "commit", "-q", "-m", "first")
+    return run
+
+
+AS_SOMEBODY = "cd workspace && export HOME=$TMPDIR GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b"
+
+
+async def test_git_reads_a_repository_and_makes_and_changes_none(run_shell, confine, git, workspace, seen):
+    before = seen()
     command = (
-        "cd workspace && export HOME=$TMPDIR GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b"
-        " && echo x > x && git status --short && git add x && git commit -qm second && git switch -qc topic"
-        " && git mv x y && git commit -qam third && git stash list && git switch -q main && git merge -q topic"
-        " && git log --format=%s && git gc -q && git fsck && git status --short --branch; git config core.fsmonitor ./evil; "
-        "git init -q new; git init -q --bare new.git; git clone -q . copy; true"
+        f"{AS_SOMEBODY} && echo two > file && git status --short && git diff --stat && git log --format=%s && git stash list"
+        " && git show --stat --format=%s && git blame -s file && git fsck && git status --short --branch"
+        " && rm file; git checkout -q file; git add .; git commit -qm second; git config core.fsmonitor ./evil;"
+        " git init -q new; git init -q --bare new.git; git clone -q . copy; rmdir new new.git copy; true"
     )
     ended = await run_shell(command, within=confine("fs.read", "fs.write", "shell.execute"), seconds=30)
+    assert ended.stdout.decode().split("\n")[0] == " M file", ended.stderr
+    assert b"## main" in ended.stdout
+    assert {path for path in changed(before, seen()) if path.startswith(".git") or path.endswith("HEAD")} == set()
+
+
+COMMITTING = (
+    *(".git/objects", ".git/refs", ".git/logs", ".git/packed-refs*", ".git/*HEAD*", ".git/index*", ".git/*_EDITMSG"),
+    *(".git/MERGE_*", ".git/AUTO_MERGE*", ".git/gc.*"),
+)
+
+
+async def test_git_commits_where_the_operator_opened_what_it_writes(run_shell, confine, git, workspace):
+    command = (
+        f"{AS_SOMEBODY} && echo x > x && git status --short && git add x && git commit -qm second && git switch -qc topic"
+        " && git mv x y && git commit -qam third && git switch -q main && git merge -q topic"
+        " && git log --format=%s && git gc -q && git fsck && git status --short --branch; git config core.fsmonitor ./evil"
+    )
+    policy = confine("fs.read", "fs.write", "shell.execute", opened=COMMITTING)
+    ended = await run_shell(command, within=policy, seconds=30)
     assert ended.stdout.decode().split("\n")[:5] == ["?? x", "third", "second", "first", "## main"], ended.stderr
     assert "fsmonitor" not in (workspace / ".git" / "config").read_text()
-    marks = {str(path.relative_to(workspace)) for path in workspace.glob("**/HEAD") if path.is_file()}
-    assert marks == {".git/HEAD", ".git/logs/HEAD"}, ended.stderr
+
+
+async def test_an_index_that_names_a_hook_is_not_put_in_the_place_of_the_real_one(attempt, both, git, workspace):
+    """Git would write the hook when the user restores files, because it trusts its own index."""
+    (workspace / "xgit").mkdir()
+    (workspace / "xgit" / "post-checkout").write_text("#!/bin/sh\ntouch planted\n")
+    (workspace / "xgit" / "post-checkout").chmod(0o755)
+    git("-C", "workspace", "add", "xgit")
+    index = (workspace / ".git" / "index").read_bytes()
+    git("-C", "workspace", "rm", "-q", "-f", "--cached", "xgit/post-checkout")
+    path = b"xgit/post-checkout\0"
+    assert path in index
+    (workspace / "index").write_bytes(index.replace(path, b".git/post-checkout\0"))
+    acts = [
+        "os.rename(ws + '/index', ws + '/.git/index')",
+        "open(ws + '/.git/index', 'wb').write(open(ws + '/index', 'rb').read())",
+        "os.symlink(ws + '/index', ws + '/.git/index.new'); os.rename(ws + '/.git/index.new', ws + '/.git/index')",
+    ]
+    assert await attempt(acts, both, ws=workspace) == ["EPERM"] * len(acts)
+    git("-C", "workspace", "restore", ".")
+    assert not (workspace / ".git" / "post-checkout").exists()
 
 
 def test_secrets_are_found_at_every_depth_and_not_in_what_is_installed(workspace):
@@ -567,6 +687,15 @@ def test_secrets_are_found_at_every_depth_and_not_in_what_is_installed(workspace
     assert protected_files.ProtectedFiles(workspace, (".env", "keys")).find_secrets() == (
         workspace / "project" / ".env.local",
     )
+
+
+def test_every_closed_name_of_the_table_is_found(workspace):
+    shutil.rmtree(workspace)
+    paths = [workspace / "deep" / name.replace("*", "x") for name in TABLE[CLOSED]]
+    for path in paths:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("canary-4711")
+    assert set(protected_files.ProtectedFiles(workspace).find_secrets()) == set(paths)
 
 
 def test_passwords_beside_the_settings_of_a_repository_are_found(workspace):

@@ -5,16 +5,16 @@ import sys
 import time
 
 import pytest
+from sandboxes import make_sandbox
 
 from toolcrib import Kind, ToolError
-from toolcrib.infra.sandbox.host import Sandbox
 from toolcrib.infra.sandbox.jobs import PythonFile
 
 
 @pytest.fixture(scope="module")
 def sandbox():
     """One for all tests of this file, as in a host."""
-    sandbox = Sandbox()
+    sandbox = make_sandbox()
     yield sandbox
     sandbox.close()
 
@@ -246,7 +246,7 @@ async def test_arguments_that_are_not_json_are_refused_before_anything_starts(tm
         arguments={"x": argument},
         policy=policy,
     )
-    sandbox = Sandbox()
+    sandbox = make_sandbox()
     with pytest.raises(ToolError) as caught:
         await sandbox.run(job, deadline=time.monotonic() + 60)
     assert caught.value.kind is Kind.VALIDATION

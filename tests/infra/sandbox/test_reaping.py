@@ -193,6 +193,31 @@ async def test_cancelling_at_any_moment_leaves_no_process_and_no_descriptor(
     await eventually(lambda: len(_children_of(sandbox._launcher.pid)) <= 1)
 
 
+@pytest.mark.parametrize("in_a_task", [False, True])
+def test_a_job_of_a_loop_that_was_closed_leaves_no_process_and_no_descriptor(
+    sandbox, run_python, marker, holders, open_descriptors, eventually, tmp_path, policy, in_a_task
+):
+    """Garbage collection closes its call, where nothing can be awaited."""
+    asyncio.run(run_python("def main(): return 1"))
+    before, loop = open_descriptors(), asyncio.new_event_loop()
+    job = Program(argv=("/bin/sh", "-c", f"sleep {marker}"), cwd=tmp_path, policy=policy)
+    call = loop.create_task(sandbox.run(job, deadline=time.monotonic() + 60))
+    loop.run_until_complete(eventually(holders))
+    loop.close()
+    call._log_destroy_pending = False
+
+    async def close():
+        call.get_coro().close()
+
+    if in_a_task:
+        asyncio.run(close())
+    else:
+        call.get_coro().close()
+    assert open_descriptors() == before
+    asyncio.run(eventually(lambda: not holders()))
+    assert sandbox._slots._free == sandbox._slots._jobs
+
+
 def _children_of(process):
     return Path(f"/proc/{process}/task/{process}/children").read_text().split()
 

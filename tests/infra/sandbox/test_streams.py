@@ -4,15 +4,15 @@ import asyncio
 import time
 
 import pytest
+from sandboxes import make_sandbox
 
-from toolcrib.infra.sandbox.host import Sandbox
 from toolcrib.infra.sandbox.jobs import Program
 
 
 @pytest.fixture(scope="module")
 def sandbox():
     """One for all tests of this file, as in a host."""
-    sandbox = Sandbox()
+    sandbox = make_sandbox()
     yield sandbox
     sandbox.close()
 

@@ -8,8 +8,9 @@ import sys
 import time
 
 import pytest
+from sandboxes import make_sandbox
 
-from toolcrib.infra.sandbox.host import Sandbox, kill_time
+from toolcrib.infra.sandbox.host import kill_time
 from toolcrib.infra.sandbox.jobs import Program
 
 STATE = """
@@ -108,7 +109,7 @@ async def test_a_script_starts_in_a_clean_state_in_its_own_folder(run_python, tm
 async def test_signals_that_the_host_ignores_or_blocks_reach_a_program(tmp_path, policy):
     before = signal.signal(signal.SIGUSR1, signal.SIG_IGN)
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR2})
-    sandbox = Sandbox()
+    sandbox = make_sandbox()
     try:
         job = Program(argv=("/bin/grep", "-E", "SigBlk|SigIgn", "/proc/self/status"), cwd=tmp_path, policy=policy)
         ended = await sandbox.run(job, deadline=time.monotonic() + 60)

@@ -99,10 +99,20 @@ class Attempt:
         """Make sure that nothing of the job is left; a cancellation takes effect after that."""
         import asyncio
 
-        self._close_child_ends()
+        with contextlib.ExitStack() as descriptors:
+            for part in (*self._captures, self._supervisor_socket, self._channel):
+                descriptors.callback(part.close)
+            self._close_child_ends()
+            self._supervisor_socket.end()
+            # Garbage collection ends a job of a closed event loop, where nothing can be awaited.
+            is_cancelled = not self._supervisor_socket.ended.get_loop().is_closed() and await self._see_ended()
+        if is_cancelled:
+            raise asyncio.CancelledError
+
+    async def _see_ended(self) -> bool:
+        """Wait until everything of the job has ended; returns whether this task was cancelled meanwhile."""
         for task in self._companions:
             task.cancel()
-        self._supervisor_socket.end()
         cancelled = await _wait((self._supervisor_socket.ended,), 0 if self._overdue else _END_SECONDS)
         pipes_seconds = PIPES_SECONDS
         if not self._supervisor_socket.ended.done():
@@ -116,12 +126,7 @@ class Attempt:
                 self._companion_error = self._companion_error or task.exception()
         # A task that was cancelled keeps its frames, which hold this object: that would be a cycle.
         self._companions.clear()
-        self._channel.close()
-        self._supervisor_socket.close()
-        for capture in self._captures:
-            capture.close()
-        if cancelled:
-            raise asyncio.CancelledError
+        return cancelled
 
     def ended(self) -> CompletedJob:
         """The outcome; raises ToolError if the supervisor did not report it, or the error of `talk` or `proxy`."""
@@ -150,6 +155,7 @@ class Attempt:
             cannot_start=_reason(result.kept),
             exceeded=str(facts.get("exceeded") or ""),
             effects=_effects(facts.get("effects")),
+            refused=_texts(facts.get("refused")),
         )
 
     def _close_child_ends(self) -> None:
@@ -231,6 +237,10 @@ def _reason(result: bytearray) -> str:
         return str(json.loads(result)["cannot_start"])
     except ValueError:
         return ""
+
+
+def _texts(fact: object) -> tuple[str, ...]:
+    return tuple(map(str, fact)) if isinstance(fact, list) else ()
 
 
 def _effects(fact: object) -> tuple[Effect, ...]:

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolcrib.infra.channel import FAREWELL, ORDER_BYTES, to_order
-from toolcrib.infra.files.protected_files import ProtectedFolders
 from toolcrib.infra.sandbox import GUARANTEES, JOBS, QUEUE, REQUIRE, Slots, WaitingJobs, system
 from toolcrib.infra.sandbox.attempt import Attempt
 from toolcrib.infra.sandbox.jobs import Program, PythonFile, encode
@@ -27,6 +26,7 @@ from toolcrib.model.errors import Cure, Kind, ToolError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from toolcrib.infra.files.protected_files import ProtectedFiles, ProtectedFolders
     from toolcrib.infra.sandbox.attempt import Hear, Proxy, Talk
     from toolcrib.infra.sandbox.jobs import CompletedJob, Job, SandboxPolicy
     from toolcrib.infra.sandbox.probe import Report
@@ -62,8 +62,9 @@ class Sandbox:
     `require` names the guarantees without which no job runs. The machine is probed before the first job; the findings
     are cached in the file `cache` and, unless `runtime` is None, shared with all processes of this user below that
     folder (or a private one in /tmp if it is empty). `jobs` run at once and `queue` more may wait. An interpreter
-    inside the `workspace` is never started. What is found in it is `protected` from jobs, and others may share it. One Sandbox serves any number of event loops and threads; `close` kills
-    what is running, and a later job starts the launcher again.
+    inside the `workspace` is never started. `protected` gives what finds the protected files of a guarded folder, when the
+    first job asks for such a folder. One Sandbox serves any number of event loops and threads; `close` kills what is running,
+    and a later job starts the launcher again.
     """
 
     def __init__(
@@ -75,7 +76,7 @@ class Sandbox:
         cache: Path | None = None,
         runtime: str | None = None,
         workspace: Path | None = None,
-        protected: ProtectedFolders | None = None,
+        protected: Callable[[], ProtectedFolders] | None = None,
     ) -> None:
         self._require = tuple(require)
         self._slots = Slots(jobs, queue)
@@ -83,7 +84,7 @@ class Sandbox:
         self._launchers = Launchers()
         self._findings = findings_at(cache, None if runtime is None else shared_folder(runtime, workspace))
         self._workspace = workspace
-        self._protected = protected or ProtectedFolders()
+        self._protected = protected
 
     def report(self, profile: str = "plain") -> dict[str, list[str]]:
         """The guarantees, layers and missing guarantees of a profile; empty before the machine was probed."""
@@ -181,7 +182,7 @@ class Sandbox:
         place = contextlib.nullcontext() if nested else self._slots.take(until)
         async with place:
             program = _OWN if interpreter is None else interpreter.program
-            with self._launchers.use(program, job.policy.processes) as handle:
+            with self._launchers.use(program, self._findings.generation, job.policy.processes) as handle:
                 return await self._run(handle, _order_for(job), message, last, limits, talk, proxy, hear)
 
     async def _guard(self, job: Job) -> Job:
@@ -191,24 +192,18 @@ class Sandbox:
         return replace(job, policy=await asyncio.to_thread(self._complete, job.policy)) if job.policy.guarded else job
 
     def _complete(self, policy: SandboxPolicy) -> SandboxPolicy:
-        guarded = [self._protected.below(root, policy.opened) for root in policy.guarded]
-        hooks = [path for files in guarded for path in files.find_git_paths()] if policy.write else []
-        masked = [path for root in policy.guarded for path in self._find_secrets(root, policy)]
+        if self._protected is None:
+            raise TypeError("a Sandbox for jobs with guarded folders needs `protected`")
+        folders = self._protected()
+        guarded = {root: folders.below(root, policy.opened) for root in policy.guarded}
+        hooks = [path for files in guarded.values() for path in files.find_git_paths()] if policy.write else []
+        masked = [path for root, files in guarded.items() for path in _secrets_to_mask(root, files, policy)]
         return replace(policy, masked=tuple(masked), hooks=tuple(hooks)) if masked or hooks else policy
-
-    def _find_secrets(self, root: Path, policy: SandboxPolicy) -> list[Path]:
-        """The secret files to mask; a tool may read its own folder and runtime, and a closed path needs no mask."""
-        found = self._protected.below(root, policy.opened).find_secrets()
-        if not found:
-            return []
-        real = root.resolve()
-        apart = {real / place.relative_to(root) for place in (*policy.read, *policy.closed) if root in place.parents}
-        return [path for path in found if apart.isdisjoint((path, *path.parents))]
 
     def start(self) -> None:
         """Start the launcher of Toolcrib's own interpreter early, so that the first job does not wait for it."""
         # The first job reports why the launcher does not start.
-        with contextlib.suppress(ToolError), self._launchers.use(_OWN) as handle:
+        with contextlib.suppress(ToolError), self._launchers.use(_OWN, self._findings.generation) as handle:
             handle.running()
 
     async def settle(self) -> None:
@@ -222,12 +217,12 @@ class Sandbox:
     @property
     def _launcher(self) -> LauncherProcess | None:
         """The launcher of Toolcrib's own interpreter, if it is running."""
-        return self._launchers.find(_OWN)
+        return self._launchers.find(_OWN, self._findings.generation)
 
     async def _try(self, job: Job, *, deadline: float, proxy: Proxy | None = None) -> CompletedJob:
         """Run a job of the probe, without required guarantees and without a slot."""
         limits = (MAX_STREAM_BYTES, MAX_STREAM_BYTES, MAX_RESULT_BYTES)
-        with self._launchers.use(_OWN, job.policy.processes) as handle:
+        with self._launchers.use(_OWN, self._findings.generation, job.policy.processes) as handle:
             return await self._run(handle, _order_for(job), encode(job, deadline), deadline, limits, None, proxy)
 
     def _refuse_from_workspace(self, program: Path) -> None:
@@ -265,6 +260,16 @@ class Sandbox:
         raise ToolError(Kind.SANDBOX_UNAVAILABLE, "the launcher of the sandbox does not start the job", retryable=True)
 
 
+def _secrets_to_mask(root: Path, files: ProtectedFiles, policy: SandboxPolicy) -> list[Path]:
+    """The secret files below the root; a tool may read its own folder and runtime, and a closed path needs no mask."""
+    found = files.find_secrets()
+    if not found:
+        return []
+    real = root.resolve()
+    apart = {real / place.relative_to(root) for place in (*policy.read, *policy.closed) if root in place.parents}
+    return [path for path in found if apart.isdisjoint((path, *path.parents))]
+
+
 def _order_for(job: Job) -> bytes:
     """The order for the launcher: the modules to preload for the job."""
     if not isinstance(job, PythonFile):
@@ -297,24 +302,28 @@ _STARTS_WITHIN_SECONDS = 60.0
 
 
 class Launchers:
-    """Provide launchers; when there are too many, end those that have been idle longest."""
+    """Provide launchers; when there are too many, end those that have been idle longest.
+
+    A launcher keeps the privileges with which it was started, so those of an earlier generation of privileges are not used again.
+    """
 
     def __init__(self) -> None:
         # The garbage collector may close a job of a closed event loop in this thread, which releases its handle: hence
         # reentrant.
         self._lock = threading.RLock()
-        self._handles: dict[Path, LauncherHandle] = {}  # least recently used first
+        self._handles: dict[tuple[Path, int], LauncherHandle] = {}  # least recently used first
 
     @contextlib.contextmanager
-    def use(self, program: Path, processes: int = 0) -> Iterator[LauncherHandle]:
+    def use(self, program: Path, generation: int, processes: int = 0) -> Iterator[LauncherHandle]:
         """The handle of the launcher for this interpreter, which is kept while in use by a job with so many processes."""
         tasks = processes * system.TASKS_PER_PROCESS
         with self._lock:
-            handle = self._handles.pop(program, None) or LauncherHandle(program)
-            self._handles[program] = handle
+            place = (program, generation)
+            handle = self._handles.pop(place, None) or LauncherHandle(program)
+            self._handles[place] = handle
             handle.users += 1
             handle.tasks += tasks
-            spare = self._take_spare()
+            spare = self._take_spare(generation)
         for other in spare:
             other.close()
         handle.limit()
@@ -326,9 +335,9 @@ class Launchers:
                 handle.tasks -= tasks
             handle.limit()
 
-    def find(self, program: Path) -> LauncherProcess | None:
+    def find(self, program: Path, generation: int) -> LauncherProcess | None:
         """The launcher for this interpreter, if it is running."""
-        handle = self._handles.get(program)
+        handle = self._handles.get((program, generation))
         return None if handle is None else handle.launcher
 
     def close(self) -> None:
@@ -336,9 +345,11 @@ class Launchers:
         for handle in list(self._handles.values()):
             handle.close()
 
-    def _take_spare(self) -> list[LauncherHandle]:
-        idle = [program for program, handle in self._handles.items() if handle.users == 0]
-        return [self._handles.pop(program) for program in idle[: max(0, len(self._handles) - MAX_LAUNCHERS)]]
+    def _take_spare(self, generation: int) -> list[LauncherHandle]:
+        idle = [place for place, handle in self._handles.items() if handle.users == 0]
+        outdated = [place for place in idle if place[1] != generation]
+        surplus = idle[: max(0, len(self._handles) - MAX_LAUNCHERS)]
+        return [self._handles.pop(place) for place in {*outdated, *surplus}]
 
 
 class LauncherHandle:

@@ -173,7 +173,7 @@ class CompletedJob:
     Either `exit_code` or `signal` is set, neither if unknown. `result` is the answer of a Python file, None if there
     was none or it was too long. `killed` counts the processes that had to be killed; `gone` says that every process was
     seen to end. `cannot_start` is the reason why nothing ran. `exceeded` names the limit (mem, pids, disk) for which it
-    was killed. `effects` is what was observed.
+    was killed. `effects` is what was observed. `refused` are the first protected paths that it tried to change.
     """
 
     exit_code: int | None
@@ -190,6 +190,7 @@ class CompletedJob:
     cannot_start: str
     exceeded: str = ""
     effects: tuple[Effect, ...] = ()
+    refused: tuple[str, ...] = ()
 
 
 def encode(job: Job, deadline: float, layers: Iterable[str] = ()) -> bytes:

@@ -66,7 +66,11 @@ _FACTS = (
     "/proc/sys/kernel/apparmor_restrict_unprivileged_userns",
     "/proc/sys/kernel/seccomp/actions_avail",
 )
-_LANDLOCK_CREATE_RULESET, _ASK_VERSION = 444, 1
+# The calls that confine a job, and what none of them accepts: none of them changes anything with it.
+_CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
+_ASK_VERSION = 1
+_NAMESPACES = (0x00020000, 0x10000000, 0x40000000)  # of mounts, users and networks
+_NO_SUCH_NAMESPACE, _NO_SUCH_FLAGS, _NO_SUCH_FILE = 1, 0x7FFFFFFF, -1
 _MAX_FACT_BYTES = 16_384
 _MAX_FINDINGS_BYTES = MEGABYTE
 
@@ -81,19 +85,26 @@ def findings_at(cache: Path | None, shared: Path | None = None) -> Findings:
 def shared_folder(runtime: str, workspace: Path | None = None) -> Path | None:
     """A private folder in which all processes of this user share findings until the next boot, None if there is none.
 
-    `runtime` is the user's runtime folder (XDG_RUNTIME_DIR) if there is one. Tools must not write there.
+    `runtime` is the user's runtime folder (XDG_RUNTIME_DIR) if there is one. Tools must not write there. After `su` it is that of
+    another user, who could replace what is in it.
     """
     temporary = Path("/tmp")  # noqa: S108 - below it, only a folder of our own is used
-    folder = Path(runtime, "toolcrib") if runtime.startswith("/") else temporary / f"toolcrib-{os.geteuid()}"
-    if workspace is not None and folder.is_relative_to(workspace):
+    is_ours = runtime.startswith("/") and _is_private(Path(runtime))
+    folder = Path(runtime, "toolcrib") if is_ours else temporary / f"toolcrib-{os.geteuid()}"
+    if workspace is not None and folder.resolve().is_relative_to(workspace.resolve()):
         return None
-    try:
+    with contextlib.suppress(OSError):
         folder.mkdir(mode=0o700, exist_ok=True)
+    return folder if _is_private(folder) else None
+
+
+def _is_private(folder: Path) -> bool:
+    """Whether it is a folder of this user that no other user may enter."""
+    try:
         facts = folder.lstat()
     except OSError:
-        return None
-    is_private = facts.st_uid == os.geteuid() and not facts.st_mode & 0o077
-    return folder if stat.S_ISDIR(facts.st_mode) and is_private else None
+        return False
+    return stat.S_ISDIR(facts.st_mode) and facts.st_uid == os.geteuid() and not facts.st_mode & 0o077
 
 
 def profile_of(policy: SandboxPolicy | None, *, program: bool = False) -> str:
@@ -121,15 +132,21 @@ class Findings:
         self._trial: asyncio.Task[None] | None = None
         self._reports: Mapping[str, Report] | None = None
         self._looked = False
+        self.generation = 0  # how often the privileges have changed
 
     def known(self) -> Mapping[str, Report] | None:
         """The reports, None if the machine was not probed yet, or not as it is now."""
         if self._have_changed():
             self._reports, self._looked = None, False
+            self.generation += 1
         if self._reports is None and not self._looked:
             self._reports = self._load()
             self._looked = True
         return self._reports
+
+    def look_again(self) -> None:
+        """Look at the privileges the next time, however lately that was done."""
+        self._checked_at = 0.0
 
     async def learn(self, run_job: RunJob) -> Mapping[str, Report]:
         """Run the probe: the first caller runs it, the others wait, and it continues if one of them is cancelled."""
@@ -139,6 +156,8 @@ class Findings:
             own, trying = self._begin()
             if own:
                 self._trial = asyncio.create_task(self._try(run_job, trying))
+                # Nothing of a task runs that is cancelled before its first step.
+                self._trial.add_done_callback(functools.partial(self._end, trying))
                 await asyncio.shield(self._trial)
             else:
                 await asyncio.shield(asyncio.wrap_future(trying))
@@ -171,44 +190,67 @@ class Findings:
         now = time.monotonic()
         if now < self._checked_at + _CHECK_SECONDS:
             return False
-        before, self._privileges, self._checked_at = self._privileges, privileges(), now
+        try:
+            before, self._privileges = self._privileges, privileges()
+        except OSError:  # the host has no descriptor left, and looks again later
+            return False
+        self._checked_at = now
         return bool(before) and before != self._privileges
 
-    def _places(self) -> list[Path]:
-        shared = [] if self._shared is None else [self._shared / f"sandbox-{_digest(self._circumstances())}.json"]
+    def _places(self, circumstances: list[str]) -> list[Path]:
+        shared = [] if self._shared is None else [self._shared / f"sandbox-{_digest(circumstances)}.json"]
         return [*([] if self._cache is None else [self._cache]), *shared]
 
     def _circumstances(self) -> list[str]:
         return [*_installation(), *(self._privileges or privileges())]
 
     def _load(self) -> Mapping[str, Report] | None:
-        circumstances = self._circumstances()
-        return next((found for place in self._places() if (found := load(place, circumstances)) is not None), None)
+        try:
+            circumstances = self._circumstances()
+        except OSError:
+            return None
+        places = self._places(circumstances)
+        return next((found for place in places if (found := load(place, circumstances)) is not None), None)
 
     async def _try(self, run_job: RunJob, trying: Future[None]) -> None:
         try:
             async with _turn(self._shared):
+                circumstances = self._circumstances()
                 # Another process may have tried it while this one waited.
-                self._reports = self._load() or await self._probe(run_job)
-                for place in self._places():
+                reports = self._load() or await self._probe(run_job)
+                for place in self._places(circumstances):
                     with contextlib.suppress(OSError):  # the next process probes again
-                        store(place, self._reports, self._circumstances())
+                        store(place, reports, circumstances)
+                if circumstances == self._circumstances():  # else the probe runs again
+                    self._reports = reports
+        except OSError as problem:
+            raise _not_probed(problem) from problem
         finally:
-            with self._lock:
+            self._end(trying)  # here too, because garbage collection closes the trial of a closed event loop
+
+    def _end(self, trying: Future[None], _: object = None) -> None:
+        """Let the callers that wait go on."""
+        with self._lock:
+            if self._trying == (os.getpid(), trying):
                 self._trying = None
-            trying.set_result(None)
+            if not trying.done():
+                trying.set_result(None)
 
     async def _probe(self, run_job: RunJob) -> Mapping[str, Report]:
         if self._tried is not None:
+            self._tried.look_again()  # it may have looked just before the privileges changed
             return await self._tried.learn(run_job)
-        try:
-            return await probe(run_job)
-        except OSError as problem:
-            reason = f"the sandbox could not be probed: {problem.strerror or problem}"
-            if problem.errno in _EXHAUSTED:
-                raise ToolError(Kind.OVERLOADED, f"{reason}; call again later", retryable=True) from problem
-            message = f"{reason}; it needs a new folder in {_SHORT_PATH}, or in TMPDIR where that cannot be written: make room there"
-            raise ToolError(Kind.SANDBOX_UNAVAILABLE, message, retryable=True) from problem
+        return await probe(run_job)
+
+
+def _not_probed(problem: OSError) -> ToolError:
+    reason = f"the sandbox could not be probed: {problem.strerror or problem}"
+    if problem.errno in _EXHAUSTED:
+        return ToolError(Kind.OVERLOADED, f"{reason}; call again later", retryable=True)
+    message = (
+        f"{reason}; it needs a new folder in {_SHORT_PATH}, or in TMPDIR where that cannot be written: make room there"
+    )
+    return ToolError(Kind.SANDBOX_UNAVAILABLE, message, retryable=True)
 
 
 @contextlib.asynccontextmanager
@@ -325,7 +367,8 @@ def _installation() -> tuple[str, ...]:
     """The boot, the kernel, the interpreter and the code of the sandbox."""
     folder = Path(__file__).parent
     files = (*folder.glob("*.py"), *(folder / "child").glob("*.py"))
-    code = sorted(f"{file.name} {file.stat().st_mtime_ns}" for file in files)
+    # Some package managers give every file of every version the same time.
+    code = sorted(f"{file} {facts.st_size} {facts.st_mtime_ns}" for file in files for facts in (file.stat(),))
     kernel = os.uname()
     boot = _read_fact("/proc/sys/kernel/random/boot_id")
     return (boot, kernel.release, kernel.version, os.path.realpath(sys.executable), sys.version, *code)
@@ -340,12 +383,18 @@ def privileges() -> list[str]:
 
 
 def _answers() -> list[str]:
-    """What the kernel, or a filter before it, answers to calls that change nothing."""
+    """What the kernel, or a filter before it, answers to calls that change nothing.
+
+    A filter may decide by the arguments, so each namespace is asked for, beside one that does not exist.
+    """
     if not system.HAS_SUBREAPER:
         return []
     calls: tuple[tuple[str, tuple[int | None, ...]], ...] = (
-        ("syscall", (_LANDLOCK_CREATE_RULESET, None, 0, _ASK_VERSION)),
-        ("unshare", (0,)),
+        ("syscall", (_CREATE_RULESET, None, 0, _ASK_VERSION)),
+        ("syscall", (_ADD_RULE, _NO_SUCH_FILE, 0, None, _NO_SUCH_FLAGS)),
+        ("syscall", (_RESTRICT_SELF, _NO_SUCH_FILE, _NO_SUCH_FLAGS)),
+        ("prctl", (system.SECCOMP, _NO_SUCH_FLAGS, 0, 0, 0)),
+        *(("unshare", (namespace | _NO_SUCH_NAMESPACE,)) for namespace in _NAMESPACES),
         ("mount", (None, None, None, 0, None)),
     )
     answers = []
@@ -358,9 +407,12 @@ def _answers() -> list[str]:
 
 
 def _read_fact(path: str) -> str:
+    """The text of a file of the kernel, empty if there is none; raises OSError if the host has no descriptor left."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
+    except OSError as problem:
+        if problem.errno in _EXHAUSTED:
+            raise
         return ""
     try:
         return os.read(descriptor, _MAX_FACT_BYTES).decode("utf-8", "surrogateescape").strip()

@@ -36,7 +36,7 @@ from toolcrib.infra.sandbox.child.notifications import (
     can_perform,
     pick,
 )
-from toolcrib.lib.protected_names import is_in_repository, judge
+from toolcrib.lib.protected_names import judge
 
 TYPE_CHECKING = False  # see system
 if TYPE_CHECKING:
@@ -89,6 +89,8 @@ _OF_PROCESSES = ("/proc",)
 _NOT_OURS = (*_OF_PROCESSES, "/dev", "/sys")
 _CAPABILITIES = (b"CapEff", b"CapPrm", b"CapInh")
 _PROTECTED = errno.EPERM
+# How many refused paths are named, at most.
+_MOST_REFUSED = 3
 _MODE, _OWNER = 0o7777, 0o700
 
 
@@ -125,6 +127,7 @@ class Broker:
         self._roots: tuple[str, ...] = ()
         self._held: frozenset[str] = frozenset()
         self._capabilities: tuple[int, ...] = ()
+        self.refused: list[str] = []  # the first protected paths that the job tried to change
         self.notifications = NotificationListener(self._handshake)
 
     def report(self) -> list[list[object]]:
@@ -194,12 +197,14 @@ class Broker:
                 return answer
             if target.real in self._held:
                 return errno.EBUSY
-            for place in (source, target) if flags & _EXCHANGE else (source,):
-                is_folder = place.is_folder()
-                for each in (source, target):
-                    self._refuse(each.real, is_folder=is_folder, moves=is_folder)
+            folders = [place.is_folder() for place in ((source, target) if flags & _EXCHANGE else (source,))]
+            for is_folder in folders:
+                for place in (source, target):
+                    self._refuse(place.real, is_folder=is_folder)
             call.check()
-            names = os.fsencode(source.name), os.fsencode(target.name)
+            # With a slash the kernel refuses a file that another job put in the place of the folder meanwhile.
+            ends = ["/" if is_folder else "" for is_folder in folders * 2]
+            names = os.fsencode(source.name + ends[0]), os.fsencode(target.name + ends[1])
             system.invoke("syscall", pick(_RENAME), source.parent, names[0], target.parent, names[1], flags)
         return DONE
 
@@ -379,22 +384,21 @@ class Broker:
         """Whether the path, which contains no links, is writable for the job."""
         return system.is_in(path, self._roots) and not system.is_in(path, self._own)
 
-    def _refuse(self, real: str, *, is_folder: bool, is_new: bool = False, moves: bool = False) -> None:
-        """Raise OSError if the name is protected; a folder that `moves` must not enter or leave a repository."""
+    def _refuse(self, real: str, *, is_folder: bool, is_new: bool = False) -> None:
+        """Raise OSError if the name is protected."""
         root = max((root for root in self._roots if system.is_in(real, (root,))), key=len)
-        path, is_repository = real[len(root) :], RepositoryMarker(root)
-        hooks: list[str] = self._policy["hooks"]
         if judge(
-            path,
+            real[len(root) :],
             opened=self._opened,
-            hooks=hooks,
+            hooks=self._policy["hooks"],
             is_folder=is_folder,
             is_new_folder=is_folder and is_new,
-            is_repository=is_repository,
+            is_repository=RepositoryMarker(root),
         ):
+            path = real[len(root) :].lstrip("/")
+            if path not in self.refused and len(self.refused) < _MOST_REFUSED:
+                self.refused.append(path)
             raise OSError(_PROTECTED, "protected")
-        if moves and is_in_repository(path, is_repository):
-            raise OSError(_PROTECTED, "in a repository")
 
     def _refuse_new(self, place: Place, *, is_folder: bool) -> None:
         """Raise OSError if the path exists or is protected."""

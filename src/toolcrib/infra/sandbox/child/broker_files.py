@@ -9,6 +9,7 @@ import os
 import stat
 
 from toolcrib.infra.sandbox import system
+from toolcrib.lib.protected_names import REPOSITORY_STORES
 
 TYPE_CHECKING = False  # see system
 if TYPE_CHECKING:
@@ -17,18 +18,22 @@ if TYPE_CHECKING:
 
 
 class RepositoryMarker:
-    """Tells whether a folder below this root has the marker of a repository: a file or a link named HEAD."""
+    """Tells whether a folder below this root is a repository: it has a file or a link HEAD, and objects or what leads to them."""
 
     def __init__(self, root: str) -> None:
         self._root = root
 
-    def __call__(self, folder: str) -> bool:
-        """Whether it has."""
+    def __call__(self, folder: str, name: str) -> bool:
+        """Whether it is one, or would be with an entry of this name."""
+        place = os.path.join(self._root, folder)
         try:
-            facts = os.lstat(os.path.join(self._root, folder.lstrip("/"), "HEAD"))
+            facts = os.lstat(os.path.join(place, "HEAD"))
+        except PermissionError:
+            raise  # a job may have removed the permission and could restore it
         except OSError:
             return False
-        return not stat.S_ISDIR(facts.st_mode)
+        stores = (os.path.join(place, store) for store in REPOSITORY_STORES)
+        return not stat.S_ISDIR(facts.st_mode) and (name in REPOSITORY_STORES or any(map(os.path.lexists, stores)))
 
 
 class Opened:

@@ -70,6 +70,11 @@ class Observer:
         """Every effect once: act, target, and whether it was denied."""
         return [[act, what, denied] for (act, what), denied in self._seen.items()]
 
+    @property
+    def refused(self) -> list[str]:
+        """The protected paths that the broker refused to change."""
+        return [] if self._broker is None else self._broker.refused
+
     def leave(self) -> None:
         """Release the broker."""
         if self._broker is not None:

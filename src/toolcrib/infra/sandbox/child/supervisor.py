@@ -209,9 +209,14 @@ def _watch(
     placeholders.remove()
     resource_limits.remove(task.folder)
     report = _report(tree, worker, timed_out=timed_out, gone=gone)
-    effects = [] if task.call_handler is None else task.call_handler.report()
-    tell(watched[0], {**report, "exceeded": exceeded or report["exceeded"], "effects": effects})
+    tell(watched[0], {**report, **_report_calls(task), "exceeded": exceeded or report["exceeded"]})
     os._exit(0 if gone else 1)
+
+
+def _report_calls(task: Task) -> dict[str, object]:
+    """What the handler of its system calls tells of the job."""
+    handler = task.call_handler
+    return {} if handler is None else {"effects": handler.report(), "refused": handler.refused}
 
 
 def _observed(task: Task) -> list[int]:
