@@ -204,6 +204,22 @@ async def test_nothing_that_is_protected_is_written(crib, root, way):
     assert before.keys() <= snapshot(root).keys()
 
 
+@pytest.mark.parametrize("way", ["from-bash", "from-node"])
+async def test_a_script_that_may_not_write_a_protected_path_is_told_which_and_the_cure(crib, way):
+    result = await by_tool(crib, way, "sub/.env.local", "write")
+    cure = "no tool may change 'sub/.env.local', unless workspace.open in toolcrib.toml opens it"
+    assert result.error.cure.operator == cure
+
+
+async def test_a_script_that_misses_a_module_too_is_told_of_both(crib, root):
+    script = root / ".ai/tools/files/from-bash.sh"
+    says = "touch $TOOLCRIB_WORKSPACE/.env.new || echo \"ModuleNotFoundError: No module named 'absent'\" >&2; exit 1"
+    script.write_text(BASH.replace("set -e", says))
+    operator = (await by_tool(crib, "from-bash", "x", "write")).error.cure.operator
+    assert "crib prepare from-bash" in operator
+    assert operator.endswith("no tool may change '.env.new', unless workspace.open in toolcrib.toml opens it")
+
+
 @pytest.mark.parametrize("way", WAYS)
 async def test_no_secret_is_read(crib, root, way):
     async with asyncio.timeout(PATIENCE):
@@ -381,9 +397,9 @@ async def test_git_status_works_in_the_shell(root):
     shutil.rmtree(root / "sub")
     subprocess.run(["git", "init", "-q", str(root)], check=True, timeout=30)  # noqa: ASYNC221 - the user's own
     async with Crib(root, environment={"PATH": os.environ["PATH"]}, grants={"*": GRANTS}) as crib:
-        result = await confirmed(crib, "git add docs && git status --short docs && git diff --cached --stat")
+        result = await confirmed(crib, "git status --short docs && git diff --stat; git add docs || echo refused")
     assert result.ok, result.error
-    assert result.value["stdout"].startswith("A  docs/note.txt\n")
+    assert result.value["stdout"] == "?? docs/\nrefused\n"
 
 
 async def test_what_the_operator_opens_is_open(root):
@@ -423,10 +439,13 @@ async def test_doctor_shows_what_is_closed_and_what_was_opened(global_settings, 
     await asyncio.to_thread(report_health, crib, everything=False, as_json=True)
     told = json.loads(capsys.readouterr().out)["protected"]
     assert ".env*" in told["neither read nor written"]
-    assert ".git/**/hooks" in told["never written"]
+    assert ".git" in told["never written"]
     assert "conftest.py" in told["written if confirmed, never by files of code"]
     assert told["opened by workspace.open"] == [".env.test"]
-    assert told["named by settings of git or by PATH, never written"] == ["**/.team-hooks/", "bin/editor"]
+    assert told["named by settings of git, by PATH or by links to secrets, never written"] == [
+        "**/.team-hooks/",
+        "bin/editor",
+    ]
 
 
 def test_a_way_out_of_the_workspace_cannot_be_opened(root):

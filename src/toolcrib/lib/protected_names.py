@@ -19,13 +19,15 @@ OPEN, CLOSED, FIXED, ASKED = "", "closed", "fixed", "asked"
 EVERYWHERE = "**"
 
 # Secrets, as files or as folders with everything below them.
-SECRET_FOLDERS = frozenset({".ssh", ".gnupg", ".toolcrib"})
-SECRET_NAMES = frozenset({".netrc", "_netrc", ".pgpass", ".npmrc", ".pypirc", ".git-credentials"})
+SECRET_FOLDERS = frozenset({".ssh", ".gnupg", ".secrets", ".toolcrib"})
+SECRET_NAMES = frozenset(
+    {".netrc", "_netrc", ".pgpass", ".npmrc", ".pypirc", ".git-credentials", ".vault-token", ".dockercfg"}
+)
 SECRET_BEGINNINGS = ("id_rsa", "id_dsa", "id_ecdsa", "id_ed25519")
 SECRET_PAIRS = frozenset({(".aws", "config"), (".kube", "config"), (".docker", "config.json")})
 VARIABLES = ".env"
 # These apply to files only: a package may be called `secrets`.
-SECRET_ENDINGS = (".pem", ".key", ".p12", ".pfx", ".ppk", ".jks", ".keystore", ".kdbx")
+SECRET_ENDINGS = (".pem", ".key", ".p8", ".p12", ".pfx", ".ppk", ".jks", ".keystore", ".kdbx")
 SECRET_WORDS = ("credentials", "secret")
 # Endings of source code and documentation, and of templates, which do not contain the secret itself.
 SOURCES = frozenset(
@@ -37,38 +39,30 @@ SOURCES = frozenset(
 )
 TEMPLATES = frozenset({"example", "sample", "template", "tmpl", "tpl", "dist"})
 
-# The folder of a repository, and its 8.3 short name.
-REPOSITORIES = frozenset({".git", "git~1"})
-# Files that make git start programs or redirect it to another folder that does; at every depth, because submodules and
-# linked worktrees have their own.
-REPOSITORY_CODE = frozenset(
-    (
-        *("hooks", "config", "config.lock", "config.worktree", "config.worktree.lock"),
-        *("commondir", "gitdir", "rebase-merge", "opts"),
-    )
-)
-# Options of a sequence of picks, in a folder below the repository; a merge strategy in it may be a program in the working tree.
-SEQUENCER_OPTIONS = "opts"
-# In these folders a branch may be called `config` or `secret`.
-REPOSITORY_DATA = frozenset({"refs", "logs"})
-# Without this file, git does not treat a folder as a repository.
+# The folder of a repository, also under its 8.3 short name, and those of Mercurial and Jujutsu, whose settings name programs
+# too. All of it is closed, because git trusts every file in it: an index names the files that `git restore` writes, hooks among
+# them, and git writes messages through links.
+REPOSITORIES = frozenset({".git", "git~1", ".hg", ".jj"})
+# Git treats a folder of any name as a repository if it has this file, and a folder or file of the second kind.
 REPOSITORY_MARK = "head"
-# Nor without one of these, of which the first is a folder and the second a file that names another one.
 REPOSITORY_STORES = frozenset({"objects", "commondir"})
-BRANCHES = "heads"
 
 # Hooks of git; editors and coding agents, whose settings name commands that they run by themselves.
 HOST_CODE_FOLDERS = frozenset(
     {".husky", ".githooks", ".lefthook", ".vscode", ".idea", ".devcontainer", ".claude", ".cursor"}
 )
+HOST_CODE_VARIABLES = ".envrc"
 HOST_CODE_FILES = frozenset(
     (
-        *(".envrc", "conftest.py", "sitecustomize.py", "usercustomize.py", ".mcp.json"),
+        *(HOST_CODE_VARIABLES, "conftest.py", "sitecustomize.py", "usercustomize.py", ".mcp.json"),
         *(".pre-commit-config.yaml", ".overcommit.yml"),
     )
 )
 # Commands that hooks of git run, in files with several endings.
-HOST_CODE_BEGINNINGS = ("lefthook.", "lefthook-local.", ".lefthook.", ".lefthook-local.", ".lintstagedrc")
+HOST_CODE_BEGINNINGS = (
+    *("lefthook.", "lefthook-local.", ".lefthook.", ".lefthook-local.", ".lintstagedrc", "lint-staged.config."),
+    ".huskyrc",
+)
 HOST_CODE_ENDINGS = (".pth",)
 
 # What `crib doctor` and the documentation show.
@@ -81,7 +75,7 @@ TABLE = {
         *(f"*{ending}" for ending in SECRET_ENDINGS),
         *(f"*{word}*" for word in SECRET_WORDS),
     ),
-    FIXED: (".git", *(f".git/**/{name}" for name in sorted(REPOSITORY_CODE)), "HEAD (which makes a bare repository)"),
+    FIXED: (".git", ".hg", ".jj", "bare repositories", "HEAD (which makes a bare repository)"),
     ASKED: (
         *sorted(HOST_CODE_FOLDERS),
         *sorted(HOST_CODE_FILES),
@@ -106,14 +100,14 @@ def judge(
     hooks: Iterable[str] = (),
     is_folder: bool = False,
     is_new_folder: bool = False,
-    is_repository: Callable[[str], bool] = lambda _: False,
+    is_repository: Callable[[str, str], bool] = lambda _folder, _name: False,
 ) -> str:
     """The protection of a path below the workspace: closed, fixed, asked, or open (empty).
 
     `opened` are the operator's exceptions, `hooks` further paths of programs and configuration of git; one that ends in a slash
     is a folder, with everything below it. A parent folder of a hook may not be moved or replaced by a link; with
     `is_new_folder` the path is an empty folder, which may be created and removed.
-    `is_repository` says whether a folder below the workspace has a HEAD.
+    `is_repository` says whether a folder below the workspace is a repository, or would be with an entry of this name.
     """
     names = [name for name in path.split("/") if name not in {"", "."}]
     parts = [fold(name) for name in names]
@@ -121,14 +115,6 @@ def judge(
     if access in {OPEN, ASKED} and any(_leads(parts, path, is_new_folder) for path in hooks):
         access = FIXED
     return OPEN if access and is_opened(parts, opened) else access
-
-
-def is_in_repository(path: str, is_repository: Callable[[str], bool]) -> bool:
-    """Whether a path below the workspace lies in a repository's own folder, bare or not."""
-    names = [name for name in path.split("/") if name not in {"", "."}][:-1]
-    if any(fold(name) in REPOSITORIES for name in names):
-        return True
-    return any(is_repository("/".join(names[:depth])) for depth in range(len(names) + 1))
 
 
 def is_opened(parts: Sequence[str], opened: Iterable[str]) -> bool:
@@ -149,10 +135,10 @@ def is_opened(parts: Sequence[str], opened: Iterable[str]) -> bool:
 
 def is_secret(part: str) -> bool:
     """Whether a folded name, of a file or of a folder, is certainly that of a secret."""
-    if (
-        part.startswith(VARIABLES) and not part[len(VARIABLES) :][:1].isalpha()
-    ):  # `.envrc` and `.environment` are different files
-        return not _ends_in(part, TEMPLATES)
+    if part.startswith(VARIABLES) and not part.startswith(HOST_CODE_VARIABLES):
+        # `.env.py` has variables in it, `.environment.py` is a program.
+        is_program = part[len(VARIABLES) :][:1].isalpha() and _ends_in(part, SOURCES)
+        return not (is_program or _ends_in(part, TEMPLATES))
     return (
         part in SECRET_FOLDERS
         or part in SECRET_NAMES
@@ -193,53 +179,18 @@ def _judge(
     names: Sequence[str],
     parts: Sequence[str],
     is_folder: bool,  # noqa: FBT001 - private, and a property of the path
-    is_repository: Callable[[str], bool],
+    is_repository: Callable[[str, str], bool],
 ) -> str:
     last = parts[-1]
-    if _is_repository_data(parts):
-        return FIXED if last in REPOSITORIES or _makes_repository(parts) else OPEN
     if any(map(is_secret, parts)) or has_secret_pair(parts) or (not is_folder and is_secret_file(last)):
         return CLOSED
-    if _starts_programs(names, parts, is_repository):
+    if not REPOSITORIES.isdisjoint(parts) or (last == REPOSITORY_MARK and not is_folder):
         return FIXED
-    if last == REPOSITORY_MARK and not is_folder and REPOSITORIES.isdisjoint(parts):
-        return OPEN if is_repository("/".join(names[:-1])) else FIXED
+    if any(is_repository("/".join(names[:depth]), part) for depth, part in enumerate(parts)):
+        return FIXED
     if not HOST_CODE_FOLDERS.isdisjoint(parts) or last in HOST_CODE_FILES:
         return ASKED
     return ASKED if last.startswith(HOST_CODE_BEGINNINGS) or last.endswith(HOST_CODE_ENDINGS) else OPEN
-
-
-def _starts_programs(names: Sequence[str], parts: Sequence[str], is_repository: Callable[[str], bool]) -> bool:
-    is_inside = False
-    for place, part in enumerate(parts):
-        if part in REPOSITORIES:
-            inside = parts[place + 1 :]
-            if not inside or not REPOSITORY_CODE.isdisjoint(inside):
-                return True
-            is_inside = True
-        elif not is_inside and part in REPOSITORY_CODE:
-            depths = (place, place - 1) if part == SEQUENCER_OPTIONS else (place,)
-            if any(is_repository("/".join(names[:depth])) for depth in depths if depth >= 0):
-                return True
-    return False
-
-
-def _is_repository_data(parts: Sequence[str]) -> bool:
-    first = _find_repository(parts)
-    return len(parts) > first + 1 and parts[first + 1] in REPOSITORY_DATA
-
-
-def _makes_repository(parts: Sequence[str]) -> bool:
-    """Whether a path among the refs could make a repository there, with settings of its own, which a link could lead to.
-
-    A branch may be called `objects`, but not HEAD; a remote has a HEAD, and nothing else is called `objects`.
-    """
-    inside = parts[_find_repository(parts) + 2 :]
-    return REPOSITORY_MARK in inside if BRANCHES in inside else not REPOSITORY_STORES.isdisjoint(inside)
-
-
-def _find_repository(parts: Sequence[str]) -> int:
-    return next((place for place, part in enumerate(parts) if part in REPOSITORIES), len(parts))
 
 
 def _leads(parts: Sequence[str], path: str, is_new_folder: bool) -> bool:  # noqa: FBT001 - see above

@@ -94,7 +94,7 @@ RELATIVE = {
 @pytest.mark.parametrize(("text", "path"), RELATIVE.items())
 def test_a_relative_path_of_the_user_means_every_repository_also_a_future_one(home, workspace, text, path):
     write(home / ".gitconfig", text)
-    for place in ("", "sub/", "not/yet/there/", ".git/"):
+    for place in ("", "sub/", "not/yet/there/"):
         assert access(workspace, place + path) == FIXED, place
         assert access(workspace, place + path.upper()) == FIXED, place
         assert access(workspace, f"{place}other") == OPEN
@@ -172,7 +172,7 @@ def test_a_repository_whose_settings_include_others_is_not_moved(home, workspace
     assert access(workspace, "sub", is_folder=True) == OPEN
     write(workspace / "sub" / ".git" / "config", "[include]\npath = ../../team/settings\n")
     assert access(workspace, "sub", is_folder=True) == FIXED
-    assert access(workspace, "sub/.git/index") == OPEN
+    assert access(workspace, "sub/file") == OPEN
 
 
 def test_a_working_tree_elsewhere_counts(home, workspace):
@@ -185,6 +185,13 @@ def test_settings_of_a_linked_worktree_elsewhere_count(home, workspace):
     config = workspace / "sub" / ".git" / "worktrees" / "w" / "config.worktree"
     write(config, f"[core]\nhooksPath = {workspace}/team\n")
     assert access(workspace, "team/pre-commit") == FIXED
+
+
+def test_what_settings_include_counts_in_a_repository_with_many_worktrees(home, workspace):
+    write(workspace / "sub" / ".git" / "config", "[include]\npath = ../team.settings\n")
+    for number in range(protected_files.MAX_INCLUDED):
+        (workspace / "sub" / ".git" / "worktrees" / f"{number}").mkdir(parents=True)
+    assert access(workspace, "sub/team.settings") == FIXED
 
 
 def test_the_settings_themselves_are_not_written_where_the_home_is_the_workspace(home):
@@ -202,6 +209,18 @@ def test_a_bare_repository_counts(home, workspace):
     write(workspace / "deep" / "bare.git" / "config", "[core]\nhooksPath = ../hooks\n")
     assert access(workspace, "deep/hooks/post-receive") == FIXED
     assert access(workspace, "hooks/post-receive") == OPEN
+    for path in ("config", "HEAD", "index", "refs/heads/x"):
+        assert access(workspace, f"deep/bare.git/{path}") == FIXED, path
+    # Under another name its settings would lead elsewhere.
+    assert access(workspace, "deep/bare.git", is_folder=True) == FIXED
+
+
+def test_folders_that_are_called_like_parts_of_a_repository_make_none(home, workspace):
+    (workspace / "HEAD").mkdir()
+    (workspace / "objects").mkdir()
+    assert access(workspace, "file") == OPEN
+    write(workspace / "sub" / "HEAD", "no repository without objects")
+    assert access(workspace, "sub/file") == OPEN
 
 
 def test_folders_in_which_the_shell_looks_for_programs_are_not_written(home, workspace, monkeypatch):
@@ -223,7 +242,7 @@ def test_settings_are_read_up_to_a_limit_and_includes_up_to_a_number(home, works
     monkeypatch.setattr(protected_files, "MAX_CONFIG_BYTES", 1_000)
     write(home / ".gitconfig", "[core]\nhooksPath = .first\n" + "#" * 2_000 + "\nhooksPath = .last\n")
     assert (access(workspace, ".first/x"), access(workspace, ".last/x")) == (FIXED, OPEN)
-    monkeypatch.setattr(protected_files, "MAX_CONFIGS", 10)
+    monkeypatch.setattr(protected_files, "MAX_INCLUDED", 10)
     for number in range(20):
         write(home / f"{number}", f"[include]\npath = {number + 1}\n[core]\nhooksPath = .h{number}\n")
     write(home / ".gitconfig", "[include]\npath = 0\n")

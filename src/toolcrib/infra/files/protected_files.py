@@ -9,7 +9,7 @@ place in every repository, also in one that does not exist yet, so it is closed 
 too: a tool that writes to one could put a `git` of its own there.
 """
 
-# ruff: noqa: PTH110, PTH111, PTH112, PTH115, PTH116, PTH119, PTH120 - pathlib would take several times as long, and every job and write waits for it
+# ruff: noqa: PTH110, PTH111, PTH112, PTH114, PTH115, PTH116, PTH119, PTH120 - pathlib would take several times as long, and every job and write waits for it
 from __future__ import annotations
 
 import errno
@@ -29,6 +29,8 @@ from toolcrib.lib.protected_names import (
     EVERYWHERE,
     REPOSITORIES,
     REPOSITORY_MARK,
+    REPOSITORY_STORES,
+    SECRET_PAIRS,
     fold,
     is_secret,
     is_secret_file,
@@ -50,8 +52,6 @@ SKIPPED = frozenset({"node_modules", ".venv", "venv", "__pycache__"})
 _NOTHING_TO_FIND = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG})
 # File system timestamps are coarse: a folder that changed just now may change again with the same ctime.
 _SETTLED_NANOSECONDS = 100_000_000
-# What a bare repository has in its folder besides the file HEAD.
-_BARE = frozenset({"objects", "refs"})
 # Before a file is written, all folders are compared for at most this part of the time.
 _TIME_SHARE = 1 / 20
 
@@ -78,7 +78,7 @@ class ProtectedFiles:
         self._opened = opened
         self._clock = clock
         self._known: dict[str, _Folder] = {}
-        self._secrets: tuple[Path, ...] = ()
+        self._secrets: tuple[str, ...] = ()
         self._repositories: tuple[str, ...] = ()
         self._is_too_large = False
         self._compare_after = 0.0
@@ -91,13 +91,16 @@ class ProtectedFiles:
             self._look()
             if len(self._secrets) > MAX_SECRETS:
                 raise self._too_many("secrets")
-            return self._secrets
+            return tuple(map(Path, sorted({real for place in self._secrets if (real := self._resolve(place))})))
 
     def find_git_paths(self) -> tuple[str, ...]:
-        """What Git runs or obeys there now; raises LIMIT_EXCEEDED if there are too many entries to check."""
+        """What Git runs or obeys there now, and links on the way to secrets, which would be found no more if a link led elsewhere.
+
+        Raises LIMIT_EXCEEDED if there are too many entries to check.
+        """
         with self._lock:
             self._look()
-            return self._git_paths.find(self._repositories)
+            return self._git_paths.find(self._repositories, self._secrets)
 
     def find_git_paths_for(self, path: str) -> tuple[str, ...]:
         """As `find_git_paths`, for a path that is about to be written, without comparing all folders each time.
@@ -114,14 +117,15 @@ class ProtectedFiles:
                     self._compare_after = self._clock() + (self._clock() - began) / _TIME_SHARE
             if self._is_too_large:
                 raise self._too_many("files")
-            return self._git_paths.find((*self._repositories, *repositories_around(self._root, path)))
+            repositories = (*self._repositories, *repositories_around(self._root, path))
+            return self._git_paths.find(repositories, self._secrets)
 
     def _look(self) -> None:
         """Search all folders that changed since the last time."""
         if self._known and self._is_unchanged():
             return
         self._is_too_large = True
-        self._secrets = tuple(map(Path, sorted(set(self._walk()))))
+        self._secrets = tuple(self._walk())
         self._repositories = tuple(place for folder in self._known.values() for place in folder.repositories)
         self._is_too_large = False
 
@@ -171,35 +175,38 @@ class ProtectedFiles:
 
     def _read(self, place: str, changed: int, inode: int) -> _Folder:
         folders, secrets, repositories, entries = [], [], [], 0
-        has_mark, found = False, set[str]()
+        has_mark = has_store = False
         # Below a repository's own folder a branch may be called `secret`; in it, `git credential-store` may keep passwords.
-        is_repository = fold(os.path.basename(place)) in REPOSITORIES
+        own = fold(os.path.basename(place))
+        is_repository = own in REPOSITORIES
         with os.scandir(place) as scan:
             for entry in scan:
                 entries += 1
                 part = fold(entry.name)
-                if is_secret(part) or is_secret_file(part):
-                    secrets += self._resolve(entry)
+                if (is_secret(part) or is_secret_file(part) or (own, part) in SECRET_PAIRS) and self._is_closed(entry):
+                    secrets.append(entry.path)
                 if part in REPOSITORIES:
                     repositories.append(entry.path)
-                has_mark = has_mark or part == REPOSITORY_MARK
-                found.update({part} & _BARE)
+                is_folder = entry.is_dir(follow_symlinks=False)
+                has_mark = has_mark or (part == REPOSITORY_MARK and not is_folder)
+                has_store = has_store or part in REPOSITORY_STORES
                 is_closed = is_repository or part in SKIPPED or is_secret(part)
-                if entry.is_dir(follow_symlinks=False) and not is_closed:
+                if is_folder and not is_closed:
                     folders.append(entry.path)
-        if has_mark and found == _BARE and not is_repository:
+        if has_mark and has_store and not is_repository:
             repositories.append(place)
         return _Folder(changed, inode, tuple(folders), tuple(secrets), tuple(repositories), entries)
 
-    def _resolve(self, entry: os.DirEntry[str]) -> list[str]:
-        """The file or folder itself, or the target of a link in the workspace."""
+    def _is_closed(self, entry: os.DirEntry[str]) -> bool:
         path = entry.path[len(self._root) :]
-        if judge(path, opened=self._opened, is_folder=entry.is_dir()) != CLOSED:
-            return []
-        if not entry.is_symlink():
-            return [entry.path]
-        real = os.path.realpath(entry.path)
-        return [real] if real.startswith(f"{self._root}/") and os.path.exists(real) else []
+        return judge(path, opened=self._opened, is_folder=entry.is_dir()) == CLOSED
+
+    def _resolve(self, place: str) -> str | None:
+        """The file or folder itself, or what a link leads to now, which may change while the folder of the link stays the same."""
+        if not os.path.islink(place):
+            return place
+        real = os.path.realpath(place)
+        return real if real.startswith(f"{self._root}/") and os.path.exists(real) else None
 
     def _too_many(self, what: str) -> ToolError:
         message = (
@@ -223,7 +230,7 @@ class ProtectedFolders:
 
 GIT = ".git"
 MAX_CONFIG_BYTES = 1_000_000
-MAX_CONFIGS = 50
+MAX_INCLUDED = 200
 # Git looks below the prefix that it was built for.
 SYSTEM_CONFIGS = ("/etc/gitconfig", "/usr/local/etc/gitconfig")
 MAX_KNOWN_CONFIGS = 10_000
@@ -245,10 +252,11 @@ class GitPaths:
         self._root = os.path.realpath(root)
         self._known: dict[str, _Config] = {}
 
-    def find(self, repositories: Iterable[str] = ()) -> tuple[str, ...]:
+    def find(self, repositories: Iterable[str] = (), secrets: Iterable[str] = ()) -> tuple[str, ...]:
         """Paths below the folder: with a slash at the end, closed with all that is in it; with `**` first, at every depth.
 
-        The repositories are the one in the folder, those around it, and the given ones, each named by its `.git`.
+        The repositories are the one in the folder, those around it, and the given ones, each named by its `.git`. Links on the way
+        to these secrets are added.
         """
         around = list(_folders_around(self._root))
         places = dict.fromkeys([*(posixpath.join(folder, GIT) for folder in around), *repositories])
@@ -266,6 +274,10 @@ class GitPaths:
             found.update((*links, f"{real}/"))
         for place in places:
             found.update(self._find_in(place))
+        for secret in secrets:
+            if os.path.islink(secret):
+                *links, _ = _follow(secret)
+                found.update(link for link in links if link != secret)
         below = {
             path[len(self._root) :].lstrip("/") or "/" for path in found if f"{path}/".startswith(f"{self._root}/")
         }
@@ -273,7 +285,7 @@ class GitPaths:
         return tuple(sorted({*everywhere, *(path for path in below if not f"/{path}".endswith(endings))}))
 
     def _find_in(self, place: str) -> Iterator[str]:
-        """What the settings of one repository name, and where its settings and hooks lie if that is elsewhere."""
+        """What the settings of one repository name, its own folder if that has another name, and links out of it."""
         repository = _find_repository(place)
         if repository is None:
             return
@@ -286,12 +298,17 @@ class GitPaths:
             posixpath.join(folder, name) for folder in folders for name in ("config", "config.worktree")
         )
         configs = list(self._read_all(own))
+        # One that is closed by its name is named only where it includes other settings: elsewhere it would include different ones.
+        is_bound = any(each.kind is Named.INCLUDED for _, named in configs for each in named)
+        for folder in (common, repository):
+            names = map(fold, folder.removeprefix(self._root).split("/"))
+            if is_bound or REPOSITORIES.isdisjoint(names):
+                yield f"{folder}/"
         elsewhere = [each.path for _, named in configs for each in named if each.kind is Named.TREE]
         trees = [_tree_of(place), *(posixpath.join(repository, path) for path in elsewhere)]
         for config, named in configs:
-            # Its own are closed by their names, but where one includes others, it must not be moved to include different ones.
-            is_bound = any(each.kind is Named.INCLUDED for each in named)
-            yield from (path for path in _follow(config) if path not in own or is_bound)
+            if config not in own or os.path.islink(config):  # the folder of its own ones is real
+                yield from (path for path in _follow(config) if path not in own)
             for each in named:
                 # A hook runs in the working tree, or in the folder of the repository.
                 for folder in (*trees, os.path.dirname(config)):
@@ -300,11 +317,12 @@ class GitPaths:
     def _read_all(self, configs: Iterable[str]) -> Iterator[tuple[str, tuple[NamedPath, ...]]]:
         """Each file of settings with what it names, then those that it includes, under whichever condition."""
         waiting = list(dict.fromkeys(configs))
+        most = len(waiting) + MAX_INCLUDED  # a repository with many worktrees has as many files of settings
         for config in waiting:
             named = self._read(config)
             yield config, named
             for each in named:
-                if each.kind is Named.INCLUDED and len(waiting) < MAX_CONFIGS:
+                if each.kind is Named.INCLUDED and len(waiting) < most:
                     included = posixpath.join(os.path.dirname(config), _expand(each.path))
                     waiting += [] if included in waiting else [included]
 
@@ -485,12 +503,13 @@ COMMAND_SECTIONS = frozenset({"pager"})
 # A value with one of these prefixes is a command in any setting: an alias, a helper or a remote URL; or options of git itself.
 COMMAND_BEGINNINGS = ("!", "ext::", "-")
 MAX_COMMAND_WORDS = 200
-# Any other alias is a command of git, to which a program may be an argument, as in `bisect run ./test`.
+# Any other alias is a command of git, to which a program may be an argument, as in `bisect run tools/test`.
 ALIASES = "alias"
 EXPLICIT = ("./", "../")
+RUNNING_WORDS = frozenset({"run", "foreach", "-x", "--exec", "--extcmd"})
 # Commands read these, but do not run them.
 DATA_ENDINGS = (".md", ".rst", ".txt", ".log", ".csv", ".json", ".lock", ".html", ".css")
-CHANGES_FOLDER = frozenset({"cd", "-C"})
+CHANGES_FOLDER = frozenset({"cd", "pushd", "-C"})
 
 _HEADER = r'\[\s*([A-Za-z0-9.-]+)\s*(?:"(?:[^"\\\n]|\\.)*")?\s*\]'
 _NAME = r"([A-Za-z][A-Za-z0-9-]*)[ \t]*(=?)"
@@ -508,6 +527,8 @@ _NOT_IN_A_PATH = r"[;&|<>%(){}=]|\s-"
 # Programs that run the file named after them.
 _INTERPRETER = r"(?:.*/)?(?:(?:ba|da|z|k|fi)?sh|python[\d.]*|node|bun|deno|perl|ruby|php|source|\.)"
 _INLINE_CODE = r"-\w*[ce]"
+# Its value may follow without a blank, as in `rebase -x./test`.
+_OPTION_LETTER = r"^-\w(?=\.{0,2}/)"
 
 
 def find_named_paths(text: str) -> Iterator[NamedPath]:
@@ -519,7 +540,8 @@ def find_named_paths(text: str) -> Iterator[NamedPath]:
         if value.startswith(COMMAND_BEGINNINGS) or name.endswith(COMMAND_SETTINGS) or section in COMMAND_SECTIONS:
             yield from _read_command(value)
         elif section == ALIASES:
-            yield from (each for each in _read_command(value) if each.path.startswith(EXPLICIT))
+            runs = not RUNNING_WORDS.isdisjoint(re.split(_BETWEEN_WORDS, value))
+            yield from (each for each in _read_command(value) if runs or each.path.startswith(EXPLICIT))
         elif name in FOLDER_SETTINGS:
             yield NamedPath(Named.FOLDER, path)
         elif name == TREE_SETTING:
@@ -586,7 +608,8 @@ def _read_command(text: str) -> Iterator[NamedPath]:
     plain = re.sub(_TOP, ".", text.removeprefix("ext::"))
     words = re.split(_BETWEEN_WORDS, plain.replace('"', "").replace("'", ""), maxsplit=MAX_COMMAND_WORDS)
     folder = before = ""
-    for word in words[:MAX_COMMAND_WORDS]:
+    for each in words[:MAX_COMMAND_WORDS]:
+        word = re.sub(_OPTION_LETTER, "", each)
         if before in CHANGES_FOLDER:
             folder = posixpath.normpath(posixpath.join(folder, word))
         elif kind := _kind_of(word, before):
