@@ -75,6 +75,8 @@ def test_a_hidden_character_is_found_and_written_out(character):
         "क्‍ष",
         "👩‍💻 writes",
         "❤️ and 1️⃣",
+        "ℹ️ 〰️ ❤️‍🔥",
+        "ශ්‍රී নন্‌দন",
         "🏴󠁧󠁢󠁥󠁮󠁧󠁿 England",
         "",
     ],
@@ -85,7 +87,19 @@ def test_what_scripts_and_emoji_need_is_not_hidden(text):
 
 
 @pytest.mark.parametrize(
-    "text", ["a\u200db", "a\u200cb", "\u200d", "x\ufe0f", "🏴\U000e0067\U000e0062\U000e0068\U000e0069\U000e007f"]
+    "text",
+    [
+        "a\u200db",
+        "a\u200cb",
+        "é\u200dé",
+        "п\u200cр",
+        "α\u200dβ",
+        "漢\u200d字",
+        "가\u200c나",
+        "\u200d",
+        "x\ufe0f",
+        "🏴\U000e0067\U000e0062\U000e0068\U000e0069\U000e007f",
+    ],
 )
 def test_a_joiner_a_selector_or_a_tag_elsewhere_is_hidden(text):
     assert find_hidden(text)
@@ -115,3 +129,8 @@ def test_a_text_of_nothing_but_flags_takes_no_longer_than_any_other():
     england = "\U0001f3f4\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f"
     text = england * 30_000
     assert show_hidden(text) is text
+
+
+@pytest.mark.parametrize("text", ["\u0d28\u0d4d\u200d", "\u0995\u09cd\u200d a", "\U0001f642\u200d\u2194\ufe0f"])
+def test_a_joiner_that_ends_a_letter_or_precedes_an_arrow_of_an_emoji_is_not_hidden(text):
+    assert find_hidden(text) == []

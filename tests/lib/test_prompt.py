@@ -6,25 +6,21 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from toolcrib import Call, Kind, Session, Tool, ToolError
+from sample_tools import host_tool
+from toolcrib import Call, Kind, Session, ToolError
 from toolcrib.lib.presentation import Prompt, estimate_tokens, write_prompt
-from toolcrib.model.tool import Behaviour, Function
-
-
-def nothing() -> None:
-    """Do nothing."""
 
 
 def a_tool(name, summary="", **facts):
     base = {"description": "Does something.\nAnd more.", "parameters": {"type": "object"}, "bundle": "host"}
-    return Tool(name=name, summary=summary, run=Function(call=nothing, is_async=False), **{**base, **facts})
+    return host_tool(name, summary=summary, **{**base, **facts})
 
 
-SEARCH = a_tool("kb_search", "Search the knowledge base.", behaviour=Behaviour.RETRIEVAL)
-GET = a_tool("kb_get", "Get one entry.", behaviour=Behaviour.RETRIEVAL)
-BOOK = a_tool("book", "Book a room.", behaviour=Behaviour.ACTION, requires_confirmation=True, modes=frozenset({"text"}))
-HANG_UP = a_tool("hang_up", "End the voice session.", behaviour=Behaviour.ACTION, modes=frozenset({"voice"}))
-FORMAT = a_tool("format_date", behaviour=Behaviour.UTILITY)
+SEARCH = a_tool("kb_search", "Search the knowledge base.", behaviour="retrieval")
+GET = a_tool("kb_get", "Get one entry.", behaviour="retrieval")
+BOOK = a_tool("book", "Book a room.", behaviour="action", requires_confirmation=True, modes=frozenset({"text"}))
+HANG_UP = a_tool("hang_up", "End the voice session.", behaviour="action", modes=frozenset({"voice"}))
+FORMAT = a_tool("format_date", behaviour="utility")
 OTHER = a_tool("another", "Something else.")
 ALL = [OTHER, FORMAT, HANG_UP, BOOK, SEARCH, GET]
 
@@ -66,7 +62,7 @@ def test_the_order_of_the_tools_does_not_matter(tools):
 
 
 def test_bundles_stand_in_the_order_in_which_they_come():
-    theirs = a_tool("fetch", "Fetch a page.", bundle="builtin", behaviour=Behaviour.RETRIEVAL)
+    theirs = a_tool("fetch", "Fetch a page.", bundle="builtin", behaviour="retrieval")
     assert write_prompt([OTHER, theirs, SEARCH], "text").included == ("kb_search", "another", "fetch")
     assert write_prompt([theirs, OTHER], "text").included == ("fetch", "another")
 
@@ -122,7 +118,9 @@ summaries = st.text(st.characters(exclude_categories=()), max_size=60)
 
 
 @given(
-    st.lists(st.tuples(summaries, st.sampled_from([*Behaviour, None]), st.booleans()), max_size=12),
+    st.lists(
+        st.tuples(summaries, st.sampled_from(["retrieval", "action", "utility", None]), st.booleans()), max_size=12
+    ),
     st.none() | st.integers(0, 400),
     st.none() | st.integers(0, 100),
 )

@@ -6,11 +6,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from toolcrib import Tool
+from sample_tools import host_tool
 from toolcrib.lib.export_schemas import Provider
-from toolcrib.model.tool import Function
 
-RUN = Function(call=print, is_async=False)
 OBJECT = {"type": "object", "additionalProperties": False}
 NODE = {
     **OBJECT,
@@ -201,7 +199,7 @@ def corpus():
 @pytest.fixture(scope="session")
 def make_tool():
     def make(parameters, **facts):
-        return Tool(**{"name": "sample", "description": "Does it.", "parameters": parameters, "run": RUN, **facts})
+        return host_tool(parameters=parameters, **{"description": "Does it.", **facts})
 
     return make
 

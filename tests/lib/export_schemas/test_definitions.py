@@ -8,7 +8,6 @@ import pytest
 from toolcrib import Kind, ToolError
 from toolcrib.lib.export_schemas import Loss, Provider
 from toolcrib.lib.export_schemas.definitions import export_tool, export_tools, to_openai
-from toolcrib.model.tool import SideEffects
 
 SEARCH = {
     "type": "object",
@@ -187,11 +186,11 @@ def test_a_function_without_arguments_has_no_parameters_for_gemini(make_tool):
         ({}, None),
         ({"idempotent": True}, {"idempotentHint": True}),
         (
-            {"side_effects": SideEffects.NONE, "idempotent": True},
+            {"side_effects": "none", "idempotent": True},
             {"readOnlyHint": True, "destructiveHint": False, "idempotentHint": True, "openWorldHint": False},
         ),
         (
-            {"side_effects": SideEffects.READ_ONLY, "requires": frozenset({"net.http"}), "display_name": "Look"},
+            {"side_effects": "read_only", "requires": frozenset({"net.http"}), "display_name": "Look"},
             {
                 "title": "Look",
                 "readOnlyHint": True,
@@ -201,7 +200,7 @@ def test_a_function_without_arguments_has_no_parameters_for_gemini(make_tool):
             },
         ),
         (
-            {"side_effects": SideEffects.WRITES},
+            {"side_effects": "writes"},
             {"readOnlyHint": False, "destructiveHint": True, "idempotentHint": False},
         ),
     ],

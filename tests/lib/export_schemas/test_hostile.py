@@ -1,6 +1,7 @@
 """Schemas made to break an exporter: huge, deep, unfolding without end, with unexpected letters."""
 
 import json
+import re
 
 import pytest
 
@@ -125,8 +126,30 @@ def test_hidden_characters_are_written_out_for_a_provider(way, make_tool):
     assert b"\\u0000" not in written
     assert b"\\u001b" not in written
     assert rb"a\\x00b\\x1b[31mc\\ud800d\ne\\u202e" in written
-    # What a tool is given by default is data and stays as it is.
-    assert ("\\u0001" in json.dumps(definition)) or ("\\\\u0001" in json.dumps(definition))
+    assert re.search(rb"(?<!\\)\\u0001", written) is None
+
+
+def test_hidden_characters_in_names_values_and_comments_are_written_out_too(way, make_tool):
+    provider, strict = way
+    hidden = "\u200b\U000e0041"
+    inner = closed({f"n{hidden}": {"type": "integer"}}) | {"$comment": hidden}
+    value = {"type": "string", "enum": [f"v{hidden}", "w"], "default": "w", "examples": [hidden]}
+    tool = make_tool(closed({f"a{hidden}": value, "b": inner}), output_schema=closed({f"o{hidden}": {"const": hidden}}))
+    written = json.dumps(export_tool(tool, provider, strict=strict).definition, ensure_ascii=False)
+    assert set(hidden).isdisjoint(written)
+    assert r"v\\u200b" in written
+
+
+def test_names_and_values_with_hidden_characters_are_led_back(way, make_tool):
+    provider, strict = way
+    hidden = "\u200b\U000e0041"
+    inner = closed({f"n{hidden}": {"type": "string", "enum": [f"v{hidden}", "w"]}, f"o{hidden}": {"type": "integer"}})
+    export = export_tool(make_tool(closed({f"a{hidden}": inner})), provider, strict=strict)
+    [name] = export.parameters["properties"]
+    sent = {name: {r"n\u200b\U000e0041": r"v\u200b\U000e0041"}}
+    if export.absent:
+        sent[name][r"o\u200b\U000e0041"] = None
+    assert export.restore(sent) == {f"a{hidden}": {f"n{hidden}": f"v{hidden}"}}
 
 
 def test_keywords_of_the_wrong_form_do_not_break_an_export(way, make_tool):

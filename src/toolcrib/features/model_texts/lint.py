@@ -19,6 +19,8 @@ BUILTINS = ("list_files", "read_file", "write_file", "shell", "fetch")
 MAX_TEXTS = 2_000
 # A shorter name may be an ordinary word, so it is not searched in the texts of other tools.
 LEAST_NAME = 5
+# A name that no text holds by chance: `read_mail`, `mail2`, `readMail`.
+COMPOUND = re.compile(r"[^\W_]+(?:[_-][^\W_]+)+|[^\W\d_]+\d+|[a-z]+[A-Z][^\W_]*")
 
 # Phrases that no description of a tool needs, matched ignoring case.
 _OTHERS = r"(?:all |any |the |your |every )*(?:previous|prior|above|earlier|other|system)"
@@ -28,6 +30,7 @@ INSTRUCTIONS = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
         rf"\b(?:ignore|disregard|forget|override) {_OTHERS} (?:instruction|prompt|rule|message|tool|direction)s?\b",
+        r"\b(?:ignore|disregard|forget) (?:all|every|any)(?:thing)? (?:you |said |written )*(?:above|before|instructions?)\b",
         rf"\b(?:do not|don't|never|without) {_TELL}\b[^.]{{0,40}}\b(?:user|human|operator|person|anyone)\b",
         rf"\b(?:you|the (?:assistant|model|agent|ai|llm)) {_MUST}(?:call|invoke|run|read|send|include|forward|append|execute|reveal)\b",
         r"\bbefore (?:using|calling|you (?:use|call)|invoking|any) [^.]{0,30}\btools?\b",
@@ -39,8 +42,9 @@ INSTRUCTIONS = tuple(
 
 # A Latin letter, and the letters and digits that look like it in common fonts; accents are removed before.
 LOOKALIKES = (
-    *("aаαɑ@", "bвβьƅ", "cсϲ", "dԁđ", "eеε3", "gɡ", "hһнħ", "iіιı", "jј", "kкκ", "lℓӏ1|!ł", "mм", "nпηո"),  # noqa: RUF001 - on purpose
-    *("oоο0øσօ", "pрρ", "qԛ", "rг", "sѕ5$", "tтτ", "uυս", "vν", "wԝωш", "xхχ", "yуγ", "zʐ"),  # noqa: RUF001 - on purpose
+    *("aаαɑ@ᴀꓮᎪ", "bвβьƅʙꓐᏴ", "cсϲᴄꓚᏟ", "dԁđᴅꓓᎠ", "eеε3℮ᴇꓰᎬ", "fƒꜰꓝ", "gɡɢꓖᏀ", "hһнħʜꓧᎻ", "iіιıɪɩꓲ", "jјᴊꓙᎫ", "kкκᴋꓗᏦ"),  # noqa: RUF001 - on purpose
+    *("lℓӏ1|!łʟꓡᏞ", "mмᴍꓟᎷ", "nпηոɴꓠ", "oоο0øσօᴏꓳ", "pрρᴘꓑᏢ", "qԛ", "rгʀꓣᎡ", "sѕ5$ʂꜱꓢᏚ", "tтτᴛꓔᎢ", "uυսᴜꓴ", "vνᴠꓦᏙ"),  # noqa: RUF001 - on purpose
+    *("wԝωшѡᴡꓪᎳ", "xхχꓫ", "yуγʏꓬ", "zʐᴢꓜᏃ"),  # noqa: RUF001 - on purpose
 )
 _TO_LATIN = str.maketrans({letter: group[0] for group in LOOKALIKES for letter in group[1:]})
 
@@ -67,7 +71,8 @@ class TextLint:
                 yield f"{_name(tool)}: {place} holds a hidden character, {found[0]}{more}; remove it, models read it"
 
     def _instructions(self, tool: Tool) -> Iterator[str]:
-        for place, text in texts_of(tool):
+        for place, written in texts_of(tool):
+            text = " ".join(written.split())  # a phrase may be broken into lines
             for pattern in INSTRUCTIONS:
                 if found := pattern.search(text):
                     said = show_hidden(found[0])[:MAX_SHOWN]
@@ -90,17 +95,18 @@ class TextLint:
                 yield f"{_name(tool)}: it goes by the name of the built-in tool {meant}; rename it"
 
     def _references(self, tools: list[Tool]) -> Iterator[str]:
-        names = {tool.name for tool in tools if len(tool.name) >= LEAST_NAME and re.search(r"[_-]|\d", tool.name)}
-        if not names:
-            return
-        words = re.compile(r"[^\W_]+(?:[_-][^\W_]+)+|[^\W\d_]+\d+")
-        owners = {tool.name: tool for tool in tools if tool.name in names}
-        for tool in tools:
-            for word in words.findall(tool.description):
-                other = owners.get(word)
-                if other is not None and other.name != tool.name and other.bundle != tool.bundle:
-                    yield f"{_name(tool)}: its description speaks of the tool {word} of another bundle; describe this tool alone"
+        owners = {tool.name: tool for tool in tools if len(tool.name) >= LEAST_NAME and COMPOUND.fullmatch(tool.name)}
+        for tool in tools if owners else ():
+            for place, text in texts_of(tool):
+                # A text without a blank is the name of a parameter or a value of an enum.
+                others = (owners[word] for word in COMPOUND.findall(text) if word in owners and " " in text)
+                if other := next((other for other in others if _is_foreign(other, tool)), None):
+                    yield f"{_name(tool)}: {place} speaks of the tool {other.name} of another bundle; describe this tool alone"
                     break
+
+
+def _is_foreign(other: Tool, tool: Tool) -> bool:
+    return other.name != tool.name and other.bundle != tool.bundle
 
 
 def texts_of(tool: Tool) -> Iterator[tuple[str, str]]:

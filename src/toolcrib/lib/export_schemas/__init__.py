@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, cast
 
+from toolcrib.lib.hidden_text import restore_hidden
 from toolcrib.lib.schema import accepts
 from toolcrib.lib.schema_structure import look_up, parse_pointer
 from toolcrib.model.errors import Kind, ToolError
@@ -94,7 +95,8 @@ class Export:
     """A tool in the form of one provider.
 
     `definition` is sent to the provider, `parameters` is the schema in it. `absent` are the places in that schema where null
-    means that an argument is omitted, and `renamed` maps the names that the provider accepts to the tool's own.
+    means that an argument is omitted, `renamed` maps the names that the provider accepts to the tool's own, and `escaped` maps
+    names and values whose hidden characters are escaped to those of the tool.
     """
 
     tool: Tool
@@ -104,6 +106,7 @@ class Export:
     parameters: Json
     absent: frozenset[Place] = frozenset()
     renamed: Mapping[str, str] = field(default_factory=dict)
+    escaped: Mapping[str, str] = field(default_factory=dict)
 
     def restore(self, arguments: Mapping[str, object]) -> Json:
         """Convert the arguments that a model sent to those of the tool; returns a copy."""
@@ -113,7 +116,7 @@ class Export:
             restored = kept if isinstance(kept, dict) else restored
         if self.renamed:
             restored = {self.renamed.get(name, name): value for name, value in restored.items()}
-        return restored
+        return cast("Json", restore_hidden(restored, self.escaped)) if self.escaped else restored
 
     def _restore(self, place: Place, value: object) -> object:
         if not isinstance(value, dict | list):

@@ -23,6 +23,7 @@ from toolcrib.lib.export_schemas import (
 )
 from toolcrib.lib.export_schemas.objects import check_references, open_root
 from toolcrib.lib.export_schemas.writer import Writer
+from toolcrib.lib.hidden_text import escaped_in, show_hidden_in
 from toolcrib.lib.names import function_name, function_names
 from toolcrib.lib.schema import compile_schema
 from toolcrib.model.errors import Kind, ToolError
@@ -79,6 +80,7 @@ def export_tool(tool: Tool, provider: Provider, *, strict: bool = False) -> Expo
         parameters=written.schema,
         absent=written.absent,
         renamed=written.renamed,
+        escaped=escaped_in(tool.parameters),
     )
 
 
@@ -107,7 +109,7 @@ def write_parameters(source: Mapping[str, object], provider: Provider, *, strict
             check_references(opened.schema)
         form = cast("Json", phrases.copy(opened.schema))
     else:
-        form = Writer(target, source, opened.losses).write_root(opened.schema)
+        form = cast("Json", show_hidden_in(Writer(target, source, opened.losses).write_root(opened.schema)))
     form, renamed = _rename(form, LABELS[provider], opened.losses)
     absent: frozenset[Place] = frozenset()
     if target is OPENAI_STRICT:
@@ -130,8 +132,9 @@ def _anthropic(tool: Tool, name: str, written: Parameters, *, strict: bool) -> t
     # The provider refuses the whole request for a single invalid example.
     validator = compile_schema(written.schema)
     spelled = {theirs: ours for ours, theirs in written.renamed.items()}
-    examples = [{spelled.get(key, key): value for key, value in example.items()} for example in tool.examples]
-    fitting = [phrases.copy(example) for example in examples if validator.is_valid(example)]
+    shown = cast("list[Json]", phrases.copy(tool.examples))
+    examples = [{spelled.get(key, key): value for key, value in example.items()} for example in shown]
+    fitting = [example for example in examples if validator.is_valid(example)]
     if fitting:
         definition["input_examples"] = fitting
     hidden = len(examples) - len(fitting)
@@ -150,8 +153,8 @@ def _gemini(tool: Tool, name: str, written: Parameters, *, strict: bool) -> tupl
     if not tool.examples:
         return definition, []
     spelled = {theirs: ours for ours, theirs in written.renamed.items()}
-    example = {spelled.get(key, key): value for key, value in tool.examples[0].items()}
-    written.schema["example"] = phrases.copy(example)
+    shown = cast("Json", phrases.copy(tool.examples[0]))
+    written.schema["example"] = {spelled.get(key, key): value for key, value in shown.items()}
     if len(tool.examples) == 1:
         return definition, []
     return definition, [_examples_loss("only the first is shown to the model; the format has one")]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from copy import deepcopy
 
-from toolcrib.lib.hidden_text import show_hidden
+from toolcrib.lib.hidden_text import show_hidden, show_hidden_in
 from toolcrib.model.errors import Kind, ToolError
 
 MAX_SAID = 1_000
@@ -88,15 +88,15 @@ def clean(text: str) -> str:
 
 
 def copy(value: object, depth: int = 0) -> object:
-    """A deep copy of a schema, with hidden characters in descriptions escaped."""
+    """A deep copy of a schema, with hidden characters escaped everywhere: a model reads names, values and comments too."""
     if depth > MAX_NESTING:
         raise ToolError(Kind.VALIDATION, f"parameters: nested deeper than {MAX_NESTING} levels; flatten it")
     if isinstance(value, dict):
-        return {name: _copy_entry(name, inner, depth + 1) for name, inner in value.items()}
+        return {clean(name): _copy_entry(name, inner, depth + 1) for name, inner in value.items()}
+    if isinstance(value, str):
+        return clean(value)
     return [copy(inner, depth + 1) for inner in value] if isinstance(value, list | tuple) else value
 
 
 def _copy_entry(name: str, value: object, depth: int) -> object:
-    if isinstance(value, str):
-        return clean(value) if name in {"description", "title"} else value
-    return deepcopy(value) if name in DATA else copy(value, depth)
+    return show_hidden_in(deepcopy(value)) if name in DATA else copy(value, depth)
