@@ -5,9 +5,9 @@ import os
 from pathlib import Path
 
 import pytest
+from sandboxes import make_sandbox
 
 from toolcrib import Crib
-from toolcrib.infra.sandbox.host import Sandbox
 from toolcrib.interfaces.cli import project_commands
 
 SCRIPT = """\
@@ -144,7 +144,7 @@ def test_a_guarantee_of_the_sandbox_that_is_missing_is_told_once_for_all_tools(p
     for name in ("one", "two"):
         write_tool(project, f"{name}.py", f'def {name}() -> str:\n    """Say {name} word."""\n    return ""\n')
     with Crib(project, builtins={"enabled": False}) as crib:
-        crib._resources.lend(sandbox=crib._resources.own(Sandbox(require=("weightlessness",))))
+        crib._resources.lend(sandbox=crib._resources.own(make_sandbox(require=("weightlessness",))))
         for report in (project_commands.check_tools, project_commands.report_health):
             options = (
                 {"names": [], "strict": False} if report is project_commands.check_tools else {"everything": False}

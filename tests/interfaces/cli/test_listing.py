@@ -14,9 +14,10 @@ from toolcrib import Cost, Crib, Limits, RetryPolicy, Tool
 from toolcrib.features.bundles.stored_documents import Documents
 from toolcrib.interfaces.cli import commands
 from toolcrib.interfaces.cli.project_commands import check_tools
-from toolcrib.lib.names import new_id
 from toolcrib.lib.redaction import HIDDEN, hide_secrets, is_secret
 from toolcrib.model.tool import Backoff, Chained, Origin
+
+BUNDLE = "018faf50-b7b6-7a01-9a05-a22a6e0af101"
 
 CONFIG = {
     "command": "deploy",
@@ -387,8 +388,7 @@ def stored(tmp_path):
     """A project with a tool of its own and seven stored ones, four of them with a tag."""
     (tmp_path / "toolcrib.toml").touch()
     with Crib(tmp_path, builtins={"enabled": False}) as crib:
-        bundle = new_id()
-        crib.bundles.put_bundle(bundle, {"slug": "numbers", "displayName": "Numbers", "isEnabled": True})
+        crib.bundles.put_bundle(BUNDLE, {"slug": "numbers", "displayName": "Numbers", "isEnabled": True})
         for number in range(7):
             document = {
                 "schemaVersion": "toolcrib-1",
@@ -401,7 +401,7 @@ def stored(tmp_path):
                 "impl": {"urlTemplate": "https://numbers.example/v1"},
                 "tags": ["Even"] if number % 2 == 0 else ["odd"],
             }
-            crib.bundles.put_tool(bundle, f"number-{number}", "v1", document)
+            crib.bundles.put_tool(BUNDLE, f"number-{number}", "v1", document)
     with Crib(tmp_path, tools=[make("own", tags=("even",))], builtins={"enabled": False}) as crib:
         # Whether the index is as the disk has it is looked at first; documents are read for that only where it is not.
         crib.bundles.list_tools(page_size=1)

@@ -9,7 +9,6 @@ import threading
 import pytest
 
 from toolcrib import Kind, ToolError, tool
-from toolcrib.features.requests import QUEUE_FILE
 from toolcrib.features.requests.endpoint_handlers import READERS, WRITERS, QueueThreads
 from toolcrib.toolkit.http.concurrency import Threads
 
@@ -79,20 +78,20 @@ async def test_health_waits_a_moment_for_a_queue_that_hangs_and_asks_it_once(mak
 
 async def test_the_health_of_a_project_with_a_queue_of_its_own_makes_none(world):
     assert (await world.client.get("/crib/health")).json["queue"] is None
-    assert not (world.root / ".toolcrib" / QUEUE_FILE).exists()
+    assert not (world.root / ".toolcrib" / "queue.sqlite3").exists()
 
 
 async def test_a_queue_that_is_none_is_named_without_its_folder(world):
     (world.root / ".toolcrib").mkdir(exist_ok=True)
-    (world.root / ".toolcrib" / QUEUE_FILE).write_bytes(b"no database, but long enough to be looked at" * 100)
+    (world.root / ".toolcrib" / "queue.sqlite3").write_bytes(b"no database, but long enough to be looked at" * 100)
     for method, path, body in (
         ("GET", "/requests", None),
         ("POST", "/requests", WANTED),
         ("GET", "/requests/x/events", None),
     ):
         reply = await world.client.ask(method, path, body)
-        assert f"the queue '{QUEUE_FILE}' is not a queue of Toolcrib" in reply.json["detail"]
-        assert reply.json["details"] == {"path": QUEUE_FILE}
+        assert "the queue 'queue.sqlite3' is not a queue of Toolcrib" in reply.json["detail"]
+        assert reply.json["details"] == {"path": "queue.sqlite3"}
         assert str(world.root) not in reply.raw.decode()
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from app_lifespan import local_app
 from toolcrib import Crib
-from toolcrib.interfaces.http.app import make_app
 
 
 async def find(client, slug: str, source: str) -> dict:
@@ -71,7 +71,7 @@ async def test_the_switch_of_a_built_in_holds_over_a_restart(world, builtin, cli
     refused = await world.client.post(place_of(builtin), {"args": {"path": "."}})
     assert (refused.status, refused.json["kind"]) == (409, "DISABLED")
     async with Crib(world.root) as again:
-        client = client_for(make_app(again, open_to_loopback=True))
+        client = client_for(local_app(again))
         assert (await client.get(place_of(builtin))).json["isEnabled"] is False
         assert (await client.post(place_of(builtin), {"args": {"path": "."}})).status == 409
         assert (await client.patch(place_of(builtin), {"isEnabled": True})).json["effectiveEnabled"] is True

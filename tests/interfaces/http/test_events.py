@@ -9,12 +9,12 @@ import signal
 import socket
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 
+from tool_requests import queue_of
 from toolcrib import Crib
-from toolcrib.features.requests import QUEUE_FILE
-from toolcrib.features.requests.queues.sqlite import EmbeddedQueue
 from toolcrib.interfaces.http.server import serve
 from toolcrib.toolkit.http import event_stream
 
@@ -87,7 +87,7 @@ class Post:
     """A server over a project with one request, and a builder on the other side of its queue."""
 
     crib: Crib
-    queue: EmbeddedQueue
+    queue: Any
     request_id: str
     port: int
     task: asyncio.Task
@@ -136,7 +136,7 @@ async def posts(tmp_path):
         url = asyncio.get_running_loop().create_future()
         task = asyncio.create_task(serve(crib, host="127.0.0.1", port=0, say=lambda _: None, ready=url.set_result))
         port = int((await asyncio.wait_for(url, SECONDS)).rpartition(":")[2])
-        queue = EmbeddedQueue(tmp_path / ".toolcrib" / QUEUE_FILE)
+        queue = queue_of(tmp_path)
         opened.append(Post(crib, queue, filed.id, port, task))
         return opened[-1]
 

@@ -329,6 +329,16 @@ async def test_a_call_is_stopped_when_its_client_goes_away(make_world):
     assert 'toolcrib_calls_total{tool="wait_long",outcome="CANCELLED"} 1' in metrics
 
 
+async def test_details_of_an_error_that_are_no_object_are_shown_in_one(make_world):
+    @tool
+    def fail() -> str:
+        """Fail."""
+        raise ToolError(Kind.PERMANENT, "it failed", details=["a", 1])  # type: ignore[arg-type]  # as a tool without type checks does
+
+    reply = await make_world(fail).client.post("/call/fail", {})
+    assert (reply.status, reply.json["error"]["details"]) == (200, {"details": ["a", 1]})
+
+
 @pytest.mark.parametrize("accept", ["application/json", "text/event-stream"])
 async def test_a_call_whose_client_goes_away_in_the_queue_never_begins(make_world, accept):
     holds, begun, gone, calls = asyncio.Event(), asyncio.Event(), asyncio.Event(), []
@@ -359,6 +369,8 @@ async def test_a_call_whose_client_goes_away_in_the_queue_never_begins(make_worl
     assert (await world.client.post("/call/hold", {"name": "refused"})).status == 429
     gone.set()
     assert (await asyncio.wait_for(queued, 25)).json["kind"] == "CANCELLED"
+    metrics = (await world.client.get("/metrics")).raw.decode()
+    assert 'toolcrib_calls_total{tool="hold",outcome="CANCELLED"} 1' in metrics
     # Its place in the queue is free for the next.
     second = asyncio.create_task(world.client.post("/call/hold", {"name": "second"}))
     await asyncio.sleep(0)
@@ -453,6 +465,10 @@ async def test_too_many_calls_at_once_are_told_to_come_again(make_world):
     await asyncio.sleep(0)  # the second is in the queue, which is full with it
     third = await world.client.post("/call/hold", {})
     assert (third.status, third.json["kind"], third.headers["retry-after"]) == (429, "OVERLOADED", "1")
+    assert (await world.client.post("/call/made_up", {})).status == 429
+    metrics = (await world.client.get("/metrics")).raw.decode()
+    assert 'toolcrib_calls_total{tool="hold",outcome="OVERLOADED"} 1' in metrics
+    assert 'toolcrib_calls_total{tool="(unknown)",outcome="OVERLOADED"} 1' in metrics
     holds.set()
     assert (await first).json["value"] == "done"
     assert (await second).json["value"] == "done"

@@ -13,9 +13,9 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
+from app_lifespan import local_app
 from toolcrib import SettingsError, tool
 from toolcrib.features.access import oauth
-from toolcrib.interfaces.http.app import make_app
 from toolcrib.lib.signed_tokens import TokenError, read_keys
 
 RESOURCE = "http://127.0.0.1:8765/mcp"
@@ -446,4 +446,4 @@ def test_weak_and_foreign_keys_are_passed_over():
 
 def test_an_application_can_be_made_without_reaching_the_issuer(make_world):
     world = make_world(server={"oauth_issuer": "https://issuer.example", "oauth_resource": RESOURCE})
-    assert make_app(world.crib, open_to_loopback=True) is not None
+    assert local_app(world.crib) is not None

@@ -6,9 +6,9 @@ from urllib.parse import quote
 
 import pytest
 
+from app_lifespan import local_app
 from toolcrib import Crib, tool
 from toolcrib.features.bundles.stored_documents import Documents
-from toolcrib.interfaces.http.app import make_app
 
 
 @tool
@@ -101,7 +101,7 @@ async def test_a_page_opens_only_the_documents_that_are_on_it(stored, client_for
     read = Documents.tool
     monkeypatch.setattr(Documents, "tool", lambda self, slot, *given: opened.append(slot) or read(self, slot, *given))
     own = len(again.unstored_entries)
-    page = (await client_for(make_app(again, open_to_loopback=True)).get(f"/crib/tools?pageSize={own + 2}")).json
+    page = (await client_for(local_app(again)).get(f"/crib/tools?pageSize={own + 2}")).json
     assert len(page["tools"]) == own + 2
     # Two of the seven, and one more that tells that there is another page.
     assert len(set(opened)) <= 3

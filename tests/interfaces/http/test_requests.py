@@ -10,10 +10,10 @@ import threading
 
 import pytest
 
-from toolcrib.features.requests import QUEUE_FILE, endpoint_handlers
+from app_lifespan import local_app
+from tool_requests import queue_of, request_text
+from toolcrib.features.requests import endpoint_handlers
 from toolcrib.features.requests.delivery import written_package
-from toolcrib.features.requests.document.writer import with_id, write_request
-from toolcrib.features.requests.queues.sqlite import EmbeddedQueue
 from toolcrib.features.requests.tracker import MAX_TEXT_BYTES
 from toolcrib.interfaces.http.routes import registered_tables
 from toolcrib.interfaces.http.server import serve
@@ -49,15 +49,14 @@ def fields(name="word_counter", **more):
 
 
 def text_of(request_id="", **more):
-    text = write_request(fields(**more))
-    return with_id(text, request_id) if request_id else text
+    return request_text(fields(**more), request_id)
 
 
 @pytest.fixture
 def queue(world):
     """The queue of the project, as another process has it."""
     (world.root / ".toolcrib").mkdir(exist_ok=True)
-    queue = EmbeddedQueue(world.root / ".toolcrib" / QUEUE_FILE)
+    queue = queue_of(world.root)
     yield queue
     queue.close()
 
@@ -266,9 +265,8 @@ async def test_every_path_asks_for_its_scope(make_world, method, path, body, nee
 
 
 async def test_a_server_without_a_project_says_that_it_keeps_no_requests(crib_of, client_for):
-    from toolcrib.interfaces.http.app import make_app
 
-    client = client_for(make_app(crib_of(), open_to_loopback=True))
+    client = client_for(local_app(crib_of()))
     for reply in (
         await client.get("/requests"),
         await client.post("/requests", {"request": fields()}),

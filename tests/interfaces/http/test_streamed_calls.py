@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import socket
 import threading
 from collections.abc import AsyncIterator
@@ -44,7 +45,9 @@ def events_in(raw: bytes) -> list[tuple[str, dict]]:
     for block in raw.decode().split("\n\n"):
         if block.startswith("event: "):
             name, data = block.split("\n")
-            found.append((name.removeprefix("event: "), json.loads(data.removeprefix("data: "))))
+            found.append(
+                (name.removeprefix("event: "), json.loads(data.removeprefix("data: "), parse_constant=pytest.fail))
+            )
         else:
             assert not block or block.startswith(":"), block
     return found
@@ -212,6 +215,34 @@ async def test_a_client_that_leaves_in_the_middle_ends_the_tool():
         await ended.wait()
         lines = [line for line in crib.journal.read() if line["event"] == "call"]
         assert lines == [] or lines[0]["error"] == Kind.CANCELLED
+
+
+async def test_a_call_that_is_over_when_its_client_leaves_is_counted_by_its_outcome(make_world):
+    world = make_world(add)
+    messages = [{"type": "http.request", "body": b"{}", "more_body": False}]
+
+    async def receive():
+        return messages.pop() if messages else {"type": "http.disconnect"}
+
+    await world.client.post("/call/unheard_of", {}, receive=receive, headers=EVENTS)
+    metrics = (await world.client.get("/metrics")).raw.decode()
+    # The name of a tool that does not exist would be one more series for each name that a client makes up.
+    assert 'toolcrib_calls_total{tool="(unknown)",outcome="NOT_FOUND"} 1' in metrics
+    assert "unheard_of" not in metrics
+
+
+@pytest.mark.parametrize("key", ["text", ("a", "tuple")])
+async def test_a_log_message_without_a_json_form_does_not_cost_the_result(make_world, key):
+    @tool
+    def say_odd(context: Context) -> str:
+        """Log something."""
+        context.log("info", {key: 2**70, "rate": math.nan})
+        return "done"
+
+    world = make_world(say_odd)
+    reply = await world.client.post("/call/say_odd", {}, headers=EVENTS)
+    (_, said), (_, result) = events_in(reply.raw)
+    assert (said["data"], result["value"]) == ({str(key): 2**70, "rate": None}, "done")
 
 
 async def test_a_client_that_never_reads_slows_the_tool_down_and_holds_little():

@@ -12,10 +12,10 @@ from urllib.parse import quote
 
 import pytest
 
+from app_lifespan import local_app
 from toolcrib import Call, PromptArgument, ToolError, prompt, resource, tool, tool_of
 from toolcrib.core.sources import seen_through
 from toolcrib.features.access.view import ToolView, both, make_view, read_view
-from toolcrib.interfaces.http.app import make_app
 from toolcrib.interfaces.http.routes import registered_tables
 from toolcrib.interfaces.mcp.versions import SESSION_METHODS, STATELESS_METHODS
 from toolcrib.model.call import Consent, Scope
@@ -319,7 +319,7 @@ async def test_every_method_of_mcp_answers_as_if_other_tools_did_not_exist(two, 
     for world in two.worlds.values():
         monkeypatch.setitem(world.crib.settings["mcp"].__dict__, "list_limit", list_limit)
         monkeypatch.setitem(world.crib.settings["approvals"].__dict__, "wait_seconds", 0)
-        world.client.app = make_app(world.crib, open_to_loopback=True)
+        world.client.app = local_app(world.crib)
     two.limit(**limits)
     said = mcp_params()
     assert set(said) == STATELESS_METHODS | SESSION_METHODS, "say in this test what the new method takes"
@@ -465,7 +465,7 @@ async def test_a_public_endpoint_sees_no_tool(make_world):
         async def __call__(self, scope, receive, send) -> None:
             seen.append(world.crib.tools)
 
-    app = make_app(world.crib, open_to_loopback=True)
+    app = local_app(world.crib)
     app._layers = Probe()
     with pytest.raises(ValueError, match="unpack"):
         await type(world.client)(app).get("/healthz")

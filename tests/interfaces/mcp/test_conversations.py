@@ -5,8 +5,8 @@ from typing import ClassVar
 import pytest
 from tests.interfaces.mcp.conftest import McpClient
 
+from app_lifespan import local_app
 from toolcrib import ALLOW, tool
-from toolcrib.interfaces.http.app import make_app
 from toolcrib.interfaces.mcp import seals
 from toolcrib.interfaces.mcp.client_link import Peer
 from toolcrib.interfaces.mcp.conversations import IDLE_SECONDS, Conversations
@@ -102,7 +102,7 @@ async def test_a_session_that_another_process_ended_is_not_found_any_more(client
     monkeypatch.setattr(seals, "LOOK_SECONDS", 0.0)
     client = client_of(add, project=tmp_path)
     session = await client.open()
-    other = McpClient(make_app(client.crib, open_to_loopback=True), session=session.session, version=session.version)
+    other = McpClient(local_app(client.crib), session=session.session, version=session.version)
     assert (await other.ask("ping")).result == {}
     assert (await session.send(b"", method="DELETE")).status == 204
     assert [(await each.ask("ping")).status for each in (session, other)] == [404, 404]

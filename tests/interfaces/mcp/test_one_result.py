@@ -11,9 +11,8 @@ from tests.interfaces.mcp.conftest import NEW, OLD, McpClient, meta
 from tests.interfaces.mcp.formats import ARGUMENTS, NAMES, RESULT, write_project
 from tests.interfaces.mcp.test_stdio import Program
 
+from app_lifespan import local_app
 from toolcrib import Crib
-from toolcrib.interfaces.cli import main
-from toolcrib.interfaces.http.app import make_app
 
 WORDS = [f"{name}={value}" for name, value in ARGUMENTS.items()]
 
@@ -35,7 +34,7 @@ def content_of(result: dict) -> tuple[object, object]:
 
 async def test_a_tool_of_every_format_gives_one_result_in_python_and_over_http_and_mcp(formats):
     async with Crib(formats) as crib:
-        app = make_app(crib, open_to_loopback=True)
+        app = local_app(crib)
         newer = McpClient(app)
         older = await newer.open(OLD)
         for name in NAMES:
@@ -46,10 +45,11 @@ async def test_a_tool_of_every_format_gives_one_result_in_python_and_over_http_a
                 assert content_of((await client.call(name, ARGUMENTS)).result) == (RESULT, RESULT)
 
 
-def test_a_tool_of_every_format_gives_the_same_result_on_the_command_line(formats, capsys):
+def test_a_tool_of_every_format_gives_the_same_result_on_the_command_line(formats, cli):
     for name in NAMES:
-        assert main(["call", "-C", str(formats), name, *WORDS]) == 0
-        assert json.loads(capsys.readouterr().out) == RESULT
+        called = cli("call", "-C", str(formats), name, *WORDS)
+        assert called.code == 0
+        assert json.loads(called.out) == RESULT
 
 
 def test_a_tool_of_every_format_gives_the_same_result_over_stdio(formats):

@@ -380,6 +380,18 @@ HIDDEN = "see\u200bthis\U000e0041\x08"
 SHOWN = "see\\u200bthis\\U000e0041\\x08"
 
 
+async def test_a_name_and_a_value_with_hidden_characters_reach_the_tool_as_its_own(client_of):
+    inner = {"type": "object", "properties": {HIDDEN: {"enum": [HIDDEN, "b"]}}, "additionalProperties": False}
+
+    @tool(parameters={"type": "object", "properties": {"given": inner}, "additionalProperties": False})
+    def take(given: dict) -> bool:
+        """Take a value."""
+        return given == {HIDDEN: HIDDEN}
+
+    called = await client_of(take).call("take", {"given": {SHOWN: SHOWN}})
+    assert called.result["structuredContent"] is True
+
+
 async def test_hidden_characters_are_written_out_before_a_model_reads_them(client_of):
     @tool
     def text() -> str:
@@ -418,7 +430,9 @@ async def test_hidden_characters_are_written_out_before_a_model_reads_them(clien
     given = (await client.call("structure")).result
     assert given["structuredContent"] == {SHOWN: [SHOWN]}
     assert "\u200b" not in given["content"][0]["text"]
-    assert SHOWN in (await client.call("failure")).result["content"][0]["text"]
+    given = (await client.call("failure")).result
+    assert SHOWN in given["content"][0]["text"]
+    assert SHOWN in given["_meta"]["toolcrib/error"]["message"]
     first, second, third = (await client.call("blocks")).result["content"]
     assert [first["text"], second["text"], third["resource"]["text"]] == [SHOWN] * 3
     [listed] = (await client.ask("resources/list")).result["resources"]

@@ -387,6 +387,19 @@ async def test_a_request_can_be_cancelled_by_its_own_client_alone(client):
     assert 'toolcrib_calls_total{tool="wait_for_ever",outcome="CANCELLED"} 1' in metrics.raw.decode()
 
 
+async def test_a_truth_value_cancels_no_request(client):
+    session = await client.open()
+    calling = asyncio.create_task(session.ask("tools/call", {"name": "wait_for_ever"}, request_id=1))
+    for _ in range(20):
+        await asyncio.sleep(0)
+    await session.tell("notifications/cancelled", {"requestId": True})
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert not calling.done()
+    await session.tell("notifications/cancelled", {"requestId": 1})
+    assert (await asyncio.wait_for(calling, 25)).error["message"] == "the request was cancelled"
+
+
 async def test_the_level_of_the_log_is_that_of_the_session(client):
     session = await client.open()
     assert (await session.ask("logging/setLevel", {"level": "error"})).result == {}

@@ -1,6 +1,11 @@
 """The log on standard error, as the command line shows it."""
 
 import logging
+import os
+import select
+import sys
+import threading
+from contextlib import suppress
 
 import pytest
 
@@ -50,3 +55,36 @@ def test_an_error_of_javascript_is_shown_by_its_own_summary_which_stands_first_i
 @pytest.mark.parametrize("trace", [JAVASCRIPT, PYTHON])
 def test_more_is_shown_on_request(shown, trace):
     assert shown("sample failed unexpectedly\n%s", trace, verbose=True).count("\n") > 3
+
+
+def test_a_log_that_is_never_read_does_not_stop_the_program(monkeypatch):
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    with suppress(BlockingIOError):
+        while True:
+            os.write(writing, b"x" * select.PIPE_BUF)
+    os.set_blocking(writing, True)
+
+    def fail() -> None:
+        logging.getLogger("toolcrib.test").error("it failed")
+
+    with os.fdopen(writing, "w", encoding="utf-8") as unread:
+        monkeypatch.setattr(sys, "stderr", unread)
+        with log_on_stderr():
+            failing = threading.Thread(target=fail, daemon=True)
+            failing.start()
+            failing.join(25)
+            is_stuck = failing.is_alive()
+        os.close(reading)
+    assert not is_stuck
+
+
+def test_a_very_long_failure_takes_one_line_that_a_pipe_takes_at_once(capsys):
+    with log_on_stderr():
+        try:
+            raise RuntimeError("é" * 1_000_000)
+        except RuntimeError:
+            logging.getLogger("toolcrib.test").exception("it failed")
+    line = capsys.readouterr().err
+    assert line.startswith("crib: it failed: RuntimeError: éé")
+    assert len(line.encode()) <= select.PIPE_BUF

@@ -199,6 +199,7 @@ def doctor(opener: Opener[Crib], *, everything: bool, as_json: bool) -> int:
 
 def check_tools(crib: Crib, names: Sequence[str], *, strict: bool, as_json: bool = False) -> ExitCode:
     """`crib check [NAME…]`. A file that cannot be read has no name, so it is always reported."""
+    crib.plugins.register_all()
     entries = list(crib.entries)
     if names:
         found = {name: crib.find(name) for name in names}
@@ -225,6 +226,7 @@ def check_tools(crib: Crib, names: Sequence[str], *, strict: bool, as_json: bool
 
 def report_health(crib: Crib, *, everything: bool, as_json: bool) -> ExitCode:
     """`crib doctor`."""
+    crib.plugins.register_all()
     settings = [line for line in setting_lines(crib.settings) if everything or line.where != BY_DEFAULT]
     sandbox = asyncio.run(crib.sandbox_report())
     problems = list_problems(crib, crib.entries)

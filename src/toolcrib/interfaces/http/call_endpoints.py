@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import time
 from contextlib import aclosing
@@ -285,7 +286,7 @@ class CallEndpoints:
         perform = self._crib.perform if unstored is None else partial(self._crib.call_unstored, unstored)
         if _wants_events(request):
             return await self._stream(request, call, perform, place)
-        await self._enter(request)
+        await self._enter(request, call)
         result = None
         try:
             result = await until_gone(request, perform(call))
@@ -294,11 +295,19 @@ class CallEndpoints:
             self._note(call, result)
         return self._answer(request, _at_place(result, place))
 
-    async def _enter(self, request: Request) -> None:
+    async def _enter(self, request: Request, call: Call) -> None:
         """Take a slot; a client that disconnects in the queue leaves it, and its call never starts."""
         admission = self._service.admission
-        if not admission.take():
+        if admission.take():
+            return
+        try:
             await until_gone(request, admission.wait())
+        except (ToolError, asyncio.CancelledError) as problem:
+            kind = problem.kind if isinstance(problem, ToolError) else Kind.CANCELLED
+            # An unknown name must not become a label of the metrics.
+            tool = UNKNOWN if self._crib.find(call.name) is None else call.name
+            self._service.metrics.note_call(tool, str(kind))
+            raise
 
     async def _stream(self, request: Request, call: Call, perform: Perform, place: ToolPlace | None) -> Answer:
         """Events while the call runs followed by its result; a call that is refused is answered with its status."""
@@ -317,7 +326,7 @@ class CallEndpoints:
         deadline = time.monotonic() + self._seconds * SHARE_OF_TIME
         call = replace(call, deadline=deadline)
         has_begun, silent, result = False, 0, None
-        await self._enter(request)
+        await self._enter(request, call)
         try:
             async with aclosing(stream_call(perform, call, gone=request.gone(), silence=BEGIN_SECONDS)) as events:
                 async for event in events:

@@ -11,9 +11,8 @@ from contextvars import ContextVar
 from functools import lru_cache
 from typing import TYPE_CHECKING, TextIO
 
-import orjson
-
 from toolcrib.interfaces.http.server_state import NO_ROUTE
+from toolcrib.lib.documents import write_json
 from toolcrib.model.errors import Kind
 from toolcrib.toolkit.cli import visible
 from toolcrib.toolkit.http import CALLER, HOLDER, ID, ROUTE
@@ -284,7 +283,7 @@ def _readable(document: Mapping[str, object]) -> str:
 
 
 def _dump(document: dict[str, object]) -> str:
-    return orjson.dumps(document, default=repr).decode()
+    return write_json(document).decode()
 
 
 def _time(seconds: float) -> str:

@@ -21,8 +21,8 @@ MCP_PATH = "/mcp"
 def authorization_of(settings: ServerSettings, private: tuple[str, ...]) -> Authorization | None:
     """What verifies the tokens of the authorization server that the settings name; None if they name none."""
     if not settings.oauth_issuer:
-        if said := sorted(settings.said & {"oauth_resource", "oauth_keys"}):
-            raise SettingsError(f"server.{said[0]} is set without server.oauth_issuer; name the authorization server")
+        if keys := sorted(settings.explicit_keys & {"oauth_resource", "oauth_keys"}):
+            raise SettingsError(f"server.{keys[0]} is set without server.oauth_issuer; name the authorization server")
         return None
     if not settings.oauth_resource:
         raise SettingsError("server.oauth_issuer needs server.oauth_resource: the URL that its tokens are made for")

@@ -81,7 +81,7 @@ class Service:
         self.ending = asyncio.Event()
         self.admission = Admission(settings.concurrency, settings.queue)
         # Behind the loopback address are all programs of this machine, and often a proxy for all clients.
-        is_limited = "address_connections" in settings.said
+        is_limited = "address_connections" in settings.explicit_keys
         self.connections = Connections(
             settings.connections, settings.address_connections, is_loopback_limited=is_limited
         )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import select
 import signal
 import threading
 import time
@@ -54,6 +55,10 @@ LINGER_SECONDS = 2.0
 # what the client has not read yet, and a client whose writes block comes to reading.
 LINGER_BYTES = 1_048_576
 UNREAD_SECONDS = 1.0
+# A client that reads so much of a response within its time for reading gets that time again.
+READ_BYTES = 65_536
+# Linux reports that the client has closed its side, other systems only that both sides are closed.
+LEFT = getattr(select, "POLLRDHUP", 0)
 BACKLOG = 4_096
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 # How often deadlines of connections and requests are checked.
@@ -88,7 +93,7 @@ class _RefusedError(Exception):
 class GuardedProtocol(HttpToolsProtocol):
     """A connection of uvicorn with a timeout for every wait and a limit for every buffer.
 
-    `_due` is the deadline for the client to send, `_read_due` the deadline for it to read.
+    `_due` is the deadline for the client to send, `_read_due` the deadline for it to read, of `_unread` bytes.
     """
 
     def __init__(self, service: Service, timeouts: Timeouts, **given: Any) -> None:
@@ -97,6 +102,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self._timeouts = timeouts
         self._due = math.inf
         self._read_due = math.inf
+        self._unread = 0
         self._is_in_head = False
         self._is_over = False
         self._beside_body = 0
@@ -129,20 +135,41 @@ class GuardedProtocol(HttpToolsProtocol):
             self._answered.message_event.set()
             self._answered = None
         super().connection_lost(exc)
-        if self.cycle is not None and self.cycle.response_complete:  # type: ignore[redundant-expr]  # it is None until the first request
+        if self.pipeline or (self.cycle is not None and self.cycle.response_complete):  # type: ignore[redundant-expr]  # it is None until the first request
             # Break the reference cycle: the garbage collector of an idle server does not run.
+            self.pipeline.clear()
             self.cycle = None  # type: ignore[assignment]  # as before the first request
 
     def look(self, now: float) -> None:
-        """Close the connection if its deadline has passed."""
-        if now >= self._read_due and self.transport.get_write_buffer_size():
+        """Close the connection if its deadline has passed, or if its client has left while nothing is read from it."""
+        is_unread = self._is_unread(now)
+        if now >= self._read_due or (self.pipeline and self._has_left()):
             self.transport.abort()
-        elif now < self._due:
+        elif is_unread or now < self._due:
             return
         elif self._is_in_head and not self._is_over:
             self._refuse(408, f"the headers did not arrive within {self._timeouts.head:g} s; send them at once")
         else:
             self.transport.abort()
+
+    def _is_unread(self, now: float) -> bool:
+        """Whether the client has to read a response before anything goes on; its time begins anew as long as it reads."""
+        unread = self.transport.get_write_buffer_size()
+        # While a response is being written, a buffer that is not full says nothing about the client.
+        if not unread or not (self.flow.write_paused or (self.cycle is not None and self.cycle.response_complete)):  # type: ignore[redundant-expr]  # it is None until the first request
+            self._read_due = math.inf
+            return False
+        if self._read_due == math.inf or not self._unread - READ_BYTES < unread <= self._unread:
+            self._unread, self._read_due = unread, now + self._timeouts.read
+        return True
+
+    def _has_left(self) -> bool:
+        """Whether the client has closed a connection that is not read, where the event loop does not notice it."""
+        if not self.flow.read_paused or self.transport.is_closing():
+            return False
+        state = select.poll()
+        state.register(self.transport.get_extra_info("socket").fileno(), LEFT)
+        return bool(state.poll(0))
 
     def data_received(self, data: bytes) -> None:
         """Parse the data; a malformed request is refused and closes the connection."""
@@ -226,24 +253,12 @@ class GuardedProtocol(HttpToolsProtocol):
             self._due = self.loop.time() + self._timeouts.idle
 
     def on_response_complete(self) -> None:
-        """Set the deadlines for the next request, the rest of this one, and for the client to read."""
-        now = self.loop.time()
+        """Set the deadline for the next request, or for the rest of this one."""
         self._begin_next()
-        if self.transport.get_write_buffer_size():
-            self._read_due = now + self._timeouts.read
         if self._is_in_head or not self.cycle.response_complete:
             return
-        self._due = now + (LINGER_SECONDS if self.cycle.more_body else self._timeouts.idle)
-
-    def pause_writing(self) -> None:
-        """The write buffer is full: the client reads slowly."""
-        super().pause_writing()
-        self._read_due = self.loop.time() + self._timeouts.read
-
-    def resume_writing(self) -> None:
-        """The write buffer was drained."""
-        super().resume_writing()
-        self._read_due = math.inf
+        lingers = self.cycle.more_body or self._is_over
+        self._due = self.loop.time() + (LINGER_SECONDS if lingers else self._timeouts.idle)
 
     def _begin_next(self) -> None:
         """Start the next pipelined request, if there is one."""
@@ -316,17 +331,28 @@ class GuardedProtocol(HttpToolsProtocol):
             self._close_with(raw_refusal(status, message))
         elif not cycle.more_body:
             self._end_after_answers()
-        elif self.pipeline or cycle.response_started:
+        elif self.pipeline:
+            # It has not begun; the requests before it are still answered.
+            self.pipeline.popleft()
+            self.cycle = self.pipeline[0][0] if self.pipeline else self._answered  # type: ignore[assignment]  # one is being answered
+            self._end_after_answers()
+        elif cycle.response_started:
             self.transport.abort()
         else:
             cycle.disconnected = True
+            # Nothing can be sent after the refusal.
+            cycle.waiting_for_100_continue = False
             cycle.message_event.set()
             self._close_with(raw_refusal(status, message))
 
     def _end_after_answers(self) -> None:
         self._is_over = True
+        self._is_in_head = False
         self._due = math.inf
         self.cycle.keep_alive = False
+        self.cycle.client_sends = True  # type: ignore[attr-defined]  # all of them are ours
+        # What comes is dropped, but that the client leaves must be noticed.
+        self.flow.resume_reading()
 
     def _close_with(self, response: bytes) -> None:
         """Send a last response, and leave the client some time to read it."""
@@ -354,6 +380,8 @@ class Cycle(RequestResponseCycle):
             keep_alive=keep_alive,
             on_response=protocol.on_response_complete,
         )
+        # Whether the client sends on although the connection ends with this response.
+        self.client_sends = False
         self._start: HTTPResponseStartEvent | None = None
         self._is_bodiless = False
 
@@ -392,7 +420,7 @@ class Cycle(RequestResponseCycle):
 
     def _close(self) -> None:
         """Close the connection; while the client still sends, only our side, because a reset could cost it the response."""
-        if self.more_body:
+        if self.more_body or self.client_sends:
             self.transport.write_eof()
         else:
             self.transport.close()

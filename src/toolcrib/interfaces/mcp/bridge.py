@@ -120,7 +120,12 @@ class Bridge:
             return
         if isinstance(message, Notification) and message.method == "notifications/cancelled":
             request_id = message.params.get("requestId")
-            if isinstance(request_id, str | int) and (cancelled := self._running.get(request_id)):
+            # In Python True is 1 and False is 0, which are ids of other requests.
+            if (
+                isinstance(request_id, str | int)
+                and not isinstance(request_id, bool)
+                and (cancelled := self._running.get(request_id))
+            ):
                 # The server sees it as the end of the request.
                 cancelled.cancel()
         key = message.id if isinstance(message, Request) else object()

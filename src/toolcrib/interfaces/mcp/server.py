@@ -7,7 +7,7 @@ import logging
 from collections import Counter, OrderedDict
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from toolcrib.core.sources import call_mode
 from toolcrib.interfaces.mcp.client_link import (
@@ -29,6 +29,7 @@ from toolcrib.interfaces.mcp.subscriptions import LISTS, Changes, Listener, is_u
 from toolcrib.interfaces.mcp.tool_list import ToolList, read_cursor, write_cursor
 from toolcrib.interfaces.mcp.tool_results import to_wire
 from toolcrib.interfaces.mcp.versions import FRESH_MS, LOG_LEVEL_KEY, SUBSCRIPTION_KEY, complete, discover
+from toolcrib.lib.hidden_text import restore_hidden
 from toolcrib.lib.seal import Seal
 from toolcrib.model.call import LOG_LEVELS, Call, Consent, plain_call
 from toolcrib.model.errors import Kind, Reader, ToolError
@@ -78,7 +79,12 @@ class RunningRequests:
     def cancel(self, peer: Peer, params: Params) -> None:
         """Cancel the request that a notification names, if it is one of this client."""
         request_id = params.get("requestId")
-        if isinstance(request_id, str | int) and (held := self._held.get((peer.caller, peer.session, request_id))):
+        # In Python True is 1 and False is 0, which are ids of other requests.
+        if (
+            isinstance(request_id, str | int)
+            and not isinstance(request_id, bool)
+            and (held := self._held.get((peer.caller, peer.session, request_id)))
+        ):
             held.cancel()
 
 
@@ -251,6 +257,8 @@ class McpServer:
     async def _call(
         self, served: ServedTool | None, name: str, arguments: Params, request: Request, peer: Peer, outlet: Outlet
     ) -> Params:
+        if served is not None and served.escaped:
+            arguments = cast("Params", restore_hidden(arguments, served.escaped))
         if served is None or not (served.may_ask or self._elicits):
             if "requestState" in request.params:
                 raise ProtocolError(Code.INVALID_PARAMS, "requestState: this tool asked nothing")

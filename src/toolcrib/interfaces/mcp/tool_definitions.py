@@ -13,7 +13,7 @@ from toolcrib.lib.icons import ICONS, read_icons
 from toolcrib.model.tool import Function, Http, Sql
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from toolcrib.interfaces.mcp.header_values import HeaderRule
     from toolcrib.interfaces.mcp.messages import Params
@@ -48,7 +48,7 @@ class ServedTool:
     """What the protocol needs to know of a tool, computed once.
 
     `may_ask` says whether it gets a context, by which it reaches the client. `headers` are the arguments that are repeated in
-    headers of the request. `wraps` says whether the older wire gets its value as `{"result": value}`.
+    headers of the request. `escaped` maps what its definition shows with escaped characters to the tool's own. `wraps` says whether the older wire gets its value as `{"result": value}`.
     """
 
     tool: Tool
@@ -57,6 +57,7 @@ class ServedTool:
     may_ask: bool
     returns_content: bool
     headers: tuple[HeaderRule, ...]
+    escaped: Mapping[str, str]
 
     @property
     def output_schema(self) -> Params | None:
@@ -102,6 +103,7 @@ def serve_tool(tool: Tool) -> ServedTool:
         may_ask=_takes_context(tool),
         returns_content=tool.output_schema is not None and tool.output_schema.get(CONTENT_KEYWORD) is True,
         headers=header_rules(tool.parameters),
+        escaped=export.escaped,
     )
 
 

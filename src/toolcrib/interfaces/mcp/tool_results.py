@@ -92,7 +92,8 @@ def _failure(result: Result, error: ToolError) -> Params:
     typed = error.to_json()
     if result.value is not None:
         typed["details"] = {**error.details, "partialValue": result.value}
-    meta: Params = {META_KEY: result.meta, ERROR_KEY: typed}
+    # Clients pass results on to the model, some of them with this part.
+    meta: Params = {META_KEY: result.meta, ERROR_KEY: show_hidden_in(typed)}
     return {"content": [{"type": "text", "text": _words(error)}], "isError": True, "_meta": meta}
 
 

@@ -10,6 +10,7 @@ import json
 import logging
 import math
 import os
+import select
 import sys
 import traceback
 from contextlib import contextmanager, suppress
@@ -275,7 +276,7 @@ def log_on_stderr(*, verbose: bool = False) -> Iterator[None]:
     """
     logger = logging.getLogger("toolcrib")
     before = logger.level, logger.handlers
-    handler = logging.StreamHandler(sys.stderr)
+    handler = logging.StreamHandler(sys.stderr) if verbose else _Unblocked(sys.stderr)
     handler.setLevel(logging.INFO if verbose else logging.ERROR)
     handler.setFormatter(_Whole("crib: %(message)s") if verbose else _OneLine())
     logger.handlers = [handler]
@@ -345,6 +346,10 @@ class _Whole(logging.Formatter):
         return visible(super().format(record))
 
 
+# Of the text of a failure in the log.
+SHOWN_CHARACTERS = 2_000
+
+
 class _OneLine(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         first, *others = record.getMessage().splitlines() or [""]
@@ -355,8 +360,21 @@ class _OneLine(logging.Formatter):
         if problem is not None:
             frames = traceback.extract_tb(problem.__traceback__)
             place = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
-            text += f": {type(problem).__name__}: {problem}{place}"
-        return on_one_line(text)
+            text += f": {type(problem).__name__}: {problem}"[:SHOWN_CHARACTERS] + place
+        # With its end of line no longer than what a pipe takes at once.
+        return on_one_line(text).encode(errors="backslashreplace")[: select.PIPE_BUF - 1].decode(errors="ignore")
+
+
+class _Unblocked(logging.StreamHandler["TextIO"]):
+    """Drops a line that a full pipe cannot take: a client that never reads the log must not stop the server."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        state = select.poll()
+        with suppress(OSError, ValueError):  # it has no descriptor, so it does not block
+            state.register(self.stream.fileno(), select.POLLOUT)
+            if not state.poll(0):
+                return
+        super().emit(record)
 
 
 # The parser of command lines that need no Click.

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
+import os
 
 import orjson
 import pytest
@@ -146,6 +148,35 @@ async def test_a_client_that_reads_slowly_gets_everything(serving):
     assert read > 40_000_000
 
 
+async def test_a_client_that_reads_on_gets_everything_however_long_it_takes(serving):
+    served = await serving(SOON)
+    client = await served.connect()
+    await client.send(b"GET /large HTTP/1.1\r\n" + HOST + b"\r\n")
+    read, end = 0, asyncio.get_running_loop().time() + 3 * SOON["body_seconds"]
+    while read < 40_000_000:
+        piece = await asyncio.wait_for(client.reader.read(200_000), 25)
+        assert piece, f"cut off after {read} bytes"
+        read += len(piece)
+        if asyncio.get_running_loop().time() < end:
+            await asyncio.sleep(0.01)
+
+
+async def test_a_client_that_reads_next_to_nothing_is_cut_off(serving):
+    served = await serving(SOON)
+    client = await served.connect()
+    client.writer.transport.pause_reading()
+    await client.send(b"GET /large HTTP/1.1\r\n" + HOST + b"\r\n")
+    await served.app.arrived.get()
+    source = client.writer.transport.get_extra_info("socket").fileno()
+
+    def is_cut_off() -> bool:
+        with contextlib.suppress(OSError):
+            os.read(source, 100)
+        return not served.service.connections.total
+
+    await served.until(is_cut_off)
+
+
 async def test_what_follows_an_early_answer_is_read_away_for_a_moment_only(serving, monkeypatch):
     monkeypatch.setattr("toolcrib.interfaces.http.uvicorn_server.LINGER_SECONDS", 0.3)
     served = await serving()
@@ -223,10 +254,13 @@ async def test_the_memory_of_closed_connections_is_returned_without_the_garbage_
     try:
         before = connections()
         for _ in range(5):
-            client = await served.connect()
+            client, ahead = await served.connect(), await served.connect()
             assert (await client.ask("POST", "/echo", b"in"))[2] == b"in"
             await client.close()
-        await served.until(lambda: served.service.connections.total == 0)
+            # With a request that never begins, because its client leaves before.
+            await ahead.send((b"GET /stay HTTP/1.1\r\n" + HOST + b"\r\n") * 2)
+            await ahead.close()
+        await served.until(lambda: served.service.connections.total == 0 and not served.service.exchanges)
         await served.until(lambda: connections() == before)
     finally:
         gc.enable()

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import io
+import json
 import logging
 import os
 import re
 import threading
 import time
 
-import orjson
 import pytest
 import uvloop
 
@@ -21,7 +21,7 @@ from toolcrib.toolkit.http import CALLER, ID
 
 
 def lines_of(stream: io.StringIO) -> list[dict]:
-    return [orjson.loads(line) for line in stream.getvalue().splitlines()]
+    return [json.loads(line) for line in stream.getvalue().splitlines()]
 
 
 @pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
@@ -76,6 +76,21 @@ async def test_a_failure_that_the_application_lets_through_is_logged_with_its_ow
     [line] = [line for line in lines_of(stream) if line["level"] == "error"]
     assert "on purpose" in line["traceback"]
     assert line["route"] == "/broken"
+
+
+def test_a_failure_whose_text_is_not_unicode_is_logged_without_its_secrets(capsys):
+    stream = io.StringIO()
+    with log_to(stream, hide=lambda text: text.replace("pässword", "***")):
+        try:
+            raise OSError("cannot open \udcff.txt with pässword")
+        except OSError:
+            logging.getLogger("toolcrib.http").exception("it failed")
+        log_request({"method": "GET", CALLER: "\udcff"}, "/echo", 200, 0.1, 5)
+    failure, request = lines_of(stream)
+    assert failure["traceback"].endswith("OSError: cannot open \udcff.txt with ***")
+    assert request["caller"] == "\udcff"
+    # The logging package itself would write what was not masked.
+    assert capsys.readouterr().err == ""
 
 
 class Screen(io.StringIO):

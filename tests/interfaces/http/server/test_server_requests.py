@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import random
+import re
+from itertools import pairwise
 
 import orjson
 import pytest
@@ -225,6 +228,72 @@ async def test_a_client_that_leaves_ends_the_request_in_progress_with_others_sen
     assert served.app.arrived.empty()
 
 
+@pytest.mark.parametrize("body", [b"", b"x" * 100_000], ids=["small", "large"])
+async def test_a_client_that_leaves_ends_the_request_in_progress_when_another_came_later(serving, body):
+    served = await serving()
+    client = await served.connect()
+    await client.send(b"GET /stay HTTP/1.1\r\n" + HOST + b"\r\n")
+    assert await asyncio.wait_for(served.app.arrived.get(), SECONDS) == "/stay"
+    # The first request waits for nothing but its client, and no more is read for the second one.
+    client.writer.write(b"POST /echo HTTP/1.1\r\n" + HOST + b"Content-Length: %d\r\n\r\n" % len(body) + body[1:])
+    client.writer.write_eof()
+    assert await asyncio.wait_for(served.app.ended.get(), SECONDS) == "/stay"
+    await served.until(lambda: not served.service.exchanges and not served.service.connections.total)
+    assert served.app.arrived.empty()
+
+
+@pytest.mark.parametrize("between", [b"", b"GET /pieces HTTP/1.1\r\n" + HOST + b"\r\n"], ids=["one", "two"])
+async def test_a_malformed_body_leaves_the_requests_before_it_their_answers(serving, between):
+    served = await serving()
+    client = await served.connect()
+    malformed = b"POST /early HTTP/1.1\r\n" + HOST + CHUNKED + b"\r\nZZ\r\n"
+    await client.send(b"GET /wait HTTP/1.1\r\n" + HOST + b"\r\n" + between + malformed)
+    assert await asyncio.wait_for(served.app.arrived.get(), SECONDS) == "/wait"
+    served.app.go_on.set()
+    assert (await client.answer())[::2] == (200, b"done")
+    assert (await client.rest()).count(b"HTTP/1.1 200 OK") == bool(between)
+    assert "/early" not in [scope["path"] for scope in served.app.seen]
+    assert 'toolcrib_http_malformed_total{status="400"} 1\n' in served.service.metrics_text()
+
+
+@pytest.mark.parametrize("malformed", [b"BREW", b"POST /early HTTP/1.1\r\n" + HOST + CHUNKED + b"\r\nZZ\r\n"])
+@pytest.mark.parametrize("seconds", [1_000.0, 0.1])
+async def test_an_answer_before_a_malformed_request_is_not_lost_to_a_reset(serving, monkeypatch, malformed, seconds):
+    monkeypatch.setattr("toolcrib.interfaces.http.uvicorn_server.LINGER_SECONDS", seconds)
+    served = await serving()
+    client = await served.connect()
+    await client.send(b"GET /wait HTTP/1.1\r\n" + HOST + b"\r\n" + malformed + b"\r\n")
+    assert await asyncio.wait_for(served.app.arrived.get(), SECONDS) == "/wait"
+    served.app.go_on.set()
+    assert (await client.answer())[::2] == (200, b"done")
+    assert await client.rest() == b""
+    if seconds > SECONDS:
+        # Only the side of the server is closed: what the client still sends is not answered with a reset.
+        await client.send(b"x" * 1_000)
+        assert served.service.connections.total == 1
+        await client.close()
+    await served.until(lambda: served.service.connections.total == 0)
+
+
+async def test_a_client_that_leaves_after_a_malformed_body_ends_the_request_before_it(serving):
+    served = await serving()
+    client = await served.connect()
+    await client.send(b"GET /stay HTTP/1.1\r\n" + HOST + b"\r\n")
+    assert await asyncio.wait_for(served.app.arrived.get(), SECONDS) == "/stay"
+    await client.send(b"POST /early HTTP/1.1\r\n" + HOST + CHUNKED + b"\r\nZZ\r\n")
+    await client.close()
+    assert await asyncio.wait_for(served.app.ended.get(), SECONDS) == "/stay"
+
+
+async def test_a_malformed_body_of_a_client_that_asks_whether_to_go_on_is_refused_and_nothing_fails(serving, caplog):
+    served = await serving()
+    asked = b"POST /echo HTTP/1.1\r\n" + HOST + CHUNKED + b"Expect: 100-continue\r\n\r\nZZ\r\n"
+    assert (await served.exchange(asked)).startswith(b"HTTP/1.1 400 Bad Request\r\n")
+    await asyncio.wait_for(served.app.ended.get(), SECONDS)
+    await served.until(lambda: not served.service.exchanges)
+    assert caplog.messages == []
+
+
 async def test_an_answer_before_the_body_is_read_leaves_the_connection_in_order(serving):
     served = await serving()
     client = await served.connect()
@@ -243,6 +312,51 @@ async def test_a_failing_application_is_a_500_and_the_server_goes_on(serving, ca
     again = await served.connect()
     assert (await again.ask("POST", "/echo", b"on"))[::2] == (200, b"on")
     assert "on purpose" in caplog.text
+
+
+CHUNKS = b"2;a=b\r\nab\r\n1\r\nc\r\n0\r\nX-Trailer: a\r\nHost: evil\r\n\r\n"
+LAST = b"GET /echo HTTP/1.1\r\n" + HOST + b"Connection: close\r\n\r\n"
+KEPT = [
+    b"POST /echo HTTP/1.1\r\n" + HOST + b"Content-Length: 3\r\n\r\nabc",
+    b"POST /echo HTTP/1.1\r\n" + HOST + CHUNKED + b"\r\n" + CHUNKS,
+    b"POST /echo HTTP/1.1\r\n" + HOST + CHUNKED + b"Expect: 100-continue\r\n\r\n" + CHUNKS,
+    b"POST /early HTTP/1.1\r\n" + HOST + b"Content-Length: 30\r\n\r\n" + LAST[:30],
+    b"POST /early HTTP/1.1\r\n" + HOST + CHUNKED + b"\r\n" + CHUNKS,
+    b"GET /pieces HTTP/1.1\r\n" + HOST + b"\r\n",
+    b"GET /listen HTTP/1.1\r\n" + HOST + b"\r\n",
+    b"HEAD /echo HTTP/1.1\r\n" + HOST + b"\r\n",
+]
+CLOSED = [
+    b"POST /echo HTTP/1.0\r\n" + HOST + b"Content-Length: 3\r\n\r\nabc",
+    b"POST /early HTTP/1.1\r\n" + HOST + b"Connection: close\r\nContent-Length: 30\r\n\r\n" + LAST[:30],
+    b"GET /pieces HTTP/1.1\r\n" + HOST + b"Connection: Upgrade\r\nUpgrade: h2c\r\n\r\n",
+]
+REFUSED = [
+    b"POST /echo HTTP/1.1\r\n" + HOST + CHUNKED + b"\r\n2\r\nabXX\r\n",
+    b"POST /echo HTTP/1.1\r\n" + HOST + b"Content-Length: 3\r\nContent-Length: 3\r\n\r\nabc",
+]
+
+
+async def test_requests_are_answered_alike_alone_and_ahead_of_each_other_in_any_pieces(serving):
+    served = await serving()
+    chance = random.Random(7)
+
+    async def hear(raw: bytes, cuts: int) -> bytes:
+        """All answers, without what may differ: the time, and where the connection ends."""
+        ends = sorted({chance.randrange(len(raw)) for _ in range(cuts)})
+        heard = await served.exchange(*(raw[start:end] for start, end in pairwise([0, *ends, len(raw)])))
+        return re.sub(rb"(date|connection): [^\r]*\r\n|HTTP/1.1 100 Continue\r\n\r\n", b"", heard)
+
+    last = await hear(LAST, 0)
+    alone = {each: (await hear(each + LAST, 0)).removesuffix(last) for each in KEPT}
+    alone |= {each: await hear(each, 0) for each in (*CLOSED, *REFUSED)}
+    for _ in range(examples(1_500)):
+        asked = chance.choices(KEPT, k=chance.randint(1, 4)) + chance.choices([LAST, *CLOSED, *REFUSED])
+        heard = await hear(b"".join(asked), chance.choice([0, 3, 40]))
+        answers = [alone.get(each, last) for each in asked]
+        # A malformed request behind others that are not answered yet ends the connection without a refusal of its own.
+        expected = [b"".join(answers), *([b"".join(answers[:-1])] if asked[-1] in REFUSED else [])]
+        assert heard in expected, asked
 
 
 @settings(max_examples=examples(150), suppress_health_check=[HealthCheck.function_scoped_fixture])
