@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import pytest
 
+from sample_tools import http_run
 from toolcrib import Context, Crib, Cure, Kind, SettingsError, tool, tool_of
 from toolcrib.core.grants import Grants
 from toolcrib.core.sources import seen_through
 from toolcrib.features.access.view import make_view
 from toolcrib.lib.names import function_name, new_id
-from toolcrib.model.tool import Http, Spelling
 
 SCRIPT = '#!/bin/bash\n# Find lines of the log.\n#\n# Usage: grep-log.sh [WORD]\ngrep -c "${1:-x}" log.txt || true\n'
 
@@ -146,12 +146,8 @@ def test_a_tool_may_be_granted_by_the_name_that_models_are_shown(crib_of):
 
 
 def test_a_stored_tool_that_reaches_servers_needs_no_grant_for_it_and_a_file_does():
-    stored = Http(calls=(), spelling=Spelling.DOLLARS)
-    for run, needed in (
-        (stored, {"mail.send"}),
-        (replace(stored, spelling=Spelling.BRACES), {"net.http", "mail.send"}),
-    ):
-        one = replace(tool_of(send), run=run, requires=frozenset({"net.http", "mail.send"}))
+    for spelling, needed in (("dollars", {"mail.send"}), ("braces", {"net.http", "mail.send"})):
+        one = replace(tool_of(send), run=http_run(spelling=spelling), requires=frozenset({"net.http", "mail.send"}))
         assert Grants({}).missing(one) == needed
         assert Grants({}).missing(one, frozenset({"fs.read"})) == {"fs.read"}
 

@@ -22,6 +22,12 @@ EXAMPLE = SOURCE.parents[1] / "examples/plugin"
 BELOW = ("toolcrib.toolkit.", "toolcrib.core.", "toolcrib.infra.", "toolcrib.lib.", "toolcrib.model.")
 # The only files that load a part by a text.
 LOADERS = ("__init__.py", "__main__.py", "core/plugins.py", "interfaces/cli/__init__.py")
+# The only files that import a module by its name: what LOADERS call, modules of the host program, those of agent code, files of tools.
+IMPORTERS = (
+    *("lib/__init__.py", "features/functions/host_modules.py", "features/agent_classes/import_paths.py"),
+    "infra/sandbox/child/python_file.py",
+)
+LAYERS = ("interfaces", "crib", "client", "features", "toolkit", "core", "infra", "lib", "model", "values")
 
 
 def registered_by(reference: str) -> Plugins:
@@ -44,7 +50,9 @@ def install(folder: Path, monkeypatch: pytest.MonkeyPatch, code: str, module: st
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {module}\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text(f"[toolcrib.plugins]\n{module} = {module}:register\n")
     monkeypatch.syspath_prepend(str(folder))
-    monkeypatch.delitem(sys.modules, module, raising=False)
+    # Set and removed, so that it is forgotten after the test even if it was not there before.
+    monkeypatch.setitem(sys.modules, module, sys)
+    del sys.modules[module]
 
 
 @pytest.fixture
@@ -101,6 +109,20 @@ class TestTheTable:
         assert set(LOADERS) <= set(users)
         assert [name for name in users if not name.startswith(LOADERS)] == []
 
+    def test_only_few_files_import_a_module_by_its_name(self):
+        texts = {file.relative_to(SOURCE).as_posix(): file.read_text() for file in SOURCE.rglob("*.py")}
+        assert sorted(name for name, text in texts.items() if "import_module(" in text) == sorted(IMPORTERS)
+
+    def test_what_is_imported_later_lies_in_the_same_feature_or_a_lower_layer(self):
+        found = {
+            (file.relative_to(SOURCE).parts[:-1], tuple(target.split(".")))
+            for file in SOURCE.rglob("*.py")
+            for target in re.findall(r'\blater\(\s*"toolcrib\.([\w.]+):', file.read_text())
+        }
+        assert found
+        others = [(ours, theirs) for ours, theirs in found if ours[:2] != theirs[:2]]
+        assert [pair for pair in others if LAYERS.index(pair[0][0]) >= LAYERS.index(pair[1][0])] == []
+
     def test_to_ask_for_one_part_loads_only_the_features_that_provide_it(self):
         plugins = Plugins()
         assert [part.name for part in plugins.parts("runners", "handler")] == ["handler"]
@@ -124,6 +146,12 @@ class TestFeaturesOfOurs:
         with pytest.raises(SettingsError, match=r"broken_feature:register\): OSError\('no disk'\); install toolcrib"):
             plugins.start()
 
+    def test_one_that_is_loaded_later_is_tried_by_what_checks_the_settings(self):
+        plugins = Plugins({"toolcrib_gone:register": ("resources:gone",)})
+        plugins.start()
+        with pytest.raises(SettingsError, match="No module named 'toolcrib_gone'"):
+            Resources(load_settings(None, {}, {}), {}, plugins=plugins).check_settings()
+
     def test_one_that_is_not_there_refuses_the_start(self):
         with pytest.raises(SettingsError, match="No module named 'toolcrib_gone'"):
             Plugins({"toolcrib_gone:register": ("rules",)}).start()
@@ -141,8 +169,64 @@ class TestOtherPackages:
         with Crib() as crib:
             assert crib.call_sync("hello").value == "hello"
             assert [problem.message for problem in crib.problems] == [
-                "a plug-in could not be loaded: OSError('no disk')"
+                "the plug-in crib_failing:register failed: OSError('no disk'); mend its package or remove it"
             ]
+
+    @pytest.mark.parametrize(
+        "added",
+        [
+            "'crib_broken:Gone', suffixes=['.broken']",
+            "'crib_gone:Format', stored='broken'",
+            "Fails(), suffixes=['.broken']",
+            "Fails(), folder='broken.txt'",
+            "Fails()",
+        ],
+    )
+    def test_a_format_that_cannot_be_used_affects_only_its_own_files(self, added, tmp_path, monkeypatch):
+        code = "class Fails:\n    name = 'fails'\n    def reads(self, path):\n        raise OSError('no disk')\n"
+        code += "    def read(self, path, code):\n        return ()\n"
+        install(
+            tmp_path, monkeypatch, code + f"def register(plugins):\n    plugins.add_format({added})\n", "crib_broken"
+        )
+        files = {"tools/one.broken": b"", "tools/two/broken.txt": b"", ".toolcrib/broken/three": b""}
+        files["tools/hello.py"] = b"def hello() -> str:\n    'Greet.'\n    return 'hello'\n"
+        for name, text in files.items():
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name).write_bytes(text)
+        with Crib(tmp_path, builtins={"enabled": False}) as crib:
+            assert [each.name for each in crib.tools] == ["hello"]
+            [problem] = crib.problems
+            assert re.search(
+                r"crib_(broken|gone):\w+' of a plug-in failed: \w+Error|broken.*the format 'fails' failed",
+                str(problem),
+            )
+
+    @pytest.mark.parametrize("made", ["1 / 0", "(1 / 0 for _ in 'one')"], ids=["made at once", "as a generator"])
+    def test_a_source_that_cannot_be_made_is_reported_and_rules_that_cannot_refuse_the_start(
+        self, tmp_path, monkeypatch, made
+    ):
+        code = f"def register(plugins):\n    plugins.add_{{}}('sour', lambda resources: {made})\n"
+        install(tmp_path, monkeypatch, code.format("source"), "crib_sour")
+        message = (
+            "the part 'sour' of a plug-in failed: ZeroDivisionError('division by zero'); mend its package or remove it"
+        )
+        with Crib() as crib:
+            assert [problem.message for problem in crib.problems] == [message]
+        (tmp_path / "crib_sour.py").write_text(code.format("rules"))
+        monkeypatch.delitem(sys.modules, "crib_sour")
+        importlib.invalidate_caches()
+        with pytest.raises(toolcrib.ToolError, match=re.escape(message)):
+            Crib()
+
+    def test_a_runner_that_cannot_bind_a_tool_is_a_problem_of_that_tool(self, tmp_path, monkeypatch):
+        code = "from toolcrib import Tool\nclass Run:\n    kind = 'odd'\n    def identity(self):\n        return {}\n"
+        code += "class Runner:\n    def bind(self, tool):\n        raise OSError('no disk')\n    async def close(self): pass\n"
+        code += "def register(plugins):\n    plugins.add_runner('odd', Runner())\n"
+        code += "    plugins.add_tool(Tool(name='odd', description='Odd.', parameters={'type': 'object'}, run=Run()))\n"
+        install(tmp_path, monkeypatch, code, "crib_odd")
+        with Crib() as crib:
+            tool = crib.find("odd").tool
+            assert crib.problems_of(tool) == ["odd failed unexpectedly (OSError); the log has the details"]
 
     def test_a_part_of_a_package_replaces_ours_of_the_same_name_and_stands_behind_ours_in_a_list(self):
         plugins = Plugins()

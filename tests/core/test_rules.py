@@ -4,11 +4,11 @@ import logging
 
 import pytest
 
+from sample_tools import host_tool
 from toolcrib import ALLOW, AuthRule, Call, Cure, Kind, Rule, RuleEngine, SafetyRule, Tool, ToolError, confirm, deny
 from toolcrib.core.rules import TooMuchToReadError, default_rules
 from toolcrib.features.safety_rules.dangerous_commands import DangerousCommands
 from toolcrib.features.safety_rules.sensitive_files import SensitiveFiles
-from toolcrib.model.tool import Function
 
 
 class Saying:
@@ -39,7 +39,7 @@ class Failing:
 
 
 def sample(name="sample", **schema) -> Tool:
-    return Tool(name=name, description="", parameters=schema, run=Function(call=len, is_async=False))
+    return host_tool(name, parameters=schema)
 
 
 NUMBERS = {"type": "object", "properties": {"a": {"type": "integer"}}, "additionalProperties": False}

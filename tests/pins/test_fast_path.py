@@ -10,14 +10,17 @@ import functools
 import math
 import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import chain, repeat
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from soaks import examples
 from toolcrib import (
     ALLOW,
     Call,
@@ -34,12 +37,17 @@ from toolcrib import (
     tool,
     tool_of,
 )
+from toolcrib.core.call_state import limited_to
+from toolcrib.core.sources import seen_through
+from toolcrib.features.access.view import ToolView
+from toolcrib.model.limits import Quota
 from toolcrib.model.result import Outcome
 from toolcrib.model.tool import Function
 
 NAME = "sample"
 NAMES = (NAME, "other_sample")
 GIVEN = "given by the caller"
+SECRET = "sesame-sesame"
 NOTHING: dict[str, object] = {"type": "object", "additionalProperties": False}
 # What says how long something took, or is different for each call.
 TIMES = {"durationMs", "callId", "ms", "time", "id", "handle", "confirmation", "expiresAt", "amount", "retryAfter"}
@@ -81,6 +89,9 @@ ANSWERS: Mapping[str, Callable[[dict[str, object]], object]] = {
     "set": lambda given: {3, 1, 2},
     "path": lambda given: Path("a/b"),
     "bytes": lambda given: b"bytes",
+    "secret": lambda given: SECRET,
+    "secret within": lambda given: {"rows": [f"key {SECRET}"]},
+    "error with a secret": lambda given: _raise(ToolError(Kind.PERMANENT, f"{SECRET} was refused")),
     "thing": lambda given: object,
     "lone surrogate": lambda given: "\ud800",
     "long text": lambda given: "x" * 3_000,
@@ -183,14 +194,27 @@ class Sample:
         return replace(made, **self.facts)
 
 
+class Limits(NamedTuple):
+    """What the token of a caller limits: the tools that it sees, and how much it may use."""
+
+    view: ToolView | None = None
+    quota: Quota | None = None
+
+    @contextmanager
+    def hold(self) -> Iterator[None]:
+        with seen_through(self.view), limited_to(self.quota):
+            yield
+
+
 @dataclass(frozen=True)
 class World:
-    """Tools, the rules and settings around them, and calls of them."""
+    """Tools, the rules and settings around them, and calls of them, each within the limits of its caller."""
 
     tools: tuple[Sample, ...]
     rules: tuple[Any, ...]
     settings: Mapping[str, Any]
     calls: tuple[Mapping[str, Any], ...]
+    limits: tuple[Limits, ...] = ()
 
     def record(self, *, mode: str | None, waits: bool) -> list[object]:
         """What each call came to, and the journal of all of them."""
@@ -199,7 +223,8 @@ class World:
             # The fast path is there for tools that are prepared, as they are from the second call on.
             for each in crib.tools:
                 crib.check(each)
-            found = perform(crib, [Call(**dict[str, Any]({"mode": mode, **call})) for call in self.calls], waits=waits)
+            calls = [Call(**dict[str, Any]({"mode": mode, **call})) for call in self.calls]
+            found = perform(crib, calls, self.limits, waits=waits)
             return [*found, [comparable(line) for line in crib.journal.read()]]
 
 
@@ -227,15 +252,24 @@ def without_time_warnings(facts: dict[str, object]) -> dict[str, object]:
     return {**facts, "warnings": kept} if kept else {key: part for key, part in facts.items() if key != "warnings"}
 
 
-def perform(crib: Crib, calls: Iterable[Call], *, waits: bool) -> list[object]:
+def perform(crib: Crib, calls: Iterable[Call], limits: Iterable[Limits] = (), *, waits: bool) -> list[object]:
     """What each call comes to, one after the other: awaited in a loop, or made by plain code."""
+    limited = [*zip(calls, chain(limits, repeat(Limits())), strict=False)]
 
     async def perform_here() -> list[object]:
-        return [await settled(crib.call(call)) for call in calls]
+        found = []
+        for call, limit in limited:
+            with limit.hold():
+                found.append(await settled(crib.call(call)))
+        return found
 
     if waits:
         return asyncio.run(perform_here())
-    return [outcome_of(functools.partial(crib.call_sync, call)) for call in calls]
+    found = []
+    for call, limit in limited:
+        with limit.hold():
+            found.append(outcome_of(functools.partial(crib.call_sync, call)))
+    return found
 
 
 async def settled(running: Awaitable[Result]) -> object:
@@ -278,6 +312,12 @@ OPTIONS = (
 SWITCHES = (
     *({"catalog": {"disabled": [NAME]}}, {"catalog": {"disabled": ["host/*"]}}),
     {"calls": {"result_bytes": 40}},
+    {"environment": {"KEY": SECRET}, "secrets": {"environment": ["KEY"]}},
+)
+LIMITS = (
+    *(Limits(view=ToolView(tools=frozenset({name}))) for name in NAMES),
+    *(Limits(view=ToolView(bundles=frozenset({bundle}))) for bundle in ("host", "other")),
+    *(Limits(quota=quota) for quota in (Quota(calls=1), Quota(calls=2), Quota(bytes=20))),
 )
 OPINIONS = ("allow", "deny", "confirm", "fail")
 WORDS = ("first", "second", "third")
@@ -337,11 +377,12 @@ def worlds(draw) -> World:
         rules=draw(seldom(st.tuples(judges), st.just(()), 3)),
         settings=draw(seldom(st.sampled_from(SWITCHES), st.just({}), 3)),
         calls=tuple(draw(st.lists(calls(tools), min_size=1, max_size=8))),
+        limits=draw(st.lists(seldom(st.sampled_from(LIMITS), st.just(Limits())), max_size=8).map(tuple)),
     )
 
 
 # On a busy machine the first examples take long, which says nothing about them.
-@settings(max_examples=50, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(250), suppress_health_check=[HealthCheck.too_slow])
 @given(world=worlds(), waits=st.booleans())
 def test_the_fast_path_gives_what_the_full_path_gives(world, waits):
     assert world.record(mode=None, waits=waits) == world.record(mode="text", waits=waits)
@@ -387,7 +428,11 @@ def single_worlds() -> Iterator[World]:
         for concerned in NAMES:
             yield replace(usual, rules=(Judge(opinion, frozenset({concerned})),))
     for switches in SWITCHES:
-        yield replace(usual, settings=switches, tools=(replace(USUAL, answer="long text"),))
+        for answer in ("long text", "secret", "secret within", "error with a secret"):
+            yield replace(usual, settings=switches, tools=(replace(USUAL, answer=answer),))
+    for limits in LIMITS:
+        # The first call is not limited, so that the tool is known by the time that the others are made.
+        yield replace(usual, calls=usual.calls * 2, limits=(Limits(), limits, limits, limits))
 
 
 @pytest.mark.parametrize("waits", [True, False])

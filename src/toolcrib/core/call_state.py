@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import orjson
 
-from toolcrib.core.grants import Grants, GrantsSettings
+from toolcrib.core.grants import Grants
 from toolcrib.core.sources import current_view, seen_through
-from toolcrib.infra.settings import Table, read_positive, read_word_set, setting
+from toolcrib.infra.settings import Table, read_positive, setting
 from toolcrib.lib.schema import check_schema, compile_schema, fill_defaults
 from toolcrib.lib.schema_structure import bound_integers, holds_text
 from toolcrib.model.call import CALL, Call, Context
@@ -154,10 +154,13 @@ def make_context(
         seconds=min(plan.seconds, deadline - state.started),
         session=call.session,
         call=partial(_call_from, perform, call, plan.tool, deadline, current_view(), state.quota, link),
-        audit=partial(_audit, record, state, plan),
+        audit=lambda event, data=None: _audit(
+            record, state, plan, str(mask.value(event)), mask.value(dict(data or {}))
+        ),
         grace=grace,
         client=link,
         prepared=state.prepared,
+        mask=mask.value,
     )
 
 
@@ -239,7 +242,8 @@ class PatientLink:
             self._stop_clock()
         self._open += 1
         try:
-            return await self._client.ask(question)
+            params = {name: self._mask.value(each) for name, each in question.params.items()}
+            return await self._client.ask(replace(question, params=params))
         finally:
             self._open -= 1
             if not self._open:
@@ -292,11 +296,10 @@ async def _call_from(
         return await perform(call)
 
 
-def _audit(record: Record, state: CallState, plan: Plan, event: str, data: Mapping[str, object] | None = None) -> None:
-    facts = {"data": dict(data or {})}
+def _audit(record: Record, state: CallState, plan: Plan, event: str, data: object) -> None:
     # Only the pipeline writes `call` events, so that a tool cannot forge one.
     event = f"audit:{event}" if event == CALL else event
-    record((event, monotonic(), state.id, plan.address, state.call.caller, 0.0, None, facts, plan.tool_id))
+    record((event, monotonic(), state.id, plan.address, state.call.caller, 0.0, None, {"data": data}, plan.tool_id))
 
 
 HOLDS_THE_LOOP_SECONDS = 0.05
@@ -306,32 +309,6 @@ CALL_SECONDS = 30.0
 RESULT_BYTES = 256_000
 # The grace period of tools that run in child processes, to end them at their time limit and report it.
 GRACE_SECONDS = 0.5
-
-
-def _read_variables(name: str, value: object) -> frozenset[str]:
-    words = read_word_set(name, value)
-    for word in sorted(words):
-        tool, _, variable = word.partition(":")
-        if not tool or not variable.isidentifier() or not variable.isascii():
-            raise ValueError(f"{name}: {word!r:.80} is not a grant of a variable; write 'tool:NAME' or '*:NAME'")
-        try:
-            GrantsSettings.check_word(tool)
-        except ValueError as problem:
-            raise ValueError(f"{name}: {word!r:.80}: {problem}") from None
-    return words
-
-
-FORMER_GRANTS = 'write [grants] and below it "*" = ["fs.*"] for every tool, "NAME" = ["shell.execute"] for one'
-
-
-class AccessSettings(Table, name="access", moved={"grants": FORMER_GRANTS}):
-    """Which environment variables of the host tools may read."""
-
-    variables: frozenset[str] = setting(
-        default=frozenset(),
-        read=_read_variables,
-        summary="variables of the host that tools may see, each as `tool:NAME`, or `*:NAME` for every tool; tools are named as in `[grants]`",
-    )
 
 
 class CallsSettings(Table, name="calls"):

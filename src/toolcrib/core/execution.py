@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 import signal
 import sys
-import types
 from collections.abc import Coroutine
+from enum import Enum
+from inspect import CO_COROUTINE, CO_GENERATOR
 from threading import RLock, current_thread, get_ident, main_thread
 from time import monotonic
-from types import CoroutineType
+from traceback import walk_tb
+from types import CoroutineType, coroutine
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from toolcrib.model.errors import READ_THE_LOG, Kind, ToolError
@@ -163,6 +165,8 @@ class PlainRunner:
 
 # Keys in `details` that a tool must not set: it could pass its failure off as a refusal, or issue a confirmation.
 WORDS_OF_GATES = frozenset({"gate", "confirmation", "expiresAt"})
+# How often to look whether another process has stored the first secret.
+LOOK_SECONDS = 0.1
 
 
 def classify(problem: BaseException, name: str) -> ToolError:
@@ -187,36 +191,50 @@ def copy_error(error: ToolError, *, value: object) -> ToolError:
 
 
 class SecretsMask:
-    """Masks stored secrets in results. The store is opened on first use; `active` is False while there are no secrets."""
+    """Masks stored secrets in results. The store is opened on first use; `active` is False while there are no secrets.
 
-    __slots__ = ("_open", "active")
+    Another process may store the first one, so from `look_at` on (time.monotonic) the next call asks `exists`.
+    """
 
-    def __init__(self, open_masking: Callable[[], Masking] | None = None, *, active: bool = False) -> None:
+    __slots__ = ("_exists", "_open", "active", "look_at")
+
+    def __init__(
+        self, open_masking: Callable[[], Masking] | None = None, exists: Callable[[], bool] = lambda: False
+    ) -> None:
         self._open = open_masking
-        self.active = active
+        self._exists = exists
+        self.active = False
+        self.look_at = 0.0
 
     def activate(self) -> None:
         """Mask from now on, because there is a secret."""
         self.active = True
 
     def value(self, value: object) -> object:
-        """Mask the value of a result; a subclass of str keeps its type."""
-        if not self.active or self._open is None:
+        """Mask the value of a result; a subclass of str keeps its type, except an enum, which has no member for the mask."""
+        if (masking := self._masking()) is None:
             return value
-        masking = self._open()
-        return type(value)(masking.hide(value)) if isinstance(value, str) else masking.hide_in(value)
+        if isinstance(value, str) and not isinstance(value, Enum):
+            return type(value)(masking.hide(value))
+        return masking.hide_in(value)
 
     def chunks(self, *, is_one_text: bool) -> ChunkMask | None:
         """A mask for the chunks of one call, also for secrets that span chunks; None while there are no secrets."""
-        return self._open().chunks(is_one_text=is_one_text) if self.active and self._open is not None else None
+        return None if (masking := self._masking()) is None else masking.chunks(is_one_text=is_one_text)
 
     def error(self, error: ToolError) -> ToolError:
         """Mask the error of a result."""
-        return self._open().hide_error(error) if self.active and self._open is not None else error
+        return error if (masking := self._masking()) is None else masking.hide_error(error)
 
     def raised(self, problem: BaseException) -> BaseException:
         """Mask an exception for the log."""
-        return self._open().hide_raised(problem) if self.active and self._open is not None else problem
+        return problem if (masking := self._masking()) is None else masking.hide_raised(problem)
+
+    def _masking(self) -> Masking | None:
+        if not self.active and monotonic() >= self.look_at:
+            self.look_at = monotonic() + LOOK_SECONDS
+            self.active = self._exists()
+        return self._open() if self.active and self._open is not None else None
 
 
 def must_pass(problem: BaseException) -> bool:
@@ -227,8 +245,11 @@ def must_pass(problem: BaseException) -> bool:
         # Python's own handler raises at Ctrl-C in the main thread; those of asyncio.run and of servers cancel the task.
         is_handled = signal.getsignal(signal.SIGINT) is not signal.default_int_handler
         return current_thread() is main_thread() and not (is_handled and _runs_in_a_task())
-    # An unfinished coroutine is closed by code outside of its task.
-    return isinstance(problem, GeneratorExit) and not _runs_in_a_task()
+    if not isinstance(problem, GeneratorExit) or _runs_in_a_task():
+        return False
+    # An unfinished coroutine is closed where it waits, by code outside of its task; a plain function raises it itself.
+    frames = [frame for frame, _ in walk_tb(problem.__traceback__)]
+    return not frames or bool(frames[-1].f_code.co_flags & (CO_COROUTINE | CO_GENERATOR))
 
 
 def is_cancellation(problem: BaseException) -> bool:
@@ -360,7 +381,7 @@ async def as_coroutine(awaitable: Awaitable[object]) -> object:
     return await awaitable
 
 
-@types.coroutine
+@coroutine
 def go_on(running: CoroutineType[object, object, object], waits_for: object) -> Generator[object, object, object]:
     """Drive a coroutine that has taken its first step, as `await` would have."""
     while True:

@@ -371,7 +371,7 @@ def step_of(session: Session, state: CallState, plan: Plan) -> CountedCall:
     return state.step
 
 
-def take_place(state: CallState, plan: Plan) -> bool:
+def count_in_session(state: CallState, plan: Plan) -> bool:
     """Have the session count the call; False if its budget is exhausted by now."""
     session = state.call.session
     if session is None:
@@ -380,10 +380,10 @@ def take_place(state: CallState, plan: Plan) -> bool:
     return state.turn is not None
 
 
-def give_back(state: CallState) -> None:
+def uncount_in_session(state: CallState) -> None:
     """Have the session uncount a call that was not made after all."""
     if state.call.session is not None and state.step is not None and state.turn is not None:
-        state.call.session.take_back(state.step, state.turn)
+        state.call.session.uncount(state.step, state.turn)
 
 
 def note_empty(state: CallState, plan: Plan, value: object) -> None:

@@ -98,8 +98,10 @@ class FileJournal:
         self._disk = threading.Lock()
         # A call only appends to the buffer; a thread writes it to disk.
         self.record: Callable[[Line], None] = self._pending.append
-        stop = threading.Event()
-        self._end = weakref.finalize(self, stop.set)
+        # Released to end the writer. Not an Event, whose own lock garbage collection may find held by this very thread.
+        stop = threading.Lock()
+        stop.acquire()
+        self._end = weakref.finalize(self, stop.release)
         writer = threading.Thread(
             target=_write_behind, args=(weakref.ref(self), stop), name="toolcrib journal", daemon=True
         )
@@ -157,9 +159,9 @@ def read_lines(folder: Path) -> Iterator[dict[str, object]]:
                     yield line
 
 
-def _write_behind(journal: weakref.ref[FileJournal], stop: threading.Event) -> None:
+def _write_behind(journal: weakref.ref[FileJournal], stop: threading.Lock) -> None:
     """Flush once a second until the journal is closed or collected."""
-    while not stop.wait(FLUSH_SECONDS):
+    while not stop.acquire(timeout=FLUSH_SECONDS):
         held = journal()
         if held is None:
             return

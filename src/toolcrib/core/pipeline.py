@@ -25,7 +25,7 @@ from toolcrib.model.errors import READ_THE_LOG, Cure, Kind, ToolError, cure_of
 from toolcrib.model.result import ALLOW, Decision, Explanation, Finding, Outcome, Result, Verdict, deny, succeed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Coroutine, Iterable, Mapping
 
     from toolcrib.core.call_state import CallLimits
     from toolcrib.core.confirmations import Confirmations
@@ -89,7 +89,7 @@ class Pipeline:
         self._record = journal.record
         approvals = approvals or _no_approvals
         self._mask = mask or SecretsMask()
-        self._answers = ResultMaker(journal.record, confirmations, approvals, kept, policy.result_bytes, self._mask)
+        self._results = ResultMaker(journal.record, confirmations, approvals, kept, policy.result_bytes, self._mask)
         self._policy = policy
         self._sleep = _sleep if sleep is None else sleep
         self._plans: dict[Tool, Plan] = {}
@@ -122,13 +122,13 @@ class Pipeline:
         alone._known = KnownTools()  # noqa: SLF001 - see above
         return alone
 
-    @named_for_warning
-    async def call(self, call: Call) -> Result:
+    def call(self, call: Call) -> Coroutine[object, object, Result]:
         """Make a call; one that only carries arguments takes the fast path."""
         if call.is_plain:
-            return await self.call_simply(call.name, call.arguments, call.caller, call)
-        return await self._call_fully(call)
+            return self.call_simply(call.name, call.arguments, call.caller, call)
+        return self._call_fully(call)
 
+    @named_for_warning
     async def _call_fully(self, call: Call, entry: Entry | None = None) -> Result:
         """Make a call through all steps: lookup, gates, admission, run, output validation, journal.
 
@@ -142,20 +142,20 @@ class Pipeline:
             if isinstance(plan, Verdict):
                 return await self._refuse_unknown(state, plan)
             if refusal := self._judge(self._gates, state, plan):
-                return self._answers.refuse(*refusal, state, plan)
+                return self._results.refuse(*refusal, state, plan)
             if overtaken := self._admit(state, plan):
-                return self._answers.refuse(*overtaken, state, plan)
+                return self._results.refuse(*overtaken, state, plan)
             logger.info("call %s: %s starts for %s", state.id, plan.tool.name, call.caller)
             answer = await self._run(state, plan)
         except BaseException as problem:  # noqa: BLE001 - the border to foreign code; ResultMaker.fail re-raises what is meant for the host program
             result = None
             try:
-                result = self._answers.fail(problem, state)
+                result = self._results.fail(problem, state)
             finally:
                 # A cancelled call is charged too.
                 self._rate.charge(state, result)
             return result
-        result = self._answers.finish(state, plan, answer)
+        result = self._results.finish(state, plan, answer)
         self._rate.charge(state, result)
         return result
 
@@ -213,20 +213,21 @@ class Pipeline:
                 if watch is not None:
                     unwatch(watch, plan.name, started)
             if isinstance(answer, Outcome):
-                return self._answers.finish(
-                    self._case(call or plain_call(name, arguments, caller), plan, started, watch), plan, answer
+                return self._results.finish(
+                    self._fast_state(call or plain_call(name, arguments, caller), plan, started, watch), plan, answer
                 )
             value = settle(plan, answer, self._result_bytes)
-            if self._mask.active:
+            ended = monotonic()
+            if self._mask.active or ended >= self._mask.look_at:
                 value = self._mask.value(value)
         except BaseException as problem:  # noqa: BLE001 - the border to foreign code; ResultMaker.fail re-raises what is meant for the host program
-            return self._answers.fail(
-                problem, self._case(call or plain_call(name, arguments, caller), plan, started, watch)
+            return self._results.fail(
+                problem, self._fast_state(call or plain_call(name, arguments, caller), plan, started, watch)
             )
-        seconds = monotonic() - started
+        seconds = ended - started
         if seconds > plan.attention or type(value) is Whole:
-            return self._answers.succeed(
-                self._case(call or plain_call(name, arguments, caller), plan, started, watch), plan, value
+            return self._results.succeed(
+                self._fast_state(call or plain_call(name, arguments, caller), plan, started, watch), plan, value
             )
         call_id = (call is not None and call.id) or f"{self._id_prefix}{next(self._id_numbers)}"
         record = self._record
@@ -263,7 +264,14 @@ class Pipeline:
 
     def check(self, tool: Tool) -> None:
         """Raise ToolError if no call of the tool could ever run."""
-        self._plan(tool)
+        try:
+            self._plan(tool)
+        except ToolError:
+            raise
+        except Exception as problem:
+            # A runner may belong to another package.
+            logger.exception("%s cannot be prepared", tool.address)
+            raise classify(problem, tool.name) from problem
 
     def find_obstacle(self, tool: Tool, arguments: dict[str, object]) -> ToolError | None:
         """The error with which the runner would refuse a call with these arguments; runs nothing."""
@@ -292,14 +300,14 @@ class Pipeline:
 
     def _admit(self, state: CallState, plan: Plan) -> tuple[str, Verdict] | None:
         """Consume budget, rate and confirmation; the gate that refuses if a concurrent call has taken the last of one."""
-        if overtaken := self._take_place(state, plan):
+        if overtaken := self._count_in_session(state, plan):
             return overtaken
         try:
             verdict = self._rate.admit(state, plan)
         except Exception as problem:  # noqa: BLE001 - a gate that fails has not allowed anything
             verdict = self._explain_failure(self._rate, problem, state)
         if verdict is not ALLOW:
-            gates.give_back(state)
+            gates.uncount_in_session(state)
             return self._rate.name, verdict
         # Last, because a used confirmation cannot be restored.
         try:
@@ -310,13 +318,13 @@ class Pipeline:
             verdict = self._explain_failure(self._confirmation, problem, state)
         if is_confirmed:
             return None
-        gates.give_back(state)
+        gates.uncount_in_session(state)
         self._rate.give_back(state)
         return self._confirmation.name, verdict
 
-    def _take_place(self, state: CallState, plan: Plan) -> tuple[str, Verdict] | None:
+    def _count_in_session(self, state: CallState, plan: Plan) -> tuple[str, Verdict] | None:
         """Consume the budget of the session; returns the refusal if a concurrent call has exhausted it."""
-        while not gates.take_place(state, plan):
+        while not gates.count_in_session(state, plan):
             if refusal := self._judge(self._counted, state, plan):
                 return refusal
         return None
@@ -434,16 +442,16 @@ class Pipeline:
     async def _refuse_unknown(self, state: CallState, unknown: Verdict) -> Result:
         screened = self._screen(state)
         if screened is not ALLOW:
-            return self._answers.answer(screened.to_error(self._gates[0].name), state)
+            return self._results.answer(screened.to_error(self._gates[0].name), state)
         if self._missing is not None and unknown.kind is Kind.NOT_FOUND:
             unknown = _with_request(unknown, await self._missing(state.call))
-        return self._answers.answer(unknown.to_error(LOOK_UP), state)
+        return self._results.answer(unknown.to_error(LOOK_UP), state)
 
     def _new_id(self) -> str:
         # A counter and not uuid4, which alone costs more than both schema checks of a call.
         return f"{self._id_prefix}{next(self._id_numbers)}"
 
-    def _case(self, call: Call, plan: Plan, started: float, watch: Watch | None) -> CallState:
+    def _fast_state(self, call: Call, plan: Plan, started: float, watch: Watch | None) -> CallState:
         """Make the CallState of a call that took the fast path."""
         state = CallState(call, call.id or self._new_id(), started)
         state.plan, state.watch, state.ran = plan, watch, True

@@ -10,10 +10,13 @@ for the Crib's `Resources`, or, without `given`, with the Resources.
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import os
 import sys
 import threading
 from collections.abc import Mapping
-from pathlib import Path
+from types import GeneratorType
 from typing import TYPE_CHECKING, Any
 
 from toolcrib.lib import load
@@ -21,6 +24,7 @@ from toolcrib.model.errors import Kind, SettingsError, ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+    from importlib.metadata import EntryPoint
 
     from toolcrib.infra.settings import Table
     from toolcrib.model.protocols import Converter, Format, Maker, Rule, Runner
@@ -34,18 +38,10 @@ ENTRY_POINT_GROUP = "toolcrib.plugins"
 # The `register` function of each feature of ours, and what it provides: a kind of part, or `kind:name`. A feature is only
 # loaded when one of its parts is requested. The order decides between parts of equal names.
 FEATURES: Mapping[str, tuple[str, ...]] = {
-    "toolcrib.features.functions:register": (
-        "runners:function",
-        "converters:function",
-        "resources:host_modules",
-    ),
+    "toolcrib.features.functions:register": ("runners:function", "converters:function", "resources:host_modules"),
     "toolcrib.features.agent_classes:register": ("converters:agent class", "module_contexts"),
     "toolcrib.features.ecosystems:register": ("formats", "resources:valves", "settings:ecosystems"),
-    "toolcrib.features.python_files:register": (
-        "formats",
-        "runners:script",
-        "resources:plain_format",
-    ),
+    "toolcrib.features.python_files:register": ("formats", "runners:script", "resources:plain_format"),
     "toolcrib.features.requests:register": (
         *("formats:tool.json", "resources:requests", "queues:", "queues:redis"),
         *("makers:person", "makers:command", "makers:openai"),
@@ -79,42 +75,17 @@ FEATURES: Mapping[str, tuple[str, ...]] = {
     ),
     "toolcrib.features.builtins:register": ("sources:builtins", "resources:builtins", "settings:builtins"),
     "toolcrib.features.safety_rules:register": (
-        *(
-            "rules",
-            "resources:dangerous_commands",
-            "resources:sensitive_files",
-            "resources:operator_patterns",
-            "resources:data_flow",
-        ),
-        *("settings:safety_rules", "settings:rules"),
+        *("rules", "resources:dangerous_commands", "resources:sensitive_files", "resources:text_screen"),
+        *("resources:operator_patterns", "resources:data_flow", "settings:safety_rules", "settings:rules"),
     ),
     "toolcrib.features.project:register": (
         *("resources:sandbox", "resources:workspace_policy", "resources:egress", "resources:jail"),
         *("resources:confirmed_jail", "resources:secrets", "resources:key", "resources:store"),
-        *(
-            "resources:host_commands",
-            "resources:protected_files",
-            "resources:readiness",
-            "resources:child_channel",
-            "resources:granted_variables",
-            "resources:confirmations",
-            "resources:confirmations_in_store",
-            "resources:kept_results",
-            "resources:session",
-            "resources:expiring",
-            "stores:memory",
-            "stores:files",
-            "checks",
-        ),
-        *(
-            "settings:project",
-            "settings:workspace",
-            "settings:catalog",
-            "settings:modules",
-            "settings:grants",
-            "settings:access",
-            "settings:calls",
-        ),
+        *("resources:host_commands", "resources:protected_files", "resources:readiness", "resources:child_channel"),
+        *("resources:granted_variables", "resources:confirmations", "resources:confirmations_in_store"),
+        *("resources:kept_results", "resources:session", "resources:expiring", "stores:memory", "stores:files"),
+        *("checks", "settings:project", "settings:workspace", "settings:catalog", "settings:modules"),
+        *("settings:grants", "settings:calls"),
         *("settings:sandbox", "settings:egress", "settings:secrets", "endpoints", "commands:add"),
     ),
     "toolcrib.features.limits:register": ("resources:usage_ledger", "resources:call_limits"),
@@ -123,7 +94,7 @@ FEATURES: Mapping[str, tuple[str, ...]] = {
         *("commands:doc", "commands:prompt", "commands:export"),
     ),
     "toolcrib.features.access:register": (
-        *("resources:tokens", "commands:secret", "commands:token", "endpoints", "screens:access"),
+        *("resources:tokens", "commands:secret", "commands:token", "endpoints", "screens:access", "settings:access"),
     ),
     "toolcrib.features.approvals:register": (
         *("resources:approvals", "commands:approvals", "endpoints", "settings:approvals", "screens:approvals"),
@@ -190,7 +161,8 @@ class Part:
     def load(self) -> Any:
         """The registered value; a reference is loaded, once."""
         if self._loaded is None:
-            self._loaded = load(self.value) if isinstance(self.value, str) else self.value
+            with self._explaining():
+                self._loaded = load(self.value) if isinstance(self.value, str) else self.value
         return self._loaded
 
     def make(self, resources: object, **more: object) -> Any:
@@ -198,7 +170,22 @@ class Part:
         value, given = self.load(), self.options.get("given")
         if not callable(value):
             return value
-        return value(resources) if given is None else value(**{**given(resources), **more})
+        with self._explaining():
+            made = value(resources) if given is None else value(**{**given(resources), **more})
+            # A generator fails only when it is read.
+            return list(made) if isinstance(made, GeneratorType) else made
+
+    @contextlib.contextmanager
+    def _explaining(self) -> Iterator[None]:
+        """Turn what code of another package raises into a ToolError that names the part."""
+        try:
+            yield
+        except Exception as problem:
+            if self.is_ours or isinstance(problem, (ToolError, SettingsError)):
+                raise
+            part = self.value if isinstance(self.value, str) else self.name
+            message = f"the part {part!r} of a plug-in failed: {problem!r}; mend its package or remove it"
+            raise ToolError(Kind.INTERNAL, message) from problem
 
 
 class Plugins:
@@ -358,11 +345,18 @@ class Plugins:
         """Register the parts that restrict tools, and then those of other packages."""
         for kind in CLOSING:
             self._register_providers(kind, None)
-        for load_register in find_packages(ENTRY_POINT_GROUP):
+        for package in find_packages(ENTRY_POINT_GROUP):
             try:
-                load_register()(self)
+                package.load()(self)
             except Exception as problem:  # noqa: BLE001 - the border to foreign code
-                self.problems.append(ToolError(Kind.INTERNAL, f"a plug-in could not be loaded: {problem!r}"))
+                message = f"the plug-in {package.value} failed: {problem!r}; mend its package or remove it"
+                self.problems.append(ToolError(Kind.INTERNAL, message))
+
+    def register_all(self) -> None:
+        """Register every feature now; raises SettingsError if one of them fails."""
+        with self._registering:
+            for reference in list(self._waiting):
+                self._register(reference)
 
     def _add(self, kind: str, name: str, value: object, **options: object) -> None:
         self._parts.setdefault(kind, []).append(Part(self._order, name, value, options))
@@ -402,8 +396,9 @@ class SettingsTables(Mapping[str, "type[Table]"]):
         try:
             return self._plugins.parts("settings", name)[0].load()  # type: ignore[no-any-return]  # registered with this type
         except Exception as problem:
+            cause = problem.__cause__ or problem
             raise SettingsError(
-                f"the table [{name}] cannot be used: {problem!r}; mend or remove the package that declares it"
+                f"the table [{name}] cannot be used: {cause!r}; mend or remove the package that declares it"
             ) from problem
 
     def __contains__(self, name: object) -> bool:
@@ -416,7 +411,8 @@ class SettingsTables(Mapping[str, "type[Table]"]):
         return len(self._plugins.names("settings"))
 
 
-def _provides(provides: Iterable[str], kind: str, name: str | None) -> bool:
+@functools.cache
+def _provides(provides: tuple[str, ...], kind: str, name: str | None) -> bool:
     """Whether a feature has parts of the kind, and of the name if one is given."""
     for provided in provides:
         provided_kind, _, provided_name = provided.partition(":")
@@ -429,16 +425,24 @@ def _is_imported(module: str) -> bool:
     return not module or module in sys.modules
 
 
-def find_packages(group: str) -> list[Callable[[], Callable[[Plugins], None]]]:
-    """Loaders of the entry points of installed packages in the group.
+def find_packages(group: str) -> Iterable[EntryPoint]:
+    """The entry points of installed packages in the group.
 
     Importing importlib.metadata takes longer than the rest of the start, so it is used only if a file mentions the group.
     """
     needle = f"[{group}]".encode()
-    folders = (Path(folder) for folder in sys.path if folder)
-    files = (file for folder in folders for file in folder.glob("*.dist-info/entry_points.txt"))
-    if not any(needle in file.read_bytes() for file in files):
-        return []
+    if not any(needle in text for folder in sys.path if folder for text in _entry_points_in(folder)):
+        return ()
     from importlib.metadata import entry_points
 
-    return [point.load for point in entry_points(group=group)]
+    return entry_points(group=group)
+
+
+def _entry_points_in(folder: str) -> Iterator[bytes]:
+    """The entry points of the packages in a folder of `sys.path`."""
+    with contextlib.suppress(OSError):
+        for name in os.listdir(folder):  # noqa: PTH208  pathlib takes three times as long, and every start waits for it
+            if name.endswith(".dist-info"):
+                place = f"{folder}/{name}/entry_points.txt"
+                with contextlib.suppress(OSError), open(place, "rb") as file:  # noqa: PTH123  as above
+                    yield file.read()

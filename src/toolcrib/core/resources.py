@@ -10,7 +10,6 @@ from inspect import isawaitable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from toolcrib.core.call_state import AccessSettings
 from toolcrib.core.catalog import CatalogSettings
 from toolcrib.core.execution import SecretsMask
 from toolcrib.core.file_source import DocumentSource, FileSource, PackageSource
@@ -138,8 +137,8 @@ class Data:
     @cached_property
     def mask(self) -> SecretsMask:
         """Masks stored secrets in results."""
-        is_active = self._may_have_secrets("secrets.file", "secrets.keyring", "secrets.environment")
-        return SecretsMask(lambda: self.secrets.masking, active=is_active)
+        exists = partial(self._may_have_secrets, "secrets.file", "secrets.keyring", "secrets.environment")
+        return SecretsMask(lambda: self.secrets.masking, exists)
 
     def _may_have_secrets(self, *settings: str) -> bool:
         kept = self.file(SECRETS_FILE)
@@ -202,7 +201,7 @@ class Resources:
         self.data = Data(settings, self.get)
         self.grants = Grants(settings.table(GrantsSettings).lines, settings.where, means)
         self._variables: dict[str, set[str]] = {}
-        for word in settings.table(AccessSettings).variables:
+        for word in settings.explicit("access").get("variables", ()):
             owner, _, name = word.partition(":")
             self._variables.setdefault(owner, set()).add(name)
         self._variable_owners = ToolWords(self._variables, means)
@@ -258,7 +257,7 @@ class Resources:
 
     def rules(self) -> list[Rule]:
         """The rules of features and packages, and then those of the operator's modules."""
-        rules = [rule for part in self.plugins.parts("rules") for rule in part.load()(self)]
+        rules = [rule for part in self.plugins.parts("rules") for rule in part.make(self)]
         return [*rules, *(self.get("host_modules").rules() if self.settings.table(ModulesSettings).rules else ())]
 
     def formats(self, *, in_trees: bool = False) -> list[Format]:
@@ -353,10 +352,11 @@ class Resources:
 
     def lend_variables(self) -> Callable[[], GrantedVariables] | None:
         """A factory of the variables that are granted to file tools; None if the settings grant none."""
-        return partial(self.get, "granted_variables") if self.settings.said("access").get("variables") else None
+        return partial(self.get, "granted_variables") if self.settings.explicit("access").get("variables") else None
 
     def check_settings(self) -> None:
-        """Raise SettingsError now for settings that are otherwise only read by a call."""
+        """Raise SettingsError now for features that fail and settings that are otherwise only read by a call."""
+        self.plugins.register_all()
         for part in self.plugins.parts("checks"):
             part.load()(self)
 
@@ -373,7 +373,12 @@ class Resources:
 
     def _make_sources(self, name: str) -> Iterator[Source]:
         for part in self.plugins.parts("sources", name):
-            yield from part.make(self)
+            try:
+                yield from part.make(self)
+            except ToolError as problem:
+                if part.is_ours:
+                    raise
+                self.plugins.problems.append(problem)
 
     def _tools_of_packages(self) -> ToolList:
         tools = ToolList(Rank.PACKAGES)
@@ -464,13 +469,18 @@ class LazyFormat:
         # Equal to a comparison of `path.suffix`, but three times as fast; this runs for every file of a folder.
         name = path.name
         is_meant = not self._suffixes or (name.endswith(self._endings) and name not in self._suffixes)
-        return is_meant and (bool(self._mentions) or self._made.reads(path))
+        if not is_meant or self._mentions:
+            return is_meant
+        try:
+            return self._made.reads(path)
+        except Exception:  # noqa: BLE001 - the border to foreign code: `read` raises it again, as a problem of this file
+            return True
 
     def read(self, path: Path, code: bytes) -> Iterable[Tool]:
         """The tools of the file."""
-        if self._mentions and not (self._is_mentioned(code) and self._made.reads(path)):
+        if self._mentions and not self._is_mentioned(code):
             return ()
-        return self._made.read(path, code)
+        return self._made.read(path, code) if self._made.reads(path) else ()
 
     def _is_mentioned(self, code: bytes) -> bool:
         # A loop and no generator expression, because it runs for every file of a folder.

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import logging
+from dataclasses import replace
 from time import monotonic
 from types import CoroutineType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
@@ -32,9 +33,14 @@ if TYPE_CHECKING:
     Fields = Mapping[str, object]
 
 
+logger = logging.getLogger("toolcrib.pipeline")
+
 STRICT = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_SUBCLASS
 HEAD_LETTERS = 2_000
 MIN_INT64, MAX_INT64 = -(2**63), 2**63 - 1
+AT_ONCE = "immediate"
+COST = "cost"
+STDERR = "stderr"
 
 
 def settle(plan: Plan, value: object, limit: int) -> object:
@@ -72,7 +78,7 @@ def bound(name: str, value: object, limit: int) -> object:
     """The value as plain JSON, or a `Whole` if that is longer than `limit` bytes."""
     try:
         value, raw = _encode(value)
-    except (TypeError, ValueError, RecursionError) as problem:
+    except Exception as problem:  # an object may convert itself, with foreign code
         message = f"{name} returned a {type(value).__name__} that is not JSON: {problem}"
         raise ToolError(Kind.OUTPUT_INVALID, message, partial_side_effects=True) from problem
     if len(raw) <= limit:
@@ -103,9 +109,6 @@ def _encode(value: object) -> tuple[object, bytes]:
     if b"null" in raw:
         to_json(value)
     return value, raw
-
-
-AT_ONCE = "immediate"
 
 
 def deliver(intents: Iterable[Intent], session: Session | None, call_id: str) -> list[str]:
@@ -181,11 +184,6 @@ CHANGES: dict[str, Callable[[Fields], dict[str, object] | str]] = {
     "SET_PENDING_MESSAGE": _set_pending_message,
 }
 
-logger = logging.getLogger("toolcrib.pipeline")
-
-COST = "cost"
-STDERR = "stderr"
-
 
 class ResultMaker:
     """Makes the Result of a call: succeeded, failed or refused."""
@@ -210,7 +208,7 @@ class ResultMaker:
         """Make the Result of what a runner returned, after validating it against the output schema."""
         try:
             if isinstance(answer, Outcome):
-                state.outcome = answer
+                state.outcome = self._masked(answer)
                 state.began += answer.waited  # the latency budget covers only the tool's own time
                 if answer.error is not None:
                     raise copy_error(answer.error, value=answer.value)
@@ -228,7 +226,7 @@ class ResultMaker:
         value = self._mask.value(value)
         meta = {**plan.meta, "callId": state.id, "durationMs": seconds * 1000}
         if state.outcome is not None:
-            meta |= self._masked_meta(state.outcome)
+            meta |= state.outcome.meta
         if call.session is not None and call.session.max_calls is not None:
             meta["steps"] = {"used": call.session.calls, "max": call.session.max_calls}
         facts = _facts_of(state, seconds)
@@ -282,7 +280,7 @@ class ResultMaker:
         if plan is not None:
             meta |= {"tool": plan.name, "version": plan.tool.version, "source": plan.meta["source"]}
         if state.outcome is not None:
-            meta |= self._masked_meta(state.outcome)
+            meta |= state.outcome.meta
         error = self._mask.error(error)
         value = self._partial(error, call, meta)
         facts = _facts_of(state, seconds)
@@ -293,10 +291,11 @@ class ResultMaker:
         intents = state.outcome.intents if state.outcome else ()
         return Result(value=value, error=error, intents=intents, meta=meta, refused=plan is None or not state.ran)
 
-    def _masked_meta(self, outcome: Outcome) -> Mapping[str, object]:
-        return (
-            {name: self._mask.value(fact) for name, fact in outcome.meta.items()} if self._mask.active else outcome.meta
-        )
+    def _masked(self, outcome: Outcome) -> Outcome:
+        """Mask all but value and error, which are masked when they are final."""
+        mask: Callable[[Any], Any] = self._mask.value
+        intents = tuple(replace(intent, fields=mask(intent.fields)) for intent in outcome.intents)
+        return replace(outcome, intents=intents, meta={name: mask(fact) for name, fact in outcome.meta.items()})
 
     def _with_token(self, error: ToolError, state: CallState, plan: Plan) -> ToolError:
         """Add a confirmation token to a refusal; if none can be issued, say why."""
@@ -322,7 +321,7 @@ class ResultMaker:
         if error.value is None:
             return None
         try:
-            value = bound(call.name, error.value, self._result_bytes)
+            value = self._mask.value(bound(call.name, error.value, self._result_bytes))
         except ToolError as problem:
             meta["warnings"] = [problem.message]
             return None
@@ -333,8 +332,8 @@ class ResultMaker:
         try:
             return store_whole(whole, self._kept(), call.caller, meta)
         except (ToolError, OSError, TypeError, ValueError) as problem:
-            logger.warning("a result of %s could not be kept: %s", call.name, problem)
-            meta["warnings"] = [f"the rest of {len(whole)} letters could not be kept"]
+            logger.warning("a result of %s could not be stored: %s", call.name, problem)
+            meta["warnings"] = [f"the rest of {len(whole)} letters could not be stored"]
             return whole[:HEAD_LETTERS]
 
 

@@ -12,7 +12,7 @@ from toolcrib.core.plugins import Plugins
 from toolcrib.core.resources import Resources
 from toolcrib.infra.settings import load_settings
 from toolcrib.lib.schema_structure import holds_text
-from toolcrib.model.errors import Cure, Kind, ToolError
+from toolcrib.model.errors import Cure, Kind
 from toolcrib.model.result import ALLOW, Decision, Verdict, deny
 from toolcrib.model.tool import Chained, Http, Sql
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from toolcrib.model.protocols import Rule
     from toolcrib.model.tool import Tool
 
+    Screen = Callable[[Tool | None, Call], bool]
 
 STRICTNESS = {Decision.ALLOW: 0, Decision.CONFIRM: 1, Decision.DENY: 2}
 # A cache for the rules that judge the same call, so that each need not parse its texts again.
@@ -95,11 +96,15 @@ def default_rules(workspace: Path) -> list[Rule]:
 
 
 class TextRule:
-    """A rule about commands and paths in texts, created on first use, because it loads the parser of shell commands."""
+    """A rule about commands and paths in texts, created when a call holds one, because it loads the parser of shell commands.
 
-    def __init__(self, name: str, make: Callable[[], Rule]) -> None:
+    `screen` gives the function that says that a call holds none.
+    """
+
+    def __init__(self, name: str, make: Callable[[], Rule], screen: Callable[[], Screen]) -> None:
         self.name = name
         self._make = functools.cache(make)
+        self._screen = screen
 
     def concerns(self, tool: Tool) -> bool:
         """Whether the tool is a command itself, or a call of it can hold a command or a path."""
@@ -108,8 +113,8 @@ class TextRule:
         return holds_text(tool.parameters) or (isinstance(tool.run, Chained) and tool.run.is_command_line)
 
     def __call__(self, tool: Tool | None, call: Call) -> Verdict:
-        """Create the rule on first use and delegate to it."""
-        return self._make()(tool, call)
+        """Ask the rule, unless there is nothing in the call that it judges."""
+        return ALLOW if self._screen()(tool, call) else self._make()(tool, call)
 
 
 def strictest(rules: Iterable[Rule], tool: Tool | None, call: Call) -> Verdict:

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from sample_tools import file_run, host_tool
 from toolcrib import Kind, Tool, ToolError
 from toolcrib.core.file_source import FileSource
 from toolcrib.features.python_files.format import PlainFile
 from toolcrib.infra.files import RACY_NANOSECONDS
-from toolcrib.model.tool import Chained, Function, Origin
+from toolcrib.model.tool import Origin
 
 
 @pytest.fixture
@@ -19,8 +20,7 @@ def make_tool() -> Callable[..., Tool]:
     """Make a tool of the host program."""
 
     def make(name: str, bundle: str = "host", version: str = "1.0.0") -> Tool:
-        run = Function(call=lambda: name, is_async=False)
-        return Tool(name=name, description="x", parameters={"type": "object"}, run=run, bundle=bundle, version=version)
+        return host_tool(name, description="x", bundle=bundle, version=version)
 
     return make
 
@@ -78,7 +78,7 @@ class Cards:
         ]
 
     def _tool(self, path, number, name, version="1.0.0", kind="script", action="", tag="") -> Tool:
-        run = Chained(kind=kind, tool_type=kind, executor=None, folder=path.parent, action=action)
+        run = file_run(kind, folder=path.parent, action=action)
         return Tool(
             name=f"{name}-{action}" if action else name,
             description="A card.",

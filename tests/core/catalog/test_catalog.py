@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolcrib import Kind, Tool, ToolError
+from sample_tools import host_tool
+from toolcrib import Kind, ToolError
 from toolcrib.core.catalog import Catalog
 from toolcrib.core.sources import LateSource, Rank, ToolList
 from toolcrib.lib.names import function_name
 from toolcrib.model.errors import cure_of
-from toolcrib.model.tool import Function
 
 
 def addresses(catalog: Catalog) -> list[str]:
@@ -247,8 +247,7 @@ KEPT = st.tuples(NAMES, st.sampled_from(["x", "y"]), st.sampled_from(["1", "2"])
 def test_an_address_always_means_exactly_one_tool(kept, removed):
     catalog, there = Catalog(), {}
     for name, bundle, version in kept:
-        run = Function(call=lambda: None, is_async=False)
-        tool = Tool(name=name, description="", parameters={}, run=run, bundle=bundle, version=version)
+        tool = host_tool(name, bundle=bundle, version=version)
         if tool.address in there:
             with pytest.raises(ToolError):
                 catalog.add(tool)

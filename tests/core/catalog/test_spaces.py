@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sample_tools import file_run
 from toolcrib import Call, Crib, Kind, Tool
 from toolcrib.core.catalog import Catalog
 from toolcrib.core.sources import LateSource, Rank, ToolList
-from toolcrib.model.tool import Chained
 
 
 @pytest.fixture
@@ -263,7 +263,7 @@ def test_a_lookup_below_a_space_stays_below_it_for_all_contents(kept, space):
     for bundle, tools in lists.items():
         catalog.add_source(LateSource(tools.rank, lambda tools=tools: [tools], bundles=[bundle]))
     for name, bundle, version, action in kept:
-        run = Chained(kind="script", tool_type="x", executor=None, folder=None, action=action)
+        run = file_run(action=action)
         tool = Tool(name=name, description="", parameters={}, run=run, bundle=bundle, version=version)
         if tool.address not in there:
             lists[bundle].add(tool)

@@ -6,12 +6,12 @@ import shutil
 
 import pytest
 
-from toolcrib import Crib, Kind, Tool
+from sample_tools import host_tool
+from toolcrib import Crib, Kind
 from toolcrib.core.catalog import Catalog
 from toolcrib.core.file_source import FileSource
 from toolcrib.core.sources import Rank, ToolList
 from toolcrib.infra import files as tree_module
-from toolcrib.model.tool import Function
 
 
 @pytest.fixture
@@ -329,8 +329,7 @@ class Blocking:
             await self.may_end.wait()
             return answer
 
-        function = Function(call=run, is_async=True)
-        yield Tool(name=path.stem, description=answer, parameters={"type": "object"}, run=function)
+        yield host_tool(path.stem, run, description=answer)
 
 
 async def test_a_call_in_flight_ends_on_the_version_it_began_with(project):

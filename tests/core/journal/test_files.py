@@ -9,6 +9,7 @@ import time
 
 import orjson
 import pytest
+from every_line import at_every_line
 
 from toolcrib import Crib, tool
 from toolcrib.core import journal as module
@@ -239,3 +240,16 @@ def test_the_journal_in_memory_forgets_the_oldest():
     for number in range(5):
         journal.record(a_line(str(number)))
     assert ids(journal) == ["2", "3", "4"]
+
+
+def test_garbage_collection_may_end_a_journal_at_every_line_of_its_writer(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "FLUSH_SECONDS", 0.001)
+    stops = []
+
+    def prepare():
+        with monkeypatch.context() as patch:
+            patch.setattr(threading.Thread, "start", lambda writer: stops.append(writer._args[1]))
+            journal = module.FileJournal(tmp_path)
+        return lambda: module._write_behind(lambda: None, stops.pop()), journal.close, lambda: None
+
+    at_every_line((module._write_behind, threading.Event.wait, threading.Condition.wait), prepare)

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sample_tools import host_tool
 from soaks import examples
 from toolcrib import Call, Crib, Kind, Session, confirm, deny, tool
-from toolcrib.model.tool import Function
 
 ORDER = [
     "rules",
@@ -293,27 +293,14 @@ def test_tools_of_numbers_alone_really_take_the_short_way():
 
 def test_explain_answers_as_the_call_does(tmp_path):
     """Tools that cannot be made ready, odd confirmations, a key that cannot be read."""
-    from toolcrib import Tool
 
     @tool(confirm=True)
     def pay(n: int) -> int:
         """Pay."""
         return n
 
-    broken = Tool(
-        name="broken",
-        description="",
-        parameters={"type": "objekt"},
-        bundle="host",
-        run=Function(call=print, is_async=False),
-    )
-    alien = Tool(
-        name="alien",
-        description="",
-        parameters={"type": "object"},
-        bundle="host",
-        run=Function(call=print, is_async=False),
-    )
+    broken = host_tool("broken", parameters={"type": "objekt"}, bundle="host")
+    alien = host_tool("alien", bundle="host")
     (tmp_path / ".toolcrib").mkdir(mode=0o700)
     (tmp_path / ".toolcrib" / "key").write_bytes(b"short")
     (tmp_path / ".toolcrib" / "key").chmod(0o600)
@@ -335,13 +322,13 @@ def test_explain_answers_as_the_call_does(tmp_path):
 
 
 def test_a_tool_made_by_hand_is_checked_when_it_is_handed_in():
-    from toolcrib import Tool, ToolError
+    from toolcrib import ToolError
 
     for parameters in (
         {"type": "objekt"},
         {"type": "string"},
         {"type": "object", "properties": {"x": {"pattern": "(?=a)"}}},
     ):
-        broken = Tool(name="broken", description="", parameters=parameters, run=Function(call=print, is_async=False))
+        broken = host_tool("broken", parameters=parameters)
         with pytest.raises(ToolError, match="broken: parameters"):
             Crib(tools=[broken])

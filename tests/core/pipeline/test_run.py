@@ -298,6 +298,27 @@ async def test_threads_are_bounded_and_the_refusal_is_polite(crib_of):
     assert [result.ok for result in await asyncio.gather(*tasks)].count(True) == 2
 
 
+async def test_a_thread_that_cannot_be_started_takes_no_place(crib_of, monkeypatch):
+    from toolcrib.features.functions import runner as module
+
+    def refuse(thread):
+        raise RuntimeError("can't start new thread")
+
+    @tool(thread=True)
+    def add(a: int, b: int) -> int:
+        """Add."""
+        return a + b
+
+    crib = crib_of(add)
+    crib._resources.runners["function"] = module.FunctionRunner(max_threads=1)
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        refused = await crib.call("add", a=1, b=2)
+    assert (refused.error.kind, refused.error.retryable) == (Kind.OVERLOADED, True)
+    assert refused.error.message == "no thread can be started: can't start new thread; call again later"
+    assert (await crib.call("add", a=1, b=2)).value == 3
+
+
 @pytest.mark.spec("S4-28")
 @pytest.mark.parametrize("make_async", [False, True])
 async def test_an_unexpected_exception_is_logged_whole_and_answered_plainly(crib_of, caplog, make_async):
@@ -358,6 +379,17 @@ async def test_no_tool_ends_the_event_loop_by_what_it_raises(crib_of, problem, h
         result = await crib.call("breaks")
         assert result.error.kind is Kind.INTERNAL
         assert result.error.message.startswith("breaks failed unexpectedly (")
+
+
+def test_a_generator_exit_of_a_plain_function_is_a_result_without_a_loop_too():
+    @tool
+    def breaks() -> None:
+        """Break."""
+        raise GeneratorExit
+
+    with Crib(tools=[breaks]) as crib:
+        for _ in range(2):
+            assert crib.call_sync("breaks").error.message.startswith("breaks failed unexpectedly (GeneratorExit)")
 
 
 def test_an_interrupt_of_the_host_program_is_let_through():
@@ -576,9 +608,14 @@ async def test_what_a_tool_returns_is_what_it_promises(crib_of, hint, value, fit
         assert result.value is None
 
 
+class Unloaded(dict):
+    def items(self):
+        raise KeyError("not loaded")
+
+
 @pytest.mark.parametrize(
     "value",
-    [object(), {"x": lambda: 1}, [float("inf")], {"a": [float("nan")]}, "\ud800", {1, object()}],
+    [object(), {"x": lambda: 1}, [float("inf")], {"a": [float("nan")]}, "\ud800", {1, object()}, Unloaded(a=1)],
 )
 async def test_an_answer_that_is_not_json_is_refused_even_without_a_promise(crib_of, value):
     def gives():
@@ -938,7 +975,7 @@ async def test_a_result_that_cannot_be_kept_is_told_and_never_raised(crib_of, pr
     crib = crib_of(much, fails, project=project, calls={"result_bytes": 10_000})
     result = await crib.call("much", n=20_000)
     assert result.value == "x" * 2_000
-    assert "the rest of 20000 letters could not be kept" in result.meta["warnings"]
+    assert "the rest of 20000 letters could not be stored" in result.meta["warnings"]
     assert "kept" not in result.meta
     partial = await crib.call("fails", n=20_000)
     assert partial.error.kind is Kind.PERMANENT
