@@ -166,8 +166,6 @@ class Crib:
 
     def perform(self, call: Call) -> Coroutine[object, object, Result]:
         """Make a call; for interfaces, which await the coroutine at once."""
-        if call.is_plain:
-            return self._pipeline.call_simply(call.name, call.arguments, call.caller, call)
         return self._pipeline.call(call)
 
     def stream(
@@ -312,14 +310,14 @@ class Crib:
             *self._resources.get("readiness").problems(),
             *self._catalog.problems(),
             *self._grant_problems(),
-            *(self._valves.problems(self.tools) if self.settings.said("ecosystems") else ()),
+            *(self._valves.problems(self.tools) if self.settings.explicit("ecosystems") else ()),
         ]
         root = self.settings.root
         return found if root is None else [_from_root(problem, f"{root}/") for problem in found]
 
     def _grant_problems(self) -> list[ToolError]:
         """The lines of the grants that mean no tool."""
-        if not self.settings.said("grants"):
+        if not self.settings.explicit("grants"):
             return []
         tools = [entry.tool for entry in self._catalog.entries(stored=False)]
         return list(self.grants.problems(tools, self._catalog.has_named, self._catalog.stored_word))

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, TypedDict
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from toolcrib.core.call_state import AccessSettings, CallsSettings
+    from toolcrib.core.call_state import CallsSettings
     from toolcrib.core.catalog import CatalogSettings
     from toolcrib.core.grants import GrantsSettings
     from toolcrib.core.resources import ModulesSettings
+    from toolcrib.features.access.settings import AccessSettings
     from toolcrib.features.approvals import ApprovalsSettings
     from toolcrib.features.builtins import BuiltinsSettings
     from toolcrib.features.bundles import BundlesSettings, SearchSettings

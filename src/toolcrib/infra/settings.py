@@ -96,7 +96,7 @@ def setting(
 class Table:
     """The values of one table: `SandboxSettings(jobs=2)` has the defaults for all other keys.
 
-    `said` are the keys that were set. With `is_array` the table is written `[[name]]`, and its only key holds the items.
+    `explicit_keys` are the keys that were set, even to their defaults. With `is_array` the table is written `[[name]]`, and its only key holds the items.
     `moved` maps former keys to what to write instead.
     """
 
@@ -105,7 +105,7 @@ class Table:
     is_map: ClassVar[bool] = False
     moved: ClassVar[Mapping[str, str]]
     declared: ClassVar[Mapping[str, Setting]]
-    said: ClassVar[frozenset[str]]
+    explicit_keys: ClassVar[frozenset[str]]
 
     def __init_subclass__(cls, *, name: str, is_array: bool = False, moved: Mapping[str, str] | None = None) -> None:
         cls.table_name = name
@@ -119,13 +119,15 @@ class Table:
 
     def __init__(self, **values: object) -> None:
         read = {key: read_value(self.find(key), value) for key, value in values.items()}
-        self.__dict__.update({key: each.default for key, each in self.declared.items()}, **read, said=frozenset(read))
+        self.__dict__.update(
+            {key: each.default for key, each in self.declared.items()}, **read, explicit_keys=frozenset(read)
+        )
 
     @classmethod
     def of(cls, values: Mapping[str, object]) -> Self:
         """A table from values that are already parsed."""
         table = cls()
-        table.__dict__.update(values, said=frozenset(values))
+        table.__dict__.update(values, explicit_keys=frozenset(values))
         return table
 
     @classmethod
@@ -160,8 +162,8 @@ class Table:
         return hash((type(self), *self.values.values()))
 
     def __repr__(self) -> str:
-        said = ", ".join(f"{key}={value!r}" for key, value in self.values.items() if key in self.said)
-        return f"{type(self).__name__}({said})"
+        written = ", ".join(f"{key}={value!r}" for key, value in self.values.items() if key in self.explicit_keys)
+        return f"{type(self).__name__}({written})"
 
 
 class MapTable(Table, name=""):
@@ -214,7 +216,7 @@ class MapTable(Table, name=""):
     def _hold(self, values: Mapping[str, object]) -> None:
         ((key, declared),) = self.declared.items()
         usual: Mapping[str, object] = declared.default  # type: ignore[assignment]  # the default of a map is a mapping
-        self.__dict__.update({key: {**usual, **values}, "said": frozenset(values)})
+        self.__dict__.update({key: {**usual, **values}, "explicit_keys": frozenset(values)})
 
 
 def read_value(declared: Setting, value: object, name: str = "") -> object:
@@ -378,10 +380,12 @@ class Settings:
         """The values of a table by name, for code that does not import its declaration."""
         return self.table(self.tables[name])
 
-    def said(self, name: str) -> dict[str, Any]:
+    def explicit(self, name: str) -> dict[str, Any]:
         """The values of a table that were set, by key; empty for a table that is not set, whose declaration is not imported."""
         table = self._values.get(name)
-        return {} if table is None else {key: value for key, value in table.values.items() if key in table.said}
+        return (
+            {} if table is None else {key: value for key, value in table.values.items() if key in table.explicit_keys}
+        )
 
     def where(self, name: str) -> str:
         """Where a setting was set, for messages."""
@@ -528,7 +532,7 @@ class _Merged:
         if declaration.is_array:
             return dict.fromkeys(declaration.declared, content)
         if isinstance(content, declaration):
-            return {key: value for key, value in content.values.items() if key in content.said}
+            return {key: value for key, value in content.values.items() if key in content.explicit_keys}
         if not isinstance(content, Mapping):
             line = f" and below it {declaration.example}" if issubclass(declaration, MapTable) else ""
             raise SettingsError(f"{name} must be a table: write [{name}]{line}, not {content!r:.80}")

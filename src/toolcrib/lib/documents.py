@@ -25,6 +25,8 @@ MAX_ARGUMENT_BYTES = 1_000_000
 SMALLEST_INTEGER = -(2**63)
 LARGEST_INTEGER = 2**64 - 1
 SHOWN_KEYS = 8
+# Larger integers have more digits than the interpreter writes.
+MAX_BITS = 14_000
 
 _TOML_NAME = r"""(?:[\w-]++|"(?:[^"\\\n]|\\.)*+"?+|'[^'\n]*+'?+)"""
 # The second branch consumes a name without a dot after it, so that matching is linear.
@@ -79,11 +81,39 @@ def read_json(
 
 
 def write_json(value: object) -> bytes:
-    """JSON, including what orjson refuses: integers beyond 64 bits, lone surrogates, other objects as strings."""
+    """JSON, including what orjson refuses: integers beyond 64 bits, lone surrogates, other objects as strings.
+
+    What has no JSON form at all is written as far as it has one: a log message of a tool, say, must not cost its result.
+    """
     try:
         return orjson.dumps(value)
     except TypeError:
-        return json.dumps(value, separators=(",", ":"), default=str).encode()
+        pass
+    try:
+        return _dump(value)
+    except (TypeError, ValueError, RecursionError):
+        return _dump(_writable(value, MAX_DEPTH))
+
+
+def _dump(value: object) -> bytes:
+    text = json.dumps(value, separators=(",", ":"), default=str, allow_nan=False, ensure_ascii=False)
+    # Only lone surrogates cannot be encoded; JSON spells them as this does.
+    return text.encode("utf-8", "backslashreplace")
+
+
+def _writable(value: object, depth: int) -> object:
+    """What JSON can hold of a value: null in place of a float that is not a number, strings in place of other keys and objects."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, int):
+        return value if value.bit_length() <= MAX_BITS else hex(value)
+    if isinstance(value, dict) and depth:
+        return {str(key): _writable(each, depth - 1) for key, each in value.items()}
+    if isinstance(value, list | tuple) and depth:
+        return [_writable(each, depth - 1) for each in value]
+    if value is None or isinstance(value, str):
+        return value
+    return str(value) if depth else "…"
 
 
 def check_plain(value: object, *, place: str = "arguments", max_depth: int = MAX_DEPTH) -> None:

@@ -112,8 +112,8 @@ class Call(_Draft):
     @property
     def is_plain(self) -> bool:
         """Whether it has only a tool, arguments and a caller, so that the fast path can make it."""
-        said = (self.session, self.mode, self.confirmation, self.deadline, self.grants, self.parent, self.client)
-        return said == PLAIN
+        further = (self.session, self.mode, self.confirmation, self.deadline, self.grants, self.parent, self.client)
+        return further == PLAIN
 
     @property
     def depth(self) -> int:
@@ -281,7 +281,7 @@ class Context(ReachesClient):
 
     `deadline` is in the time of `time.monotonic`, `seconds` the time limit that set it. `grace` is the time in
     seconds for the answer: some after the tool's own time limit, none after a deadline of its caller. `prepared` is the
-    return value of `Bound.check`.
+    return value of `Bound.check`. `mask` masks stored secrets in what is sent to the client.
     """
 
     tool: Tool
@@ -296,6 +296,7 @@ class Context(ReachesClient):
     grace: float = 0.0
     client: ToolLink | None = None
     prepared: object = field(default=None, repr=False)
+    mask: Callable[[object], object] | None = field(default=None, repr=False)
 
     @property
     def send_chunk(self) -> Callable[[object], Awaitable[None]] | None:

@@ -9,13 +9,13 @@ Below the pipeline code raises `ToolError`; from the pipeline outwards there is 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING, TypeVar
 
 from toolcrib.values.records import record
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from typing import Self
 
 
@@ -140,7 +140,7 @@ class ToolError(Exception):
             kind=Kind(kind),
             retryable=retryable,
             partial_side_effects=partial_side_effects,
-            details={} if details is None else details,
+            details={} if details is None else details if isinstance(details, Mapping) else {"details": details},  # type: ignore[redundant-expr]  # code of tools is not type-checked
             value=value,
         )
         self._word(reason, cure_of(cure))

@@ -213,7 +213,7 @@ class Store(Protocol):
         The stamp changes when a document below is created, removed or replaced; edits in place may go unnoticed.
         """
 
-    def strangers(self, prefix: str) -> list[str]:
+    def other_files(self, prefix: str) -> list[str]:
         """The names of files directly in a folder that are neither documents nor the store's own files."""
 
     def create_folder(self, prefix: str, documents: Mapping[str, bytes], *, replacing: bool = False) -> bool:

@@ -170,7 +170,7 @@ class Session:
                 self._capabilities.setdefault(capability, step.tool)
             return self._turn
 
-    def take_back(self, step: CountedCall, turn: Turn) -> None:
+    def uncount(self, step: CountedCall, turn: Turn) -> None:
         """Uncount a call that was not made after all."""
         with self._lock:
             self._calls -= 1

@@ -19,3 +19,4 @@ def register(plugins: Plugins) -> None:
     plugins.add_screen("access")
     plugins.add_endpoints("toolcrib.features.access.endpoints:endpoints")
     plugins.add_command("token", "toolcrib.features.access.commands:token", "Manage access tokens of the server.")
+    plugins.add_settings("access", "toolcrib.features.access.settings:AccessSettings")

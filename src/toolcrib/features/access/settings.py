@@ -1,9 +1,36 @@
-"""Settings that limit callers without a token, shared by the tables that have them."""
+"""The table [access], and settings that limit callers without a token, shared by the tables that have them."""
 
 from __future__ import annotations
 
-from toolcrib.infra.settings import read_text, read_word_set, setting
+from toolcrib.core.grants import GrantsSettings
+from toolcrib.infra.settings import Table, read_text, read_word_set, setting
 from toolcrib.model.tool import MODES
+
+
+def _read_variables(name: str, value: object) -> frozenset[str]:
+    words = read_word_set(name, value)
+    for word in sorted(words):
+        tool, _, variable = word.partition(":")
+        if not tool or not variable.isidentifier() or not variable.isascii():
+            raise ValueError(f"{name}: {word!r:.80} is not a grant of a variable; write 'tool:NAME' or '*:NAME'")
+        try:
+            GrantsSettings.check_word(tool)
+        except ValueError as problem:
+            raise ValueError(f"{name}: {word!r:.80}: {problem}") from None
+    return words
+
+
+FORMER_GRANTS = 'write [grants] and below it "*" = ["fs.*"] for every tool, "NAME" = ["shell.execute"] for one'
+
+
+class AccessSettings(Table, name="access", moved={"grants": FORMER_GRANTS}):
+    """Which environment variables of the host tools may read."""
+
+    variables: frozenset[str] = setting(
+        default=frozenset(),
+        read=_read_variables,
+        summary="variables of the host that tools may see, each as `tool:NAME`, or `*:NAME` for every tool; tools are named as in `[grants]`",
+    )
 
 
 def visible_tools(client: str) -> frozenset[str]:

@@ -103,7 +103,7 @@ def make_view(
 
 def view_from_settings(table: Table) -> ToolView | None:
     """The view that the keys `tools`, `bundles`, `tags` and `mode` of a table describe; None if none of them is set."""
-    return make_view(**{kind: getattr(table, kind) for kind in (*KINDS, "mode") if kind in table.said})
+    return make_view(**{kind: getattr(table, kind) for kind in (*KINDS, "mode") if kind in table.explicit_keys})
 
 
 def read_view(document: object) -> ToolView | None:

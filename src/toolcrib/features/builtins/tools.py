@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from toolcrib.features.builtins import BuiltinsSettings
 from toolcrib.infra.egress import Request, describe_binary, text_of
 from toolcrib.infra.files.jail import encode_text, list_items, read_text
-from toolcrib.infra.programs import explain_start, run_in_slot
+from toolcrib.infra.programs import cure_of_refusal, explain_start, run_in_slot
 from toolcrib.infra.sandbox.host import kill_time
 from toolcrib.infra.sandbox.jobs import CLEAN_ENVIRONMENT, PROGRAMS, READ, WRITE, Program, build_policy
 from toolcrib.lib.http_syntax import parse_url
@@ -272,7 +272,7 @@ def _error(ended: CompletedJob, value: dict[str, object], limit: str) -> ToolErr
         return None
     tail = str(value["stderr"])[-STDERR_TAIL:].strip()
     message = f"the command ended with exit code {code}" + (f": {tail}" if tail else "")
-    return ToolError(Kind.PERMANENT, message, partial_side_effects=True, value=value)
+    return ToolError(Kind.PERMANENT, message, cure=cure_of_refusal(ended), partial_side_effects=True, value=value)
 
 
 MAX_FETCHED_BYTES = 5_000_000

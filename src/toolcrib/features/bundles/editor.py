@@ -390,7 +390,7 @@ class Editor:
     def _is_empty(self, bundle_id: str) -> bool:
         """Whether the folder of a bundle contains only its own document, and no file of another program."""
         others = [key for key in self.store.keys(folder_of(bundle_id)) if key != bundle_key(bundle_id)]
-        return not others and not self.store.strangers(folder_of(bundle_id).rstrip("/"))
+        return not others and not self.store.other_files(folder_of(bundle_id).rstrip("/"))
 
     @contextmanager
     def _changing(self, bundle_id: str) -> Iterator[None]:

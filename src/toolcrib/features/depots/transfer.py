@@ -30,7 +30,9 @@ from toolcrib.features.depots.packed_tool import (
     whole_name,
 )
 from toolcrib.infra.egress import EgressSettings
+from toolcrib.infra.files import read_small
 from toolcrib.lib.document_format import required_capabilities
+from toolcrib.lib.documents import MAX_DEFINITION_BYTES, read_json
 from toolcrib.lib.system_tools import system_tools
 from toolcrib.model.errors import Kind, ToolError
 
@@ -133,7 +135,7 @@ async def pull(
         raise ToolError(Kind.BLOCKED, f"{root} leads out of the project; nothing was installed. Replace the link")
     found: list[Tool] = []
     if manifest.tree == FOLDERS:
-        check, installed = partial(_check_folder, parts, package), ""
+        check, installed = partial(_check_folder, parts, package), _installed_folder_version(root / manifest.main)
     else:
         check, installed = partial(_check_tool, formats, found), _installed_version(formats, root, manifest)
     if version is None:
@@ -225,6 +227,16 @@ def _installed_version(formats: Formats, root: Path, manifest: Manifest) -> str:
     except (OSError, ToolError):
         return ""
     return next((tool.version for tool in tools if whole_name(tool) == manifest.name), "")
+
+
+def _installed_folder_version(schema: Path) -> str:
+    """The version that the installed schema of a tool folder names; empty if there is none that can be read."""
+    try:
+        document = read_json(read_small(schema, MAX_DEFINITION_BYTES) or b"", place=str(schema))
+    except ToolError:
+        return ""
+    version = document.get("version") if isinstance(document, dict) else None
+    return version if isinstance(version, str) else ""
 
 
 def _refuse_older(manifest: Manifest, installed: str) -> None:

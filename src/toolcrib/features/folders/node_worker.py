@@ -245,8 +245,9 @@ class Worker:
                     await self._serve(said, lines, service, sending)
                     continue
                 self.is_spent = self.is_spent or said.get("spent") is True
-                while sending:
-                    done, _ = await asyncio.wait(sending, timeout=PARTING_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+                # Within the time of the call: one that is answered must not become a timeout.
+                while sending and (left := min(PARTING_SECONDS, clock.left)) > 0:
+                    done, _ = await asyncio.wait(sending, timeout=left, return_when=asyncio.FIRST_COMPLETED)
                     if not done:
                         break
                 return said

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections import OrderedDict
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -199,9 +200,10 @@ class RegistrySource(ListedSource):
             return ""
         known = {slug_of(folder.name): folder.reason for registry in loaded for folder in registry.unbuilt}
         for folder in (slug, slug.replace("-", "_")):
-            if any((self._root / folder / name).exists() for name in (SCHEMA, *HANDLERS)):
-                reason = known.get(slug, "not in a registry")
-                return f"{self._root.name}/{folder} is not built ({reason}); run: crib build"
+            with suppress(OSError):  # no file has such a name: it is too long
+                if any((self._root / folder / name).exists() for name in (SCHEMA, *HANDLERS)):
+                    reason = known.get(slug, "not in a registry")
+                    return f"{self._root.name}/{folder} is not built ({reason}); run: crib build"
         return ""
 
 

@@ -117,7 +117,12 @@ class FunctionRunner:
                     logger.info("%s: its caller stopped waiting", name)
 
             # A daemon thread and not a pool: a function that never returns must not keep the program from exiting.
-            threading.Thread(target=work, name=f"toolcrib {name}", daemon=True).start()
+            try:
+                threading.Thread(target=work, name=f"toolcrib {name}", daemon=True).start()
+            except RuntimeError as problem:
+                self._threads.release()
+                message = f"no thread can be started: {problem}; call again later"
+                raise ToolError(Kind.OVERLOADED, message, retryable=True) from problem
             return await done
 
         return run_in_thread

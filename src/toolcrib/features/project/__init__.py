@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from toolcrib.model.tool import MEGABYTE
@@ -56,7 +57,6 @@ def register(plugins: Plugins) -> None:
     plugins.add_settings("catalog", "toolcrib.core.catalog:CatalogSettings")
     plugins.add_settings("modules", "toolcrib.core.resources:ModulesSettings")
     plugins.add_settings("grants", "toolcrib.core.grants:GrantsSettings")
-    plugins.add_settings("access", "toolcrib.core.call_state:AccessSettings")
     plugins.add_settings("calls", "toolcrib.core.call_state:CallsSettings")
     plugins.add_settings("sandbox", "toolcrib.infra.sandbox:SandboxSettings")
     plugins.add_settings("egress", "toolcrib.infra.egress:EgressSettings")
@@ -64,13 +64,13 @@ def register(plugins: Plugins) -> None:
 
 
 def _for_sandbox(resources: Resources) -> dict[str, object]:
-    said = resources.settings.said("sandbox")
+    given = resources.settings.explicit("sandbox")
     return {
-        **{key: said[key] for key in ("require", "jobs", "queue") if key in said},
+        **{key: given[key] for key in ("require", "jobs", "queue") if key in given},
         "cache": resources.data.file("sandbox.json"),
         "runtime": resources.environment.get("XDG_RUNTIME_DIR", ""),
         "workspace": resources.settings.workspace,
-        "protected": resources.get("protected_files"),
+        "protected": partial(resources.get, "protected_files"),
     }
 
 
@@ -78,7 +78,7 @@ def _for_workspace_policy(resources: Resources) -> dict[str, object]:
     """The parts of the workspace that file tools may read and write."""
     settings, data = resources.settings, resources.data.path
     bounds: dict[str, object] = {}
-    if settings.said("sandbox"):
+    if settings.explicit("sandbox"):
         sandbox = settings["sandbox"]
         bounds["memory_bytes"] = sandbox.memory_mb * MEGABYTE
         bounds["processes"] = sandbox.processes

@@ -95,7 +95,7 @@ def protected_names(settings: Settings, sandbox: Mapping[str, Mapping[str, objec
     held = [f"by {layer}" for layer in NEEDED_TO_WRITE] if not missing else [f"no {layer}" for layer in missing]
     return {
         **closed,
-        "named by settings of git or by PATH, never written": _named_by_git(settings),
+        "named by settings of git, by PATH or by links to secrets, never written": _named_by_git(settings),
         "opened by workspace.open": list(settings.table(WorkspaceSettings).open) or ["nothing"],
         "fs.write of files of code is" + (" refused" if missing else " held"): held,
     }

@@ -135,7 +135,7 @@ def _for_runner(resources: Resources) -> dict[str, object]:
         "environments": resources.get("environments"),
         "version": settings["http_tools"].version or __version__,
         "observe": resources.observe,
-        "valves": (lambda tool: resources.get("valves").values(tool)) if settings.said("ecosystems") else None,
+        "valves": (lambda tool: resources.get("valves").values(tool)) if settings.explicit("ecosystems") else None,
     }
 
 

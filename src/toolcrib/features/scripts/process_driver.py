@@ -27,6 +27,7 @@ from toolcrib.features.scripts.program import (
 from toolcrib.infra.programs import (
     MAX_RESULT_BYTES,
     cure_of_output,
+    cure_of_refusal,
     describe_end,
     described_error,
     exit_details,
@@ -387,7 +388,8 @@ def _failure(tool: Tool, ended: CompletedJob) -> ToolError:
     if script is not None and script.language == JAVASCRIPT and (problem := no_package(tool, said)) is not None:
         return problem
     message = f"{tool.name} {describe_end(ended)}" + (f": {said}" if said else "")
-    details, cure = exit_details(ended), cure_of_output(tool, said)
+    details = exit_details(ended)
+    cure = cure_of_output(tool, said).then(cure_of_refusal(ended))
     if ended.exit_code in NOTHING_RAN:
         return ToolError(Kind.PERMANENT, message, cure=cure, partial_side_effects=True, details=details)
     cure = report_crash(tool, ended) if has_crashed(ended) else cure

@@ -132,7 +132,7 @@ async def stream_call(
 ) -> AsyncGenerator[StreamEvent | None, None]:
     """Make the call: yield its events, and then its Result. A generator that is closed cancels the call.
 
-    So does `gone`, which waits until the reader has left: the stream then ends without a result. After so many seconds of
+    So does `gone`, which waits until the reader has left: the stream of a call that is not over then ends without a result. After so many seconds of
     `silence` there is a None.
     """
     link = EventLink()
@@ -142,11 +142,13 @@ async def stream_call(
         work.add_done_callback(link.wake)
         if leaving is not None:
             leaving.add_done_callback(link.wake)
-        while leaving is None or not leaving.done():
+        while True:
             while (event := link.take()) is not None:
                 yield event
             if work.done():
                 yield work.result()
+                return
+            if leaving is not None and leaving.done():
                 return
             if not await link.wait(silence):
                 yield None

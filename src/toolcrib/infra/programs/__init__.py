@@ -289,6 +289,17 @@ def report_crash(tool: Tool, ended: CompletedJob) -> Cure:
     return Cure(f"see what it wrote to stderr with: crib call {tool.name} --verbose")
 
 
+def cure_of_refusal(ended: CompletedJob) -> Cure:
+    """How to open the protected paths that a program was not allowed to change; NO_CURE if there was none, or it did not mind.
+
+    `git status` tries to write its index and goes on without: opening it would not help where another command failed.
+    """
+    if not ended.refused or b"not permitted" not in (ended.stderr + ended.stdout).lower():
+        return NO_CURE
+    what = f"no tool may change {', '.join(repr(path[:NAME_LETTERS]) for path in ended.refused)}"
+    return Cure(f"{what}, unless workspace.open in toolcrib.toml opens it", f"{what}; ask the operator to open it")
+
+
 def exit_details(ended: CompletedJob) -> dict[str, object]:
     """The exit code, if there is one."""
     return {} if ended.exit_code is None else {"exitCode": ended.exit_code}

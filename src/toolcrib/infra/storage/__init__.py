@@ -154,7 +154,7 @@ class MemoryStore:
             words = {rest.partition("/")[0] for rest in rests if "/" in rest}
             return {word: str(self._changes[place + word]) for word in words}
 
-    def strangers(self, prefix: str) -> list[str]:
+    def other_files(self, prefix: str) -> list[str]:
         """Always empty: memory contains nothing but documents."""
         read_folder(prefix)
         return []

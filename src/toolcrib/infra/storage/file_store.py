@@ -147,11 +147,11 @@ class FileStore:
         with self._explained(prefix):
             return self._listing.folders(words)
 
-    def strangers(self, prefix: str) -> list[str]:
+    def other_files(self, prefix: str) -> list[str]:
         """The entries of a folder that are neither documents nor the store's own, by name."""
         words = read_folder(prefix)
         with self._explained(prefix):
-            return self._listing.strangers(words)
+            return self._listing.other_files(words)
 
     def create_folder(self, prefix: str, documents: Mapping[str, bytes], *, replacing: bool = False) -> bool:
         """Store a folder of documents, by the last word of their keys, all of them or none; False if the folder exists.
@@ -285,7 +285,7 @@ class FolderLister:
                         found[entry.name] = f"{status.st_ino:x}.{status.st_mtime_ns:x}.{status.st_ctime_ns:x}"
         return found
 
-    def strangers(self, words: Sequence[str]) -> list[str]:
+    def other_files(self, words: Sequence[str]) -> list[str]:
         """The entries of a folder that are neither keys nor folders of keys nor remains of a writer."""
         place = "/".join(words)
         with suppress(*_GONE), way_to(self._root, words) as way:

@@ -118,7 +118,7 @@ def _read(written: object) -> tuple[Auth | None, list[str]]:
         return None, [f"auth.type: {reason}; {_types()}"]
     fields = AuthMembers(written)
     auth = READERS[kind](fields)
-    return auth, [*fields.strangers(), *fields.problems]
+    return auth, [*fields.unknown_fields(), *fields.problems]
 
 
 def _types() -> str:
@@ -137,7 +137,7 @@ class AuthMembers:
         """Add a problem with a member."""
         self.problems.append(f"auth.{name}: {text}")
 
-    def strangers(self) -> Iterator[str]:
+    def unknown_fields(self) -> Iterator[str]:
         """Problems with members that a declaration of this type does not have."""
         unknown = [str(name)[:40] for name in self._values if name not in self._known]
         meant = dict(near_misses(unknown, self._known))
