@@ -92,11 +92,13 @@ def check_refusals(project: Path) -> list[str]:
     """What is said against a project when it is checked and its files are added; none of them is called."""
     with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as err:
         main(["check", "-C", str(project)])
-        (project / "other").mkdir()
-        (project / "other/toolcrib.toml").write_text("")
         for path in sorted(project.glob("tools/*")):
             if path.name != "tool_registry.json":
-                main(["add", "-C", str(project / "other"), str(path)])
+                # Each into a project of its own, because all tools of a project are read for every addition.
+                other = project / "others" / path.name
+                other.mkdir(parents=True)
+                (other / "toolcrib.toml").write_text("")
+                main(["add", "-C", str(other), str(path)])
     with Crib(project) as crib:
         problems = [problem.message for problem in crib.problems]
     said = "\n".join([out.getvalue(), err.getvalue(), *problems])

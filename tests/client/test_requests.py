@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
+from tool_requests import allowance_of, recorded_answer
 from toolcrib import Kind, ToolError
 from toolcrib.client import remote_requests
 from toolcrib.client.connection import Connection
 from toolcrib.client.remote_crib import RemoteCrib
-from toolcrib.model.toolrequest import Allowance, RecordedAnswer, Status
 from warm_python import WarmPython
 
 SECONDS = 60
@@ -216,12 +216,10 @@ def test_what_the_operator_adds_over_a_url_is_what_the_server_has(desk):
 
     with Crib(desk.project) as crib:
         [filed] = [filed for filed in crib.requests.list() if filed.id == request_id]
-    answer = RecordedAnswer(
-        url="https://api.example.com/", headers={"Content-Type": "application/json"}, body='{"a": [1]}'
+    answer = recorded_answer(
+        "https://api.example.com/", headers={"Content-Type": "application/json"}, body='{"a": [1]}'
     )
-    assert filed.allowance == Allowance(
-        capabilities=frozenset({"fs.read"}), hosts=("api.example.com",), answers=(answer,), unproved=True
-    )
+    assert filed.allowance == allowance_of("fs.read", hosts=("api.example.com",), answers=(answer,), unproved=True)
     shown = {"capabilities": ["fs.read"], "hosts": ["api.example.com"], "answers": 1, "unproved": True}
     assert json.loads(desk.crib("request", "show", request_id, "--json")[1])["allowance"] == shown
     code, _, err = desk.crib("request", "allow", request_id, "--host", "http://x")
@@ -315,7 +313,7 @@ def test_a_server_that_is_away_for_a_while_is_asked_again_from_where_it_was(pupp
     busy = {"kind": "OVERLOADED", "detail": "256 clients listen already", "retryable": False}
     script = Script(puppet, news("building", 1, 2), b"", busy, news("building", 3), news("ready", 4))
     heard, filed = script.follow(puppet.url)
-    assert (heard, filed.status, filed.tool) == ([1, 2, 3, 4], Status.READY, "tools/shout-words@1.0.0")
+    assert (heard, filed.status, filed.tool) == ([1, 2, 3, 4], "ready", "tools/shout-words@1.0.0")
     assert script.slept == [remote_requests.AGAIN_SECONDS] * 2
     asked = [head.split(" ")[1].partition("?")[2] for head in puppet.heard[:-1]]
     assert asked == ["after=0", *["after=2&wait=25"] * 2, "after=2", "after=3&wait=25"]

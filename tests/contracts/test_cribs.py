@@ -33,7 +33,6 @@ from toolcrib import (
 )
 from toolcrib.adapters import Anthropic, Gemini, OpenAIChat, OpenAIResponses
 from toolcrib.client.remote_crib import LOCAL_ONLY, RemoteCrib
-from toolcrib.model.call import Consent
 
 SECONDS = 20
 BUNDLE = "018faf50-b7b6-7a01-9a05-a22a6e0af101"
@@ -553,7 +552,7 @@ async def test_a_confirmed_call_runs_once(crib):
 
 async def test_a_call_that_waits_for_a_person_is_approved_and_runs_once(world):
     crib, approvals = world.crib, world.person.approvals
-    call = Call(name="pay", arguments={"amount": 4}, consent=Consent.EITHER)
+    call = Call(name="pay", arguments={"amount": 4}, consent="either")
     waiting = (await crib.call(call)).error.details["approval"]
     assert approvals.show(waiting).arguments == {"amount": 4}
     assert waiting in [found.id for found in approvals.list()]
@@ -566,9 +565,7 @@ async def test_a_call_that_waits_for_a_person_is_approved_and_runs_once(world):
         assert approvals.approve(waiting, note="fine").state == "approved"
         assert (await approvals.wait(waiting, 5)).state == "approved"
     assert (await crib.call(call)).value == "paid 4"
-    refused = (await crib.call(Call(name="pay", arguments={"amount": 5}, consent=Consent.EITHER))).error.details[
-        "approval"
-    ]
+    refused = (await crib.call(Call(name="pay", arguments={"amount": 5}, consent="either"))).error.details["approval"]
     assert approvals.refuse(refused).state == "refused"
     with pytest.raises(ToolError, match="refused already"):
         approvals.approve(refused)

@@ -470,11 +470,11 @@ def test_of_many_processes_exactly_one_creates(tmp_path):
 def test_a_store_says_what_lies_between_its_documents_and_is_none(store, tmp_path):
     store.create("bundles/a/one.json", b"1")
     store.create("bundles/a/deeper/two.json", b"2")
-    assert store.strangers("bundles/a") == []
-    assert store.strangers("bundles/b") == []
+    assert store.other_files("bundles/a") == []
+    assert store.other_files("bundles/b") == []
     if isinstance(store, FileStore):
         folder = tmp_path / "deep" / "store" / "bundles" / "a"
         (folder / "README.md").write_text("mine")
         (folder / ".swp").write_text("")
         (folder / f".crib-{'0' * 16}.part").write_text("left by a writer")
-        assert store.strangers("bundles/a") == [".swp", "README.md"]
+        assert store.other_files("bundles/a") == [".swp", "README.md"]

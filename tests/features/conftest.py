@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from sandboxes import make_sandbox
 
 from toolcrib.infra.sandbox.host import Sandbox
 
@@ -12,6 +13,6 @@ from toolcrib.infra.sandbox.host import Sandbox
 @pytest.fixture(scope="session")
 def sandbox() -> Iterator[Sandbox]:
     """One sandbox for all tests of a process; its workers stay warm."""
-    sandbox = Sandbox()
+    sandbox = make_sandbox()
     yield sandbox
     sandbox.close()

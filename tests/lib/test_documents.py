@@ -211,3 +211,12 @@ class TestToml:
 
 def test_what_orjson_refuses_is_written_all_the_same():
     assert json.loads(write_json({"large": 2**70, "path": Path("a/b")})) == {"large": 2**70, "path": "a/b"}
+
+
+def test_what_has_no_json_form_is_written_as_far_as_it_has_one():
+    loop: list[object] = []
+    loop.append(loop)
+    odd = {"no number": math.nan, "large": 2**70, ("a", 1): (math.inf, True), "larger": 10**5_000, "loop": loop}
+    written = json.loads(write_json(odd), parse_constant=pytest.fail)
+    assert written.pop("loop")
+    assert written == {"no number": None, "large": 2**70, "('a', 1)": [None, True], "larger": hex(10**5_000)}

@@ -1,12 +1,12 @@
 """Names as people and models spell them."""
 
 import re
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sample_tools import file_run, host_tool
 from toolcrib import Kind, Tool, ToolError
 from toolcrib.lib.names import (
     COMPARED_NAMES,
@@ -17,7 +17,6 @@ from toolcrib.lib.names import (
     read_address,
     version_order,
 )
-from toolcrib.model.tool import Chained, Function
 
 
 @pytest.mark.parametrize(
@@ -122,10 +121,9 @@ def test_all_versions_can_be_sorted(versions):
     ],
 )
 def test_an_action_is_taken_apart(name, action, parts):
-    run = Chained(kind="script", tool_type="script", executor=None, folder=Path(), action=action)
+    run = file_run(action=action)
     assert action_of(Tool(name=name, description="", parameters={}, run=run)) == parts
 
 
 def test_what_is_no_action_is_not_taken_apart():
-    run = Function(call=print, is_async=False)
-    assert action_of(Tool(name="a-b", description="", parameters={}, run=run)) is None
+    assert action_of(host_tool("a-b")) is None

@@ -67,7 +67,7 @@ def test_a_call_that_was_not_made_after_all_is_taken_back_from_its_own_turn():
     step = CountedCall(tool="t", is_retrieval=True, mark=b"m")
     turn = session.admit(step)
     assert session.admit(step) is None
-    session.take_back(step, turn)
+    session.uncount(step, turn)
     assert session.calls == 0
     assert session.admit(step) is not None
 

@@ -4,12 +4,13 @@ import json
 
 import pytest
 
+from app_lifespan import local_app
+from sample_tools import http_call, http_run
 from toolcrib import Bundle, Crib
 from toolcrib.features.bundles.format import read_stored_tool, read_tool
 from toolcrib.lib.document_format import write_tool
 from toolcrib.lib.documents import read_jsonc
 from toolcrib.lib.names import is_uuid7
-from toolcrib.model.tool import Encoding, ErrorMode, Http, HttpCall, Registered
 
 BUNDLE = "018faf50-b7b6-7a01-9a05-a22a6e0af101"
 URL = "https://api.weatherapi.com/v1/current.json"
@@ -36,7 +37,7 @@ def test_the_tool_of_the_document_is_read_and_kept_as_it_is_written(example):
     assert reading.tool.version == "v2"
     assert reading.tool.display_name == "Weather report"
     assert reading.tool.description == "Fetch current weather for a city"
-    assert reading.tool.run == Http(calls=(HttpCall(url=f"{URL}?q=${{city}}"),))
+    assert reading.tool.run == http_run(http_call(url=f"{URL}?q=${{city}}"))
     written = example("tool.json")
     times = {written.pop("createdAt"), written.pop("modifiedAt")}
     assert written.items() <= reading.document.items()
@@ -66,40 +67,38 @@ def test_the_file_of_the_document_lies_in_the_store_as_it_is(fixtures):
 @pytest.mark.spec("S1-26")
 def test_the_go_block_names_the_very_key_of_a_function(example):
     tool = put({**example("tool.json"), "type": "go", "impl": example("go_block.json")}).tool
-    assert tool.run == Registered(key="github.com/acme/agent/tools.Weather")
+    assert (tool.kind, tool.run.key, tool.run.model) == ("function", "github.com/acme/agent/tools.Weather", "")
     assert tool.source_type == "go"
 
 
 @pytest.mark.spec("S1-27", "S1-31", "S1-32", "S1-33", "S1-34", "S1-36")
 def test_the_http_block_says_all_there_is_to_say_of_a_request(example):
     tool = put({**example("tool.json"), "impl": example("http_block.json")}).tool
-    request = HttpCall(
+    request = http_call(
         url=f"{URL}?q=${{city}}&key=${{WEATHER_API_KEY}}",
         method="GET",
         headers={"User-Agent": "MyApp/${version}"},
         body="",
         success=frozenset({200}),
         timeout_ms=10_000,
-        encoding=Encoding.JSON,
+        encoding="json",
         extract="$.current.condition.text",
-        error_mode=ErrorMode.FAIL,
+        error_mode="fail",
     )
-    assert tool.run == Http(calls=(request,))
+    assert tool.run == http_run(request)
     assert tool.limits.timeout_ms == 10_000
     assert tool.requires == {"net.http"}
 
 
 @pytest.mark.spec("S1-17", "S1-59")
 async def test_the_tool_of_the_document_is_put_over_http_with_its_comments(fixtures, tmp_path):
-    from toolcrib.interfaces.http.app import make_app
-
     async with Crib(tmp_path) as crib:
         crib.bundles.put_bundle(BUNDLE, {"slug": "reports", "displayName": "Reports", "isEnabled": True})
         body = (fixtures / "platform" / "tool.json").read_bytes()
-        status, answer = await send(make_app(crib, open_to_loopback=True), "PUT", "weather/version/v2", body)
+        status, answer = await send(local_app(crib), "PUT", "weather/version/v2", body)
         assert (status, answer["displayName"], answer["toolID"][14]) == (201, "Weather report", "7")
-        assert crib.bundles.tool(BUNDLE, "weather", "v2").tool.run == Http(
-            calls=(HttpCall(url=f"{URL}?q=${{city}}"),), bundle=BUNDLE
+        assert crib.bundles.tool(BUNDLE, "weather", "v2").tool.run == http_run(
+            http_call(url=f"{URL}?q=${{city}}"), bundle=BUNDLE
         )
 
 

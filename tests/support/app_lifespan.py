@@ -1,10 +1,16 @@
-"""End an application as a server does: a test that only makes one would leave its threads behind, hundreds of them in a whole run."""
+"""Make the HTTP application of a crib, and end it as a server does: else it would leave its threads behind, hundreds of them in a whole run."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from toolcrib.interfaces.http.app import App
+from toolcrib import Crib
+from toolcrib.interfaces.http.app import App, make_app
+
+
+def local_app(crib: Crib) -> App:
+    """The application that `crib serve` runs on loopback, where clients need no token."""
+    return make_app(crib, open_to_loopback=True)
 
 
 async def end(app: App) -> None:

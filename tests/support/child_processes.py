@@ -1,8 +1,8 @@
 """Find child processes that outlive the test that started them, and name that test.
 
-A pytest plugin, loaded by tests/conftest.py. Processes that belong to a fixture of a wider scope, such as the session's sandbox, may stay until
-that fixture ends; at the end of the session nothing may be left. After a test that failed, what it started is killed, so that the next
-test does not fail because of it.
+A pytest plugin, loaded by tests/conftest.py. A child process that a test leaves running fails that test. Processes that belong to a fixture
+of a wider scope, such as the session's sandbox, may stay until that fixture ends; at the end of the session nothing may be left, orphans
+included. After a test that failed, what it started is killed, so that the next test does not fail because of it.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ import warm_python
 # A process inherits it, also as an orphan, unless it gets variables of its own.
 MARK = "TESTS_OF_PROCESS"
 SECONDS = 30
+# A sandbox of a wider scope starts its launcher with the first test that needs it; the end of the session looks for it.
+LAUNCHER = "toolcrib.infra.sandbox.child.launcher"
 
 
 class Children:
@@ -29,20 +31,27 @@ class Children:
     def __init__(self) -> None:
         self.first_seen: dict[int, str] = {}
         self.kept: set[int] = set()
+        self.of_this_test: set[int] = set()
         self.failed = False
 
-    def look(self, test: str) -> set[int]:
-        """Note the children there are; gives those that are new."""
+    def look(self, test: str) -> None:
+        """Note the children there are, and which of them are new."""
         there = set(_own_children())
         for gone in self.first_seen.keys() - there:
             del self.first_seen[gone]
         new = there - self.first_seen.keys()
+        self.of_this_test |= new
         self.first_seen |= dict.fromkeys(new, test)
-        return new
 
-    def of_the_test_alone(self, new: set[int]) -> set[int]:
-        """Those that nothing after this test uses: neither a wider fixture nor the next start of a warm Python."""
-        return new - self.kept - warm_python.pids()
+    def of_the_test_alone(self) -> set[int]:
+        """Those that nothing after this test uses: neither a wider fixture nor the next test."""
+        import warm_launchers  # late: pytest loads it after this plugin, whose fixture has to end last
+
+        return self.of_this_test - self.kept - warm_python.pids() - warm_launchers.pids()
+
+    def outlive(self) -> set[int]:
+        """Those of the test alone that are still running."""
+        return {pid for pid in self.of_the_test_alone() if _is_alive(pid) and LAUNCHER not in _command(pid)}
 
     def leftovers(self) -> dict[int, str]:
         """What is still alive, with its test."""
@@ -81,7 +90,7 @@ def _marked() -> Iterator[int]:
 
 def _command(pid: int) -> str:
     try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()[:200]
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
     except OSError:
         return "gone"
 
@@ -94,21 +103,36 @@ def _no_child_process_is_left() -> Iterator[None]:
     deadline = time.monotonic() + SECONDS
     while (left := CHILDREN.leftovers()) and time.monotonic() < deadline:
         time.sleep(0.05)
-    told = [f"{test} left process {pid}: {_command(pid)}" for pid, test in left.items()]
+    told = [f"{test} left process {pid}: {_command(pid)[:200]}" for pid, test in left.items()]
     _kill(left)
     assert not told, "; ".join(told)
 
 
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object]:
+    """Fail a test that leaves a process running; a hook, because a fixture costs every test more."""
+    result = yield
+    CHILDREN.look(item.nodeid)
+    if not CHILDREN.of_this_test or CHILDREN.failed:
+        return result
+    deadline = time.monotonic() + SECONDS
+    while (left := CHILDREN.outlive()) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not left, "; ".join(f"it left process {pid}: {_command(pid)[:200]}" for pid in left)
+    return result
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """Note what a test left, and end that if the test failed; a hook, because a fixture costs every test more."""
+    """End what a test that failed left."""
     CHILDREN.failed = False
+    CHILDREN.of_this_test.clear()
     try:
         return (yield)
     finally:
-        new = CHILDREN.look(item.nodeid)
+        CHILDREN.look(item.nodeid)
         if CHILDREN.failed:
-            _kill(CHILDREN.of_the_test_alone(new))
+            _kill(CHILDREN.of_the_test_alone())
 
 
 def _kill(pids: Iterable[int]) -> None:

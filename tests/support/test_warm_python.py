@@ -74,8 +74,9 @@ def test_it_gets_a_session_of_its_own():
 
 def test_the_process_that_forks_outlives_a_failed_test_that_started_it():
     with WarmPython(["-c", "input()"], stdin=subprocess.PIPE) as process:
-        new = {process.pid, warm_python.start().pid}
-        assert CHILDREN.of_the_test_alone(new) == {process.pid}
+        assert warm_python.start().pid != process.pid
+        CHILDREN.look("this test")
+        assert CHILDREN.of_the_test_alone() == {process.pid}
         process.kill()
 
 

@@ -8,7 +8,6 @@ import threading
 import pytest
 
 from toolcrib import Call, Crib, Kind, ToolError, tool
-from toolcrib.model.call import Consent
 
 ran = itertools.count()
 
@@ -20,7 +19,7 @@ def pay(amount: int, currency: str = "EUR") -> str:
     return f"{amount} {currency}"
 
 
-def call(amount=5, *, caller="mcp:local", consent=Consent.PERSON, name="pay", **more):
+def call(amount=5, *, caller="mcp:local", consent="person", name="pay", **more):
     return Call(name=name, arguments={"amount": amount}, caller=caller, consent=consent, **more)
 
 
@@ -47,10 +46,10 @@ async def test_a_call_that_needs_a_person_is_stored_with_exactly_what_would_run(
 async def test_a_caller_that_may_not_confirm_gets_no_token_and_cannot_use_one(crib):
     result = await crib.call(call())
     assert "confirmation" not in result.error.details
-    token = (await crib.call(call(consent=Consent.TOKEN))).error.details["confirmation"]
+    token = (await crib.call(call(consent="token"))).error.details["confirmation"]
     refused = await crib.call(call(confirmation=token))
     assert refused.error.kind is Kind.CONFIRMATION_REQUIRED
-    assert (await crib.call(call(confirmation=token, consent=Consent.TOKEN))).ok
+    assert (await crib.call(call(confirmation=token, consent="token"))).ok
 
 
 async def test_a_consent_that_is_written_as_a_word_means_the_same(crib):
@@ -63,21 +62,21 @@ async def test_a_consent_that_is_written_as_a_word_means_the_same(crib):
 
 
 async def test_a_caller_that_may_do_either_gets_both(crib):
-    details = (await crib.call(call(consent=Consent.EITHER))).error.details
-    assert (await crib.call(call(consent=Consent.EITHER, confirmation=details["confirmation"]))).ok
+    details = (await crib.call(call(consent="either"))).error.details
+    assert (await crib.call(call(consent="either", confirmation=details["confirmation"]))).ok
     crib.approvals.approve(details["approval"], by="ann")
-    assert (await crib.call(call(consent=Consent.EITHER))).ok
+    assert (await crib.call(call(consent="either"))).ok
 
 
 async def test_a_token_does_not_confirm_what_a_person_refused_meanwhile(crib):
-    details = (await crib.call(call(consent=Consent.EITHER))).error.details
+    details = (await crib.call(call(consent="either"))).error.details
     crib.approvals.refuse(details["approval"], by="ann")
-    refused = await crib.call(call(consent=Consent.EITHER, confirmation=details["confirmation"]))
+    refused = await crib.call(call(consent="either", confirmation=details["confirmation"]))
     assert (refused.error.kind, refused.error.details["approval"]) == (Kind.BLOCKED, details["approval"])
 
 
 async def test_a_plain_call_stores_nothing(crib):
-    assert "approval" not in (await crib.call(call(consent=Consent.TOKEN))).error.details
+    assert "approval" not in (await crib.call(call(consent="token"))).error.details
     assert crib.approvals.list(None) == []
 
 
@@ -112,7 +111,7 @@ async def test_an_approval_does_not_count_for_changed_code(tmp_path):
 
     async with Crib(tmp_path, tools=[other_pay]) as crib:
         refused = await crib.call(
-            Call(name="pay", arguments={"amount": 5, "currency": "EUR"}, caller="mcp:local", consent=Consent.PERSON)
+            Call(name="pay", arguments={"amount": 5, "currency": "EUR"}, caller="mcp:local", consent="person")
         )
         assert refused.error.kind is Kind.CONFIRMATION_REQUIRED
 
@@ -235,7 +234,7 @@ async def test_arguments_that_no_person_could_check_are_not_stored(crib):
         return text
 
     crib.add(note)
-    refused = await crib.call(Call(name="note", arguments={"text": "x" * 300_000}, caller="m", consent=Consent.PERSON))
+    refused = await crib.call(Call(name="note", arguments={"text": "x" * 300_000}, caller="m", consent="person"))
     assert "no person could check them" in refused.error.message
     assert crib.approvals.list() == []
 
@@ -250,7 +249,7 @@ async def test_a_stored_secret_is_not_shown(crib, tmp_path):
     crib.secrets.set("KEY", "hunter2-hunter2")
     crib.secrets.get("KEY")
     arguments = {"text": "it is hunter2-hunter2", "api_key": "xyzzy"}
-    await crib.call(Call(name="send", arguments=arguments, caller="m", consent=Consent.PERSON))
+    await crib.call(Call(name="send", arguments=arguments, caller="m", consent="person"))
     stored = b"".join(
         path.read_bytes() for path in (tmp_path / ".toolcrib").rglob("*.json") if "approvals" in str(path)
     )
@@ -362,7 +361,7 @@ async def test_a_caller_cannot_hide_from_the_person_what_would_run(crib, command
         return "done"
 
     crib.add(execute)
-    asked = Call(name="execute", arguments={"command": command}, caller="mcp:local", consent=Consent.PERSON)
+    asked = Call(name="execute", arguments={"command": command}, caller="mcp:local", consent="person")
     approval_id = (await crib.call(asked)).error.details["approval"]
     assert crib.approvals.show(approval_id).arguments == {"command": command}
 
@@ -376,7 +375,7 @@ async def test_what_can_only_be_a_secret_is_not_shown_to_the_person(crib):
     crib.add(sign_in)
     options = {"api_key": "k-1234", "url": "https://ann:secret@host/path?token=abc&page=2", "note": "as always"}
     given = {"password": "correct horse; battery", "options": options}
-    asked = Call(name="sign_in", arguments=given, caller="mcp:local", consent=Consent.PERSON)
+    asked = Call(name="sign_in", arguments=given, caller="mcp:local", consent="person")
     approval_id = (await crib.call(asked)).error.details["approval"]
     assert crib.approvals.show(approval_id).arguments == {
         "password": "(hidden)",

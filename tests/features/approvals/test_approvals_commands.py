@@ -5,8 +5,6 @@ import json
 import pytest
 
 from toolcrib import Call, Crib, tool
-from toolcrib.interfaces.cli import main
-from toolcrib.model.call import Consent
 
 
 @tool(confirm=True)
@@ -23,19 +21,18 @@ def crib(tmp_path):
 
 
 @pytest.fixture
-def run(crib, tmp_path, capsys):
+def run(crib, tmp_path, cli):
     """Run a command of approvals in the project."""
 
     def run(*words):
-        capsys.readouterr()
-        code = main(["approvals", *words, "-C", str(tmp_path)])
-        return code, *capsys.readouterr()
+        done = cli("approvals", *words, "-C", str(tmp_path))
+        return done.code, done.out, done.err
 
     return run
 
 
 def call():
-    return Call(name="pay", arguments={"amount": 5}, caller="mcp:local", consent=Consent.PERSON)
+    return Call(name="pay", arguments={"amount": 5}, caller="mcp:local", consent="person")
 
 
 @pytest.fixture

@@ -9,9 +9,9 @@ from unittest.mock import ANY
 import pytest
 
 import app_lifespan
+from app_lifespan import local_app
 from toolcrib import Crib, tool
 from toolcrib.client.remote_crib import RemoteCrib
-from toolcrib.interfaces.http.app import make_app
 from toolcrib.interfaces.http.server import serve
 
 
@@ -67,7 +67,7 @@ async def crib(tmp_path):
 
 @pytest.fixture
 async def client(crib):
-    app = make_app(crib, open_to_loopback=True)
+    app = local_app(crib)
     yield Client(app)
     await app_lifespan.end(app)
 
@@ -218,7 +218,7 @@ async def test_events_tell_what_waits_and_what_was_decided(crib, client, url):
 
 async def test_a_token_that_is_not_a_persons_cannot_confirm_its_own_call(tmp_path):
     async with Crib(tmp_path, tools=[pay]) as crib:
-        client = Client(make_app(crib, open_to_loopback=True))
+        client = Client(local_app(crib))
         _, agent = crib.tokens.create("agent", ("invoke",))
         _, person = crib.tokens.create("ann", ("invoke", "confirm"))
         body = {"amount": 5}

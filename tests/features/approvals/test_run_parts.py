@@ -11,14 +11,12 @@ from pathlib import Path
 import pytest
 from sql_shop import BUNDLE, document, make_shop
 
+from sample_tools import http_call, http_run
 from toolcrib import ALLOW, Call, Crib, Kind, Tool, ToolError, confirm, tool
 from toolcrib.features.approvals.commands import show_part
 from toolcrib.features.approvals.run_parts import MAX_FACTS, MAX_PART_BYTES, preview_call, show_parts
 from toolcrib.infra.programs.code_parts import MAX_FILE_BYTES, MAX_FILES, MAX_LOOKED_AT
-from toolcrib.interfaces.cli import main
 from toolcrib.lib.run_part import PartKind, RunPart
-from toolcrib.model.call import Consent
-from toolcrib.model.tool import Http, HttpCall
 
 REPOSITORY = Path(__file__).parents[3]
 PAY = '''"""Pay."""
@@ -44,7 +42,7 @@ class AskAboutEverything:
 
 
 def call(name, **arguments):
-    return Call(name=name, arguments=arguments, caller="mcp:local", consent=Consent.PERSON)
+    return Call(name=name, arguments=arguments, caller="mcp:local", consent="person")
 
 
 async def ask(crib, name, **arguments):
@@ -120,12 +118,12 @@ async def test_a_command_its_files_and_its_executor_are_shown_and_an_edit_of_eit
             seen.add(again.id)
 
 
-def test_the_handler_of_a_folder_is_shown_first_with_all_files_of_the_folder(tmp_path):
+def test_the_handler_of_a_folder_is_shown_first_with_all_files_of_the_folder(tmp_path, cli):
     shutil.copytree(REPOSITORY / "examples/folders/tools", tmp_path / "tools")
     write(tmp_path, "toolcrib.toml", "")
     folder = tmp_path / "tools/refund-order"
     (folder / "logo.bin").write_bytes(b"\x00\xff\x01")
-    assert main(["build", "-C", str(tmp_path)]) == 0
+    assert cli("build", "-C", str(tmp_path)).code == 0
     with Crib(tmp_path, rules=[AskAboutEverything()]) as crib:
         asked = crib.call_sync(call("refund_order", order_id="A-1", amount=3))
         assert asked.error.kind is Kind.CONFIRMATION_REQUIRED, asked.error
@@ -146,7 +144,7 @@ def http_tool(*calls, **properties):
         name="book",
         description="Book a room.",
         parameters=parameters,
-        run=Http(calls=calls),
+        run=http_run(*calls),
         requires_confirmation=True,
         requires=frozenset({"net.http"}),
     )
@@ -154,7 +152,7 @@ def http_tool(*calls, **properties):
 
 async def test_the_first_request_is_shown_as_it_will_be_sent_and_later_ones_as_templates(crib_of):
     made = http_tool(
-        HttpCall(
+        http_call(
             name="room",
             method="POST",
             url="https://rooms.test/v1/${city}?token=literal-token",
@@ -162,7 +160,7 @@ async def test_the_first_request_is_shown_as_it_will_be_sent_and_later_ones_as_t
             headers={"X-Trace": "${platform:request_id}", "Authorization": "Bearer ${secret:ROOMS}"},
             body={"guest": "${guest}", "api_key": "written-out", "at": "${now}"},
         ),
-        HttpCall(
+        http_call(
             url="https://rooms.test/pay/${room.id}",
             method="POST",
             body={"room": "${room.id}", "for": "${guest}"},
@@ -196,7 +194,7 @@ async def test_the_first_request_is_shown_as_it_will_be_sent_and_later_ones_as_t
 
 
 async def test_an_approved_request_is_found_again_and_another_one_is_not(crib_of):
-    made = http_tool(HttpCall(url="https://rooms.test/${city}", headers={"X-Key": "${secret:ROOMS}"}), city="string")
+    made = http_tool(http_call(url="https://rooms.test/${city}", headers={"X-Key": "${secret:ROOMS}"}), city="string")
     crib = crib_of(
         made,
         http_tools={"hosts": ["rooms.test"]},
@@ -215,7 +213,7 @@ async def test_an_approved_request_is_found_again_and_another_one_is_not(crib_of
 
 async def test_an_argument_named_like_a_secret_is_hidden_in_what_would_run(crib_of):
     made = http_tool(
-        HttpCall(url="https://rooms.test/x", method="POST", body={"password": "${password}"}), password="string"
+        http_call(url="https://rooms.test/x", method="POST", body={"password": "${password}"}), password="string"
     )
     crib = crib_of(made, http_tools={"hosts": ["rooms.test"]})
     approval = await ask(crib, "book", password="correct horse battery")
@@ -310,14 +308,15 @@ async def test_a_list_does_not_carry_what_would_run(tmp_path):
         assert "runs" not in listed.to_json()
 
 
-def test_the_command_line_writes_hidden_characters_out(tmp_path, capsys):
+def test_the_command_line_writes_hidden_characters_out(tmp_path, cli):
     write(tmp_path, "toolcrib.toml", "")
     write(tmp_path, "tools/pay.py", PAY + "# \u202e\x1b[31mred\n")
     with Crib(tmp_path) as crib:
         asked = crib.call_sync(call("pay", amount=1))
         approval = crib.approvals.show(asked.error.details["approval"])
-    assert main(["approvals", "show", approval.id, "-C", str(tmp_path)]) == 0
-    out = capsys.readouterr().out
+    shown = cli("approvals", "show", approval.id, "-C", str(tmp_path))
+    assert shown.code == 0
+    out = shown.out
     assert "code: tools/pay.py" in out
     assert 'return f"paid {amount}"' in out
     assert approval.runs[0]["sha256"] in out
@@ -454,7 +453,7 @@ async def test_a_function_whose_file_changed_since_it_was_loaded_is_not_shown_wi
 
 
 async def test_a_long_url_says_that_its_end_is_not_shown(crib_of):
-    made = http_tool(HttpCall(url="https://rooms.test/x?q=${city}"), city="string")
+    made = http_tool(http_call(url="https://rooms.test/x?q=${city}"), city="string")
     crib = crib_of(made, http_tools={"hosts": ["rooms.test"]})
     [part] = (await ask(crib, "book", city="a" * 5_000 + "&evil=1")).runs
     assert re.search(r" … \([0-9]+ letters, SHA-256 [0-9a-f]{64}\)$", part["title"])
@@ -469,7 +468,7 @@ class BreaksOff:
 
 
 def test_what_was_described_before_a_refusal_is_shown_and_bound():
-    made = http_tool(HttpCall(url="https://rooms.test/x"))
+    made = http_tool(http_call(url="https://rooms.test/x"))
     parts = preview_call(made, BreaksOff(), {}, call("made"))
     assert [part.title for part in parts] == ["first", made.address]
     assert "the rest is missing" in parts[1].note
@@ -482,7 +481,7 @@ def test_more_facts_than_are_shown_are_told_by_a_hash():
     assert shown["facts"][-1]["name"] == "5 more"
 
 
-def test_the_command_line_shows_every_blank_and_line_break_of_a_fact(tmp_path, capsys):
+def test_the_command_line_shows_every_blank_and_line_break_of_a_fact(tmp_path, cli):
     make_shop(tmp_path / "shop.sqlite")
     write(tmp_path, "toolcrib.toml", "")
     with Crib(tmp_path) as crib:
@@ -490,8 +489,9 @@ def test_the_command_line_shows_every_blank_and_line_break_of_a_fact(tmp_path, c
         statement = "UPDATE customers SET credit = 0 WHERE name = :who"
         crib.bundles.put_tool(BUNDLE, "set-credit", "v1", document(statement, {"who": {"type": "string"}}, write=True))
         asked = crib.call_sync(call("set-credit", who="o  neil\x1b"))
-    assert main(["approvals", "show", asked.error.details["approval"], "-C", str(tmp_path)]) == 0
-    assert '1: who: "o  neil\\u001b"' in capsys.readouterr().out
+    shown = cli("approvals", "show", asked.error.details["approval"], "-C", str(tmp_path))
+    assert shown.code == 0
+    assert '1: who: "o  neil\\u001b"' in shown.out
 
 
 def test_facts_of_several_lines_stay_on_theirs(capsys):

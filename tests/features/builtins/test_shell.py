@@ -4,17 +4,17 @@ import time
 from pathlib import Path
 
 import pytest
+from sandboxes import make_sandbox
 
 from toolcrib import Context, Kind, SettingsError, ToolError
 from toolcrib.features.builtins.tools import shell_tool
-from toolcrib.infra.sandbox.host import Sandbox
 from toolcrib.infra.sandbox.jobs import WorkspacePolicy
 from toolcrib.lib import schema
 
 
 @pytest.fixture(scope="module")
 def sandbox():
-    sandbox = Sandbox()
+    sandbox = make_sandbox()
     yield sandbox
     sandbox.close()
 
@@ -105,6 +105,16 @@ async def test_a_failing_command_keeps_its_code_and_its_output(shell):
     assert outcome.error.message == "the command ended with exit code 3: broken"
     assert outcome.error.value == outcome.value == {"stdout": "so far\n", "stderr": "broken\n", "exit_code": 3}
     assert outcome.error.partial_side_effects
+
+
+async def test_a_protected_path_that_a_command_may_not_change_is_named_with_the_cure(shell):
+    outcome = await shell()("mkdir -p sub/.git; touch .env; for n in 1 2 3; do touch $n.pem; done; ls > fine; exit 1")
+    assert outcome.error.cure.operator == (
+        "no tool may change 'sub/.git', '.env', '1.pem', unless workspace.open in toolcrib.toml opens it"
+    )
+    assert (await shell()("touch .env; true")).error is None
+    # As `git status` does with its index.
+    assert (await shell()("touch .env 2> /dev/null; echo 'one test failed'; exit 1")).error.cure.operator == ""
 
 
 async def test_a_command_ended_by_a_signal_has_the_code_that_shells_give_it(shell):

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
+from sample_tools import host_tool
 from toolcrib import Tool
 from toolcrib.features.bundles.facade import Bundles
 from toolcrib.infra.search.index import Index
 from toolcrib.infra.storage import MemoryStore
 from toolcrib.infra.storage.file_store import FileStore
 from toolcrib.lib.names import new_id
-from toolcrib.model.tool import Function
 
 KEY = b"k" * 32
 
@@ -146,9 +146,7 @@ def make_tool() -> Callable[..., Tool]:
     """A tool of another source."""
 
     def make(name: str, bundle: str = "builtin", version: str = "1.0.0", **more: Any) -> Tool:
-        run = Function(call=lambda: name, is_async=False)
-        facts: dict[str, Any] = {"description": f"{name} does it", "parameters": {"type": "object"}, "run": run} | more
-        return Tool(name=name, bundle=bundle, version=version, **facts)
+        return host_tool(name, bundle=bundle, version=version, **{"description": f"{name} does it", **more})
 
     return make
 

@@ -13,7 +13,6 @@ from toolcrib.features.bundles import index_sync
 from toolcrib.features.bundles.facade import Bundles
 from toolcrib.infra.search.index import Index
 from toolcrib.infra.storage.file_store import FileStore
-from toolcrib.lib.names import new_id
 
 
 @pytest.fixture
@@ -214,7 +213,7 @@ def test_a_tool_whose_file_says_that_it_is_another_is_broken(stocked, file_shop,
     bundles, id_ = stocked
     edit(file_shop.path(id_, "rain@v1.json"), slug="hail")
     assert "rain@v1.json" in bundles.tool(id_, "rain", "v1").reason
-    edit(file_shop.path(id_, "snow@v1.json"), bundleID=new_id())
+    edit(file_shop.path(id_, "snow@v1.json"), bundleID="018faf50-b7b6-7a01-9a05-a22a6e0af101")
     assert "bundleID" in bundles.tool(id_, "snow", "v1").reason
     assert len(bundles.problems()) == 2
 

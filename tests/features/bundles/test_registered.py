@@ -7,7 +7,8 @@ import textwrap
 import pytest
 
 from toolcrib import Crib, Kind, SettingsError, ToolError, registered
-from toolcrib.lib.names import new_id
+
+BUNDLE = "018faf50-b7b6-7a01-9a05-a22a6e0af101"
 
 KEY = "github.com/acme/agent/tools.Weather"
 
@@ -27,10 +28,9 @@ def document(key=KEY, **more):
 
 
 def stock(crib, **more):
-    bundle = new_id()
-    crib.bundles.put_bundle(bundle, {"slug": "acme", "displayName": "Acme", "isEnabled": True})
-    crib.bundles.put_tool(bundle, "weather", "v1", document(**more))
-    return bundle
+    crib.bundles.put_bundle(BUNDLE, {"slug": "acme", "displayName": "Acme", "isEnabled": True})
+    crib.bundles.put_tool(BUNDLE, "weather", "v1", document(**more))
+    return BUNDLE
 
 
 @pytest.mark.spec("S1-09", "S1-77", "S1-26", "S1-01")
@@ -149,9 +149,8 @@ def test_a_function_is_called_without_a_process_and_without_a_connection():
 @pytest.mark.spec("S1-85")
 async def test_a_kept_tool_does_not_answer_for_a_built_in_that_is_called_by_its_address(project):
     async with Crib(project, functions={KEY: lambda context, arguments: "mine"}) as crib:
-        bundle = new_id()
-        crib.bundles.put_bundle(bundle, {"slug": "acme", "displayName": "Acme", "isEnabled": True})
-        crib.bundles.put_tool(bundle, "read-file", "1.0.0", document())
+        crib.bundles.put_bundle(BUNDLE, {"slug": "acme", "displayName": "Acme", "isEnabled": True})
+        crib.bundles.put_tool(BUNDLE, "read-file", "1.0.0", document())
         assert crib.find("builtin/read-file@1.0.0").tool.bundle == "builtin"
         assert crib.find("builtin/read_file").tool.bundle == "builtin"
         assert crib.find("acme/read-file@1.0.0").tool.bundle == "acme"

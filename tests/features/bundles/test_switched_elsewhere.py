@@ -6,17 +6,17 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from sample_tools import host_tool
 from toolcrib import Crib, Tool
 from toolcrib.core.catalog import Catalog
 from toolcrib.features.bundles.other_sources import Overlay, Sources, source_id
 from toolcrib.infra.search.index import Index
 from toolcrib.infra.storage import MemoryStore
-from toolcrib.model.tool import Entry, Function
+from toolcrib.model.tool import Entry
 
 
 def a_tool(name: str = "hello", bundle: str = "tools") -> Tool:
-    run = Function(call=lambda: "x", is_async=False)
-    return Tool(name=name, bundle=bundle, version="1.0.0", description="d", parameters={"type": "object"}, run=run)
+    return host_tool(name, bundle=bundle, description="d")
 
 
 class Stored:

@@ -134,6 +134,20 @@ def test_a_tool_folder_is_published_whole_and_pulled_to_be_built(folder_project,
     assert json.loads(cli("call", "count_words", "text=a b c", "--json").out)["value"] == {"words": 3}
 
 
+async def test_a_tool_folder_is_not_replaced_by_an_older_version_unless_that_is_named(folder_project, user, depot):
+    async with folder_project("folders") as author:
+        author.publish("count_words", str(depot))
+    pulled = await user.pull("count_words", str(depot))
+    schema = user.settings.root / "tools" / pulled.manifest.main
+    schema.write_text(schema.read_text().replace('"1.0.0"', '"1.2.0"'))
+    refusal = "the depot has count_words@1.0.0, and 1.2.0 is installed; nothing was installed. "
+    with pytest.raises(ToolError, match=refusal):
+        await user.pull("count_words", str(depot), replace=True)
+    assert '"1.2.0"' in schema.read_text()
+    await user.pull("count_words", str(depot), version="1.0.0", replace=True)
+    assert '"1.0.0"' in schema.read_text()
+
+
 async def test_a_tool_folder_that_is_not_what_its_manifest_says_is_refused(folder_project, user, depot):
     async with folder_project("folders") as author:
         package = author._depots.publish(author.find("count_words").tool, str(depot)).manifest

@@ -171,7 +171,7 @@ def test_a_secret_reaches_the_tool_at_the_call_and_comes_back_masked(project, cl
         assert failed.error is not None
         assert failed.error.message.startswith("fail failed (RuntimeError): refused ")
         tool = crib.find("reveal")
-        shown = [repr(each) for each in (revealed, failed, tool, crib.settings.said("ecosystems"))]
+        shown = [repr(each) for each in (revealed, failed, tool, crib.settings.explicit("ecosystems"))]
     for words in (["doctor", "--all"], ["show", "reveal"], ["explain", "reveal"], ["export", "openai"], ["check"]):
         ended = cli(*words, "-C", str(project))
         shown += [ended.out, ended.err]

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from toolcrib import Crib, tool
-from toolcrib.lib.names import new_id
 
 MANY = 100
 PLAIN = 'def {name}(number: int) -> int:\n    """Double it."""\n    return number * 2\n'
@@ -31,7 +30,7 @@ def project(tmp_path: Path) -> Path:
     for number in range(MANY):
         (tmp_path / "tools" / f"double_{number}.py").write_text(PLAIN.format(name=f"double_{number}"))
     with Crib(tmp_path) as crib:
-        bundle_id = new_id()
+        bundle_id = "018faf50-b7b6-7a01-9a05-a22a6e0af101"
         crib.bundles.put_bundle(bundle_id, {"slug": "mine", "displayName": "Mine", "isEnabled": True})
         crib.bundles.put_tool(bundle_id, "weather", "v1", STORED)
     return tmp_path
@@ -93,7 +92,7 @@ def test_what_changes_is_offered_or_no_longer_offered_at_once(project):
 def test_what_another_process_stores_is_offered(project, tmp_path):
     with Crib(project) as crib, Crib(project) as other:
         before = {offered.name for offered in crib.offered()}
-        bundle_id = new_id()
+        bundle_id = "018faf50-b7b6-7a01-9a05-a22a6e0af102"
         other.bundles.put_bundle(bundle_id, {"slug": "yours", "displayName": "Yours", "isEnabled": True})
         other.bundles.put_tool(bundle_id, "forecast", "v1", STORED)
         for _ in range(100_000):

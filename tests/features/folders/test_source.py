@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from sample_tools import host_tool
 from toolcrib import Kind, Session, Tool, ToolError
 from toolcrib.core.catalog import Catalog
 from toolcrib.core.sources import folder_rank
 from toolcrib.features.folders.source import VERSIONS_KEPT, RegistrySource, Versions
-from toolcrib.model.tool import Function, Handler
+from toolcrib.model.tool import Handler
 
 OPEN = {"type": "object"}
 
@@ -20,7 +21,7 @@ def built(name, description="Built.", version="1.0.0"):
 
 
 def of_the_host(name):
-    return Tool(name=name, description="Host.", parameters=OPEN, run=Function(call=print, is_async=False))
+    return host_tool(name, description="Host.")
 
 
 class Registry(Versions):
@@ -112,6 +113,14 @@ def test_a_folder_that_is_not_built_is_what_an_unknown_name_hints_at(registry, t
     hint = "tools/kb_search is not built (not in a registry); run: crib build"
     assert catalog.suggest("kb_search") == hint
     assert catalog.tools_version == ""
+
+
+def test_an_unknown_name_that_is_too_long_for_a_file_hints_at_no_folder(registry, tmp_path):
+    catalog = Catalog()
+    catalog.add_source(RegistrySource(registry, tmp_path / "tools", folder_rank(0)))
+    (tmp_path / "tools").mkdir()
+    registry.put("", [])
+    assert catalog.suggest("a" * 256) == ""
 
 
 def test_a_session_is_shown_the_tools_of_the_registry_it_began_with_and_all_others(catalog, registry):

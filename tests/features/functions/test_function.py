@@ -14,7 +14,7 @@ import pytest
 from toolcrib import Context, Cost, Crib, Kind, Limits, RetryPolicy, ToolError, tool, tool_of
 from toolcrib.features.functions.decorators import is_tool
 from toolcrib.lib.schema import check_parameters, compile_schema
-from toolcrib.model.tool import Function, SideEffects
+from toolcrib.model.tool import Function
 
 if TYPE_CHECKING:
     from nowhere import Missing  # type: ignore[import-not-found]
@@ -128,7 +128,7 @@ def test_everything_that_can_be_declared_is_declared():
 
     made = tool_of(send)
     assert (made.name, made.description, made.version, made.bundle) == ("send-mail", "Send it.", "2.1.0", "mail")
-    assert made.side_effects is SideEffects.WRITES
+    assert made.side_effects == "writes"
     assert made.idempotent
     assert made.requires_confirmation
     assert made.requires == {"net.smtp"}

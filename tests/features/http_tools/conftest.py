@@ -8,11 +8,11 @@ from contextlib import AsyncExitStack, suppress
 
 import pytest
 
+from sample_tools import http_call, http_run
 from toolcrib import Call, Context, Tool
 from toolcrib.features.http_tools.runner import HttpRunner
 from toolcrib.infra.egress.client import Egress
 from toolcrib.infra.secrets.secret import Secret
-from toolcrib.model.tool import Http, HttpCall
 
 PATIENCE = 10
 OPEN = {"type": "object", "properties": {}}
@@ -143,9 +143,9 @@ class Bench:
         )
 
     def tool(self, *calls, parameters=None, **facts):
-        calls = tuple(call if isinstance(call, HttpCall) else HttpCall(url=call) for call in calls)
+        calls = tuple(http_call(url=call) if isinstance(call, str) else call for call in calls)
         return Tool(
-            name="sample", description="A sample.", parameters=parameters or OPEN, run=Http(calls=calls), **facts
+            name="sample", description="A sample.", parameters=parameters or OPEN, run=http_run(*calls), **facts
         )
 
     def check(self, tool, **arguments):

@@ -17,13 +17,13 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from http_message_signatures import HTTPMessageVerifier, MappingKeyResolver, algorithms
 
 from authorization_site import CLIENT_ID, CLIENT_SECRET, AuthorizationSite
+from sample_tools import http_call
 from toolcrib import Kind, ToolError
 from toolcrib.infra.egress.client import Egress
 from toolcrib.infra.oauth import OAuthTokens
 from toolcrib.lib.http_auth import Message
 from toolcrib.lib.http_auth.aws import AwsKey, sign_aws
 from toolcrib.lib.http_syntax import parse_url
-from toolcrib.model.tool import HttpCall
 
 TEXT = {
     "type": "object",
@@ -96,14 +96,14 @@ def oauth(site, grant="client_credentials", **facts):
 
 async def test_a_bearer_token_is_sent_as_it_is(bench, serve, answer):
     site = await serve(answer({}))
-    await bench.value(HttpCall(url=site.url("/"), auth={"type": "bearer", "token": "${secret:TOKEN}"}))
+    await bench.value(http_call(url=site.url("/"), auth={"type": "bearer", "token": "${secret:TOKEN}"}))
     assert head_of(site)["authorization"] == f"Bearer {SECRETS['TOKEN']}"
 
 
 async def test_name_and_password_are_sent_in_base64(bench, serve, answer):
     site = await serve(answer({}))
     auth = {"type": "basic", "username": "ann", "password": "${secret:PASSWORD}"}
-    await bench.value(HttpCall(url=site.url("/"), auth=auth))
+    await bench.value(http_call(url=site.url("/"), auth=auth))
     scheme, _, pair = head_of(site)["authorization"].partition(" ")
     assert (scheme, base64.b64decode(pair).decode()) == ("Basic", "ann:pässword:7f3a")
 
@@ -112,11 +112,11 @@ async def test_name_and_password_are_sent_in_base64(bench, serve, answer):
 async def test_a_key_goes_into_the_query_or_into_a_header(bench, serve, answer, url):
     site = await serve(answer({}))
     auth = {"type": "api_key", "key": "${secret:KEY}"}
-    await bench.value(HttpCall(url=site.url(url), auth={**auth, "query": "api key"}))
+    await bench.value(http_call(url=site.url(url), auth={**auth, "query": "api key"}))
     query = parse_qs(urlsplit(site.targets[0].split()[1]).query)
     assert query["api key"] == [SECRETS["KEY"]]
     assert ("x" in query) is ("x" in url)
-    await bench.value(HttpCall(url=site.url(url), auth={**auth, "header": "X-Key", "prefix": "Token "}))
+    await bench.value(http_call(url=site.url(url), auth={**auth, "header": "X-Key", "prefix": "Token "}))
     assert head_of(site)["x-key"] == f"Token {SECRETS['KEY']}"
 
 
@@ -134,7 +134,7 @@ async def test_a_server_verifies_the_hmac_over_the_very_bytes_that_a_template_ma
         return answer({"ok": True})
 
     site = await serve(verify)
-    call = HttpCall(url=site.url("/hook"), method="POST", body='{"text": "${text}"}', auth=HMAC)
+    call = http_call(url=site.url("/hook"), method="POST", body='{"text": "${text}"}', auth=HMAC)
     tool = bench.tool(call, parameters=TEXT)
     for text in ("hello", 'ü "quoted" \\ \n ${text}', ""):
         outcome = await bench.run(tool, text=text)
@@ -148,7 +148,7 @@ async def test_every_retry_is_signed_anew_with_its_own_time(bench, serve, answer
     bench.limits = {"clock": lambda: next(moments)}
     site = await serve([answer({}, status="503 Busy"), answer({}, status="503 Busy"), answer({})])
     auth = {**HMAC, "string": "${timestamp}.${nonce}", "headers": {**HMAC["headers"], "X-Nonce": "${nonce}"}}
-    await bench.value(HttpCall(url=site.url("/"), auth=auth))
+    await bench.value(http_call(url=site.url("/"), auth=auth))
     heads = [head_of(site, index) for index in range(3)]
     assert len({head["x-signature"] for head in heads}) == 3
     assert len({head["x-timestamp"] for head in heads}) == 3
@@ -159,7 +159,7 @@ async def test_every_page_is_signed_for_its_own_address(bench, serve, answer):
     pages = {"/list": {"items": [1], "next": "/list?page=2"}, "/list?page=2": {"items": [2]}}
     site = await serve(lambda request: answer(pages[request.split(b" ")[1].decode()]))
     auth = {**HMAC, "string": "${timestamp}${target}"}
-    call = HttpCall(url=site.url("/list"), auth=auth, pagination={"type": "url", "next": "$.next", "items": "$.items"})
+    call = http_call(url=site.url("/list"), auth=auth, pagination={"type": "url", "next": "$.next", "items": "$.items"})
     assert await bench.value(call) == [1, 2]
     for index, target in enumerate(pages):
         sent = head_of(site, index)
@@ -173,7 +173,7 @@ async def test_a_message_signature_is_verified_by_the_code_of_others(bench, serv
     site = await serve(answer({}))
     auth = {"type": "http_signature", "key": "${secret:PEM}", "key_id": "k", "algorithm": "ed25519", "nonce": True}
     url = site.url("/pay?bill=7")
-    await bench.value(HttpCall(url=url, method="POST", body="{}", auth={**auth, "expires_seconds": 60}))
+    await bench.value(http_call(url=url, method="POST", body="{}", auth={**auth, "expires_seconds": 60}))
     verifier = HTTPMessageVerifier(
         signature_algorithm=algorithms.ED25519,
         key_resolver=MappingKeyResolver(public_keys={"k": key.public_key()}, private_keys={}),
@@ -193,7 +193,9 @@ async def test_a_message_signature_is_verified_by_the_code_of_others(bench, serv
 async def test_a_request_to_aws_is_sent_in_the_spelling_that_was_signed(bench, serve, answer, service):
     site = await serve(answer({}))
     url = site.url("/a b(ü)/x?z=1&acl&q=!'".replace(" ", "%20"))
-    call = HttpCall(url=url, method="PUT", headers={"X-Amz-Meta-A": "1"}, body="text", auth={**AWS, "service": service})
+    call = http_call(
+        url=url, method="PUT", headers={"X-Amz-Meta-A": "1"}, body="text", auth={**AWS, "service": service}
+    )
     await bench.value(call)
     sent = head_of(site)
     target = site.targets[0].split()[1]
@@ -220,7 +222,7 @@ async def test_a_request_to_aws_is_sent_in_the_spelling_that_was_signed(bench, s
 
 @pytest.mark.spec("S1-87")
 async def test_a_refused_token_is_renewed_once_and_the_call_repeated_once(allowed, site):
-    call = HttpCall(url=site.url("/api"), auth=oauth(site, scopes=["read"]))
+    call = http_call(url=site.url("/api"), auth=oauth(site, scopes=["read"]))
     kept = allowed.runner()
     allowed.runner = lambda: kept
     assert await allowed.value(call) == {"city": "Oslo"}
@@ -236,7 +238,7 @@ async def test_a_refused_token_is_renewed_once_and_the_call_repeated_once(allowe
 @pytest.mark.spec("S1-87")
 async def test_an_expired_token_is_renewed_before_the_request_is_sent(allowed, site):
     site.server.life = 0
-    call = HttpCall(url=site.url("/api"), auth=oauth(site))
+    call = http_call(url=site.url("/api"), auth=oauth(site))
     kept = allowed.runner()
     allowed.runner = lambda: kept
     for _ in range(2):
@@ -247,7 +249,7 @@ async def test_an_expired_token_is_renewed_before_the_request_is_sent(allowed, s
 
 @pytest.mark.spec("S1-87")
 async def test_concurrent_calls_whose_token_is_refused_share_one_renewal(allowed, site):
-    call = HttpCall(url=site.url("/api"), auth=oauth(site))
+    call = http_call(url=site.url("/api"), auth=oauth(site))
     kept = allowed.runner()
     allowed.runner = lambda: kept
     await allowed.value(call)
@@ -261,7 +263,7 @@ async def test_concurrent_calls_whose_token_is_refused_share_one_renewal(allowed
 async def test_a_refused_renewal_is_an_auth_error_and_nothing_is_sent(allowed, site):
     allowed.secrets.values["REFRESH"] = "refresh-that-is-over"
     auth = oauth(site, "refresh_token", refresh_token="${secret:REFRESH}")
-    outcome = await allowed.run(allowed.tool(HttpCall(url=site.url("/api"), auth=auth)))
+    outcome = await allowed.run(allowed.tool(http_call(url=site.url("/api"), auth=auth)))
     assert outcome.error.kind is Kind.AUTH
     assert outcome.error.message.endswith("gave no token: invalid_grant; store a new one with: crib secret set REFRESH")
     assert site.api_requests == []
@@ -269,7 +271,7 @@ async def test_a_refused_renewal_is_an_auth_error_and_nothing_is_sent(allowed, s
 
 async def test_an_interface_that_refuses_every_token_is_not_a_reason_for_ever_new_ones(allowed, site):
     site.server.save_token = lambda token, request: None
-    call = HttpCall(url=site.url("/api"), auth=oauth(site))
+    call = http_call(url=site.url("/api"), auth=oauth(site))
     kept = allowed.runner()
     allowed.runner = lambda: kept
     for _ in range(5):
@@ -283,13 +285,13 @@ async def test_an_interface_that_refuses_every_token_is_not_a_reason_for_ever_ne
 async def test_the_repeat_counts_as_an_attempt_of_the_limit(allowed, site):
     allowed.limits = {"max_retries": 0}
     site.server.save_token = lambda token, request: None
-    outcome = await allowed.run(allowed.tool(HttpCall(url=site.url("/api"), auth=oauth(site))))
+    outcome = await allowed.run(allowed.tool(http_call(url=site.url("/api"), auth=oauth(site))))
     assert (outcome.meta["attempts"], len(site.api_requests)) == (1, 1)
 
 
 async def test_a_token_endpoint_that_is_away_is_tried_again_like_the_request(allowed, site):
     site.reply = (503, {}, {})
-    outcome = await allowed.run(allowed.tool(HttpCall(url=site.url("/api"), auth=oauth(site))))
+    outcome = await allowed.run(allowed.tool(http_call(url=site.url("/api"), auth=oauth(site))))
     assert (outcome.error.kind, outcome.error.retryable) == (Kind.TRANSIENT, True)
     assert (len(site.token_requests), site.api_requests) == (3, [])
 
@@ -297,14 +299,14 @@ async def test_a_token_endpoint_that_is_away_is_tried_again_like_the_request(all
 @pytest.mark.parametrize(("after", "pauses", "asked"), [("3", [3, 3], 3), ("600", [], 1)])
 async def test_a_token_endpoint_is_given_the_time_that_it_asks_for(allowed, site, after, pauses, asked):
     site.reply = (429, {}, {"Retry-After": after})
-    outcome = await allowed.run(allowed.tool(HttpCall(url=site.url("/api"), auth=oauth(site))))
+    outcome = await allowed.run(allowed.tool(http_call(url=site.url("/api"), auth=oauth(site))))
     assert (outcome.error.kind, outcome.error.retry_after) == (Kind.TRANSIENT, float(after))
     assert (allowed.pauses, len(site.token_requests), site.api_requests) == (pauses, asked, [])
 
 
 async def test_the_time_of_the_tool_holds_for_its_token_too(allowed, site):
     site.go_on.clear()
-    call = HttpCall(url=site.url("/api"), auth=oauth(site), timeout_ms=80)
+    call = http_call(url=site.url("/api"), auth=oauth(site), timeout_ms=80)
     outcome = await allowed.run(allowed.tool(call))
     assert outcome.error.kind is Kind.TIMEOUT
     assert site.api_requests == []
@@ -313,7 +315,7 @@ async def test_the_time_of_the_tool_holds_for_its_token_too(allowed, site):
 
 async def test_a_missing_login_is_said_with_the_command_that_makes_it(allowed, site):
     auth = oauth(site, "authorization_code", login="CRM", authorization_url=site.url("/authorize"))
-    tool = allowed.tool(HttpCall(url=site.url("/api"), auth=auth))
+    tool = allowed.tool(http_call(url=site.url("/api"), auth=auth))
     with pytest.raises(ToolError, match="there is no login CRM yet; log in with: crib secret login CRM") as refusal:
         allowed.check(tool)
     assert refusal.value.kind is Kind.AUTH
@@ -328,7 +330,7 @@ async def test_a_missing_login_is_said_with_the_command_that_makes_it(allowed, s
     assert await allowed.value(tool.run.calls[0]) == {"city": "Oslo"}
     other = {**auth, "token_url": site.url("/token2")}
     with pytest.raises(ToolError, match="CRM belongs to another client or authorization server"):
-        allowed.check(allowed.tool(HttpCall(url=site.url("/api"), auth=other)))
+        allowed.check(allowed.tool(http_call(url=site.url("/api"), auth=other)))
     allowed.secrets.values["CRM"] = "typed-by-hand"
     with pytest.raises(ToolError, match="CRM was not stored by a login"):
         allowed.check(tool)
@@ -345,7 +347,7 @@ async def test_a_token_endpoint_on_a_host_that_is_not_allowed_is_refused_before_
         "client_secret": "${secret:CLIENT}",
     }
     with pytest.raises(ToolError) as refusal:
-        bench.check(bench.tool(HttpCall(url=api.url("/"), auth=auth)))
+        bench.check(bench.tool(http_call(url=api.url("/"), auth=auth)))
     assert refusal.value.kind is Kind.HOST_NOT_ALLOWED
     assert (api.requests, other.requests) == ([], [])
 
@@ -366,7 +368,7 @@ async def test_what_cannot_sign_is_refused_before_anything_is_sent(bench, auth, 
     bench.hosts = ["api.example"]
     bench.secrets.values["LINES"] = "a\r\nX-Evil: 1"
     with pytest.raises(ToolError, match=message) as refusal:
-        bench.check(bench.tool(HttpCall(url="https://api.example/", auth=auth)))
+        bench.check(bench.tool(http_call(url="https://api.example/", auth=auth)))
     assert "sesame" not in refusal.value.message
     assert "Evil" not in refusal.value.message
 
@@ -376,7 +378,7 @@ async def test_what_cannot_sign_is_refused_before_anything_is_sent(bench, auth, 
 )
 async def test_a_refused_signature_says_by_how_much_the_clocks_differ(bench, serve, answer, status, is_told):
     site = await serve(answer({}, status=status, Date="Thu, 12 Jul 2018 18:36:58 GMT"))
-    outcome = await bench.run(bench.tool(HttpCall(url=site.url("/"), auth=HMAC)))
+    outcome = await bench.run(bench.tool(http_call(url=site.url("/"), auth=HMAC)))
     assert ("set the clock of this machine" in outcome.error.message) is is_told
     assert ("clockSkewSeconds" in outcome.error.details) is is_told
 
@@ -391,7 +393,7 @@ async def test_a_redirect_to_another_host_carries_no_credentials(bench, serve, a
         {"type": "bearer", "token": "${secret:TOKEN}"},
         {"type": "api_key", "key": "${secret:KEY}", "query": "k"},
     ):
-        await bench.value(HttpCall(url=site.url("/a"), method="POST", body="{}", auth=auth))
+        await bench.value(http_call(url=site.url("/a"), method="POST", body="{}", auth=auth))
         seen = other.requests[-1].lower()
         assert b"7f3a" not in seen
         assert b"signature" not in seen
@@ -435,7 +437,7 @@ async def test_credentials_that_a_server_repeats_are_masked(bench, serve, answer
 
     site = await serve(reply)
     caplog.set_level("DEBUG")
-    outcome = await bench.run(bench.tool(HttpCall(url=site.url("/a"), auth=auth)))
+    outcome = await bench.run(bench.tool(http_call(url=site.url("/a"), auth=auth)))
     told = json.dumps([outcome.value, outcome.meta, outcome.error and outcome.error.to_json()]) + caplog.text
     sent = head_of(site)
     derived = [
@@ -453,7 +455,7 @@ async def test_credentials_that_a_server_repeats_are_masked(bench, serve, answer
 async def test_an_access_token_that_a_server_repeats_is_masked(allowed, site):
     kept = allowed.runner()
     allowed.runner = lambda: kept
-    outcome = await allowed.run(allowed.tool(HttpCall(url=site.url("/api"), auth=oauth(site))))
+    outcome = await allowed.run(allowed.tool(http_call(url=site.url("/api"), auth=oauth(site))))
     assert outcome.error is None
     site.revoke()
     site.reply = (
@@ -461,14 +463,14 @@ async def test_an_access_token_that_a_server_repeats_is_masked(allowed, site):
         {"error": "invalid_grant", "error_description": f"no more for {site.server.issued[0].access_token}"},
         {},
     )
-    outcome = await allowed.run(allowed.tool(HttpCall(url=site.url("/api"), auth=oauth(site))))
+    outcome = await allowed.run(allowed.tool(http_call(url=site.url("/api"), auth=oauth(site))))
     assert "no more for ***" in outcome.error.message
     assert site.server.issued[0].access_token not in json.dumps(outcome.error.to_json())
 
 
 async def test_credentials_are_not_on_a_request_until_it_is_sent(bench, serve, answer):
     site = await serve(answer({}))
-    tool = bench.tool(HttpCall(url=site.url("/"), auth={"type": "bearer", "token": "${secret:TOKEN}"}))
+    tool = bench.tool(http_call(url=site.url("/"), auth={"type": "bearer", "token": "${secret:TOKEN}"}))
     seen = []
 
     class Watching(Egress):
@@ -497,7 +499,7 @@ async def test_a_declaration_that_the_page_shows_is_sent(bench, serve, answer, s
     api = await serve(answer({"ok": True}))
     bench.hosts = bench.private = [api.endpoint, site.endpoint]
     url = api.url("/reports/2026?b=2&a=1")
-    assert await bench.value(HttpCall(url=url, method="POST", body='{"text": "x"}', auth=auth)) == {"ok": True}
+    assert await bench.value(http_call(url=url, method="POST", body='{"text": "x"}', auth=auth)) == {"ok": True}
     # A request without credentials would have neither a longer target nor one of these headers.
     known = {"authorization", "x-signature", "signature", "x-key"}
     assert known & head_of(api).keys() or api.targets[0].endswith("&key=sesame-7f3a")
@@ -508,5 +510,5 @@ async def test_a_user_name_with_a_colon_is_refused_before_anything_is_sent(bench
     bench.secrets = secrets_of(USER="ann:admin", PASSWORD="s3cret-word")
     auth = {"type": "basic", "username": "${secret:USER}", "password": "${secret:PASSWORD}"}
     with pytest.raises(ToolError, match="secret:USER.* holds a colon") as refused:
-        await bench.run(bench.tool(HttpCall(url=site.url(), auth=auth)))
+        await bench.run(bench.tool(http_call(url=site.url(), auth=auth)))
     assert (refused.value.kind, "admin" in refused.value.message, site.requests) == (Kind.AUTH, False, [])

@@ -4,11 +4,11 @@ import threading
 
 import pytest
 
+from sample_tools import http_call, http_run
 from toolcrib.features.http_tools.request_check import check_http
 from toolcrib.features.http_tools.response_cache import CacheRule, ResponseCache
 from toolcrib.infra.egress import Response
 from toolcrib.lib.http_syntax import parse_url
-from toolcrib.model.tool import Http, HttpCall
 
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}}
 
@@ -34,7 +34,7 @@ def kept(bench):
 
 async def test_a_fresh_answer_is_not_asked_for_again(kept, bench, serve, answer):
     site = await serve(lambda _: answer(len(site.requests)))
-    tool = bench.tool(HttpCall(url=site.url("/${city}"), cache={"seconds": 60}), parameters=CITY)
+    tool = bench.tool(http_call(url=site.url("/${city}"), cache={"seconds": 60}), parameters=CITY)
     runner = kept()
     assert await runner.facts(tool, city="Oslo") == (1, None)
     assert await runner.facts(tool, city="Oslo") == (1, "hit")
@@ -53,7 +53,7 @@ async def test_without_the_authors_word_nothing_is_kept(kept, bench, serve, answ
 async def test_another_secret_gets_another_answer(kept, bench, serve, answer, secrets_of):
     site = await serve(lambda _: answer(len(site.requests)))
     bench.secrets = secrets_of(KEY="s3cret-one")
-    tool = bench.tool(HttpCall(url=site.url(), headers={"X-Key": "${KEY}"}, cache={"seconds": 60}))
+    tool = bench.tool(http_call(url=site.url(), headers={"X-Key": "${KEY}"}, cache={"seconds": 60}))
     runner = kept()
     assert await runner.facts(tool) == (1, None)
     bench.secrets.values["KEY"] = "s3cret-two"
@@ -65,7 +65,7 @@ async def test_other_credentials_get_another_answer(kept, bench, serve, answer, 
     site = await serve(lambda _: answer(len(site.requests)))
     bench.secrets = secrets_of(KEY="s3cret-one")
     auth = {"type": "bearer", "token": "${secret:KEY}"}
-    tool = bench.tool(HttpCall(url=site.url(), auth=auth, cache={"seconds": 60}))
+    tool = bench.tool(http_call(url=site.url(), auth=auth, cache={"seconds": 60}))
     runner = kept()
     assert [await runner.facts(tool) for _ in range(2)] == [(1, None), (1, "hit")]
     bench.secrets.values["KEY"] = "s3cret-two"
@@ -74,7 +74,7 @@ async def test_other_credentials_get_another_answer(kept, bench, serve, answer, 
 
 async def test_another_caller_and_another_definition_get_answers_of_their_own(kept, bench, serve, answer):
     site = await serve(lambda _: answer(len(site.requests)))
-    call = HttpCall(url=site.url("/?by=x"), cache={"seconds": 60})
+    call = http_call(url=site.url("/?by=x"), cache={"seconds": 60})
     runner = kept()
     assert await runner.facts(bench.tool(call)) == (1, None)
     assert await runner.facts(bench.tool(call)) == (1, "hit")
@@ -95,7 +95,7 @@ async def test_a_stale_answer_is_asked_about_and_used_if_it_has_not_changed(
 ):
     replies = [answer("first", **sent), b"HTTP/1.1 304 Not Modified\r\n\r\n", answer("second", **sent)]
     site = await serve(replies)
-    tool = bench.tool(HttpCall(url=site.url(), cache={"seconds": 0}))
+    tool = bench.tool(http_call(url=site.url(), cache={"seconds": 0}))
     runner = kept()
     assert await runner.facts(tool) == ("first", None)
     assert await runner.facts(tool) == ("first", "revalidated")
@@ -114,7 +114,7 @@ async def test_a_stale_answer_is_asked_about_and_used_if_it_has_not_changed(
 )
 async def test_a_server_may_forbid_it(kept, bench, serve, answer, headers):
     site = await serve(lambda _: answer(len(site.requests), **headers))
-    tool = bench.tool(HttpCall(url=site.url(), cache={"seconds": 60}))
+    tool = bench.tool(http_call(url=site.url(), cache={"seconds": 60}))
     runner = kept()
     assert [await runner.facts(tool) for _ in range(2)] == [(1, None), (2, None)]
 
@@ -124,17 +124,17 @@ async def test_a_failure_and_a_redirected_answer_are_not_kept(kept, bench, serve
         [answer(1, "404 No"), answer(2), answer(b"", "302 Found", Location="/x"), answer(3), answer(4), answer(5)]
     )
     runner = kept()
-    tool = bench.tool(HttpCall(url=site.url(), cache={"seconds": 60}))
+    tool = bench.tool(http_call(url=site.url(), cache={"seconds": 60}))
     assert (await bench.run(tool)).error is not None
     assert await runner.facts(tool) == (2, None)
-    moved = bench.tool(HttpCall(url=site.url("/moved"), cache={"seconds": 60}))
+    moved = bench.tool(http_call(url=site.url("/moved"), cache={"seconds": 60}))
     assert await runner.facts(moved) == (3, None)
     assert await runner.facts(moved) == (4, None)
 
 
 async def test_pages_are_kept_each_for_itself(kept, bench, serve, answer):
     site = await serve([answer(["a"], Link="</2>; rel=next"), answer(["b"])])
-    tool = bench.tool(HttpCall(url=site.url(), pagination={"type": "link"}, cache={"seconds": 60}))
+    tool = bench.tool(http_call(url=site.url(), pagination={"type": "link"}, cache={"seconds": 60}))
     runner = kept()
     assert await runner.facts(tool) == (["a", "b"], None)
     assert await runner.facts(tool) == (["a", "b"], "hit")
@@ -172,7 +172,7 @@ def test_time_makes_an_answer_stale():
     ],
 )
 def test_what_cannot_be_kept_is_refused(call, words):
-    (problem,) = check_http(Http(calls=(HttpCall(url="https://x.example/", **call),)), {})
+    (problem,) = check_http(http_run(http_call(url="https://x.example/", **call)), {})
     assert problem.startswith(words)
 
 
@@ -187,7 +187,7 @@ async def test_a_tag_that_cannot_be_sent_back_spoils_no_later_call(kept, bench, 
 
     site = await serve(site_says)
     runner = kept()
-    tool = bench.tool(HttpCall(url=site.url(), cache={"seconds": 0}))
+    tool = bench.tool(http_call(url=site.url(), cache={"seconds": 0}))
     assert [await runner.facts(tool) for _ in range(3)] == [(1, None), (2, None), (3, None)]
 
 
@@ -195,14 +195,14 @@ async def test_a_tag_that_cannot_be_sent_back_spoils_no_later_call(kept, bench, 
 async def test_the_age_that_an_answer_has_when_it_comes_counts(kept, bench, serve, answer, age, how):
     site = await serve(lambda _: answer(1, Cache_Control="max-age=60", Age=age))
     runner = kept()
-    tool = bench.tool(HttpCall(url=site.url(), cache={"seconds": 600}))
+    tool = bench.tool(http_call(url=site.url(), cache={"seconds": 600}))
     assert [await runner.facts(tool) for _ in range(2)] == [(1, None), (1, how)]
 
 
 async def test_of_several_lives_the_shortest_counts(kept, bench, serve, answer):
     site = await serve(lambda _: answer(1, Cache_Control="max-age=600, s-maxage=0"))
     runner = kept()
-    tool = bench.tool(HttpCall(url=site.url(), cache={"seconds": 600}))
+    tool = bench.tool(http_call(url=site.url(), cache={"seconds": 600}))
     assert [await runner.facts(tool) for _ in range(2)] == [(1, None), (1, None)]
 
 

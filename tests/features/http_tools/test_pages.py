@@ -5,9 +5,9 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from sample_tools import http_call, http_run
 from toolcrib import Kind, RetryPolicy, ToolError
 from toolcrib.features.http_tools.request_check import check_http
-from toolcrib.model.tool import Encoding, ErrorMode, Http, HttpCall
 
 NAMES = ["a", "b", "c", "d", "e"]
 
@@ -23,7 +23,7 @@ def body_of(request):
 
 async def paged(bench, site, *, calls=None, **pagination):
     call = {"url": site.url("/list?limit=2"), **(calls or {})}
-    return await bench.run(bench.tool(HttpCall(pagination=pagination, **call)))
+    return await bench.run(bench.tool(http_call(pagination=pagination, **call)))
 
 
 class TestKinds:
@@ -210,7 +210,7 @@ class TestAstray:
 
     async def test_an_error_may_stand_for_nothing_with_pages_too(self, bench, serve, answer):
         site = await serve([answer(["a"], Link="</2>; rel=next"), answer(b"", "404 No")])
-        outcome = await paged(bench, site, calls={"error_mode": ErrorMode.EMPTY}, type="link")
+        outcome = await paged(bench, site, calls={"error_mode": "empty"}, type="link")
         assert (outcome.error, outcome.value, outcome.stands_in) == (None, None, True)
 
 
@@ -230,13 +230,13 @@ class TestAstray:
     ],
 )
 def test_a_wrong_description_of_pages_is_found_before_anything_is_sent(pagination, words):
-    (problem,) = check_http(Http(calls=(HttpCall(url="https://x.example/", pagination=pagination),)), {})
+    (problem,) = check_http(http_run(http_call(url="https://x.example/", pagination=pagination)), {})
     assert problem.startswith(f"pagination: {words}")
 
 
 def test_pages_are_json():
-    call = HttpCall(url="https://x.example/", pagination={"type": "link"}, encoding=Encoding.TEXT)
-    assert check_http(Http(calls=(call,)), {}) == [
+    call = http_call(url="https://x.example/", pagination={"type": "link"}, encoding="text")
+    assert check_http(http_run(call), {}) == [
         "pagination: pages are read as JSON, and the answer is read as text; read it as json"
     ]
 
@@ -256,6 +256,6 @@ async def test_a_body_that_is_no_object_cannot_carry_a_cursor(bench, serve, answ
 async def test_a_cursor_that_cannot_be_sent_is_the_servers_mistake(bench, serve, answer, cursor):
     site = await serve(answer({"items": [1], "next": cursor}))
     pagination = {"type": "cursor", "parameter": "c", "next": "$.next", "items": "$.items"}
-    outcome = await bench.run(bench.tool(HttpCall(url=site.url(), pagination=pagination)))
+    outcome = await bench.run(bench.tool(http_call(url=site.url(), pagination=pagination)))
     assert (outcome.error.kind, outcome.value, len(site.requests)) == (Kind.OUTPUT_INVALID, [1], 1)
     assert "what names the next page" in outcome.error.message

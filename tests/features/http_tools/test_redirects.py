@@ -2,8 +2,8 @@
 
 import pytest
 
+from sample_tools import http_call
 from toolcrib import Kind
-from toolcrib.model.tool import HttpCall
 
 KEY = "s3cret-key-for-one-origin"
 
@@ -46,7 +46,7 @@ async def test_a_secret_header_stays_with_its_origin(bench, serve, answer, secre
     site = await serve(replies)
     replies[0] = answer(b"", "307 Moved", Location="/next" if same_origin else other.url("/next"))
     bench.secrets = secrets_of(KEY=KEY)
-    call = HttpCall(
+    call = http_call(
         url=site.url(),
         headers={"X-Api-Key": "k=${KEY}", "X-City": "${city}", "X-Version": "${version}", "X-Fixed": "1"},
     )
@@ -62,8 +62,8 @@ async def test_a_token_from_an_earlier_answer_stays_with_its_origin(bench, serve
     other = await serve(answer(b"1"))
     site = await serve([answer({"token": "t-123"}), answer(b"", "307 Moved", Location=other.url())])
     calls = (
-        HttpCall(name="login", url=site.url("/login")),
-        HttpCall(url=site.url("/data"), headers={"X-Token": "${login.token}"}),
+        http_call(name="login", url=site.url("/login")),
+        http_call(url=site.url("/data"), headers={"X-Token": "${login.token}"}),
     )
     assert (await bench.run(bench.tool(*calls))).value == 1
     assert site.header("X-Token") == "t-123"
@@ -74,7 +74,7 @@ async def test_a_body_does_not_cross_origins(bench, serve, answer, secrets_of):
     other = await serve(answer(b"1"))
     site = await serve(answer(b"", "308 Moved", Location=other.url()))
     bench.secrets = secrets_of(KEY=KEY)
-    outcome = await bench.run(bench.tool(HttpCall(url=site.url(), method="PUT", body='{"key": "${KEY}"}')))
+    outcome = await bench.run(bench.tool(http_call(url=site.url(), method="PUT", body='{"key": "${KEY}"}')))
     assert outcome.value == 1
     assert KEY.encode() in site.body()
     assert other.body() == b""

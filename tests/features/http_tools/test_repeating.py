@@ -5,10 +5,10 @@ from email.utils import formatdate
 
 import pytest
 
+from sample_tools import http_call
 from toolcrib import Kind, RetryPolicy
 from toolcrib.features.http_tools.response import MAX_WAIT_SECONDS, Retries
 from toolcrib.lib.http_syntax import read_retry_after
-from toolcrib.model.tool import Backoff, HttpCall
 
 
 async def cut(reader, writer):
@@ -20,7 +20,7 @@ async def cut(reader, writer):
 async def test_a_transient_failure_of_what_can_be_repeated_is_repeated(bench, serve, answer, method):
     body = b"" if method == "HEAD" else b"1"
     site = await serve([answer(body, "503 Later"), answer(body, "500 Oops"), answer(body)])
-    outcome = await bench.run(bench.tool(HttpCall(url=site.url(), method=method)))
+    outcome = await bench.run(bench.tool(http_call(url=site.url(), method=method)))
     assert outcome.error is None
     assert outcome.meta["attempts"] == 3
     assert len(site.requests) == 3
@@ -68,7 +68,7 @@ async def test_these_statuses_are_transient(bench, serve, answer, status):
 @pytest.mark.parametrize("reply", ["status", "cut"])
 async def test_what_may_have_changed_something_is_not_repeated(bench, serve, answer, method, reply):
     site = await serve(answer(b"", "503 Later") if reply == "status" else lambda _: cut)
-    outcome = await bench.run(bench.tool(HttpCall(url=site.url(), method=method)))
+    outcome = await bench.run(bench.tool(http_call(url=site.url(), method=method)))
     assert outcome.meta["attempts"] == len(site.requests) == 1
     assert outcome.error.partial_side_effects
 
@@ -82,7 +82,7 @@ async def test_what_was_never_sent_is_repeated_for_any_method(bench):
         raise OSError("no such name")
 
     bench.resolve, bench.hosts, bench.private = resolve, ["api.example.com"], []
-    outcome = await bench.run(bench.tool(HttpCall(url="http://api.example.com/", method="POST")))
+    outcome = await bench.run(bench.tool(http_call(url="http://api.example.com/", method="POST")))
     assert len(asked) == outcome.meta["attempts"] == 3
     assert not outcome.error.partial_side_effects
 
@@ -97,7 +97,7 @@ async def test_a_refused_connection_is_repeated_until_a_server_listens(bench, se
 
     bench.resolve, bench.hosts = resolve, [f"api.example.com:{site.port}"]
     bench.private = [f"127.0.0.1:{site.port}", f"127.0.0.2:{site.port}"]
-    outcome = await bench.run(bench.tool(HttpCall(url=f"http://api.example.com:{site.port}/", method="POST")))
+    outcome = await bench.run(bench.tool(http_call(url=f"http://api.example.com:{site.port}/", method="POST")))
     assert (outcome.value, outcome.meta["attempts"]) == (1, 3)
     assert len(site.requests) == 1
 
@@ -108,7 +108,7 @@ async def test_a_post_behind_a_redirect_that_leads_nowhere_is_not_repeated(bench
     closed.server.close()
     await closed.server.wait_closed()
     site = await serve(answer(b"", "307 Moved", Location=closed.url()))
-    outcome = await bench.run(bench.tool(HttpCall(url=site.url(), method="POST")))
+    outcome = await bench.run(bench.tool(http_call(url=site.url(), method="POST")))
     assert outcome.error.kind is Kind.TRANSIENT
     assert outcome.meta["attempts"] == len(site.requests) == 1
 
@@ -116,8 +116,8 @@ async def test_a_post_behind_a_redirect_that_leads_nowhere_is_not_repeated(bench
 @pytest.mark.spec("S1-78")
 async def test_an_explicit_policy_lets_a_post_be_repeated_and_waits_as_written(bench, serve, answer):
     site = await serve(answer(b"", "503 Later"))
-    policy = RetryPolicy(max_attempts=4, backoff=Backoff.EXPONENTIAL, initial_delay=0.5, multiplier=3, max_delay=2)
-    outcome = await bench.run(bench.tool(HttpCall(url=site.url(), method="POST", retry=policy)))
+    policy = RetryPolicy(max_attempts=4, initial_delay=0.5, multiplier=3, max_delay=2)
+    outcome = await bench.run(bench.tool(http_call(url=site.url(), method="POST", retry=policy)))
     assert outcome.meta["attempts"] == len(site.requests) == 4
     assert bench.pauses == [0.5, 1.5, 2]
 
@@ -126,13 +126,15 @@ async def test_an_explicit_policy_lets_a_post_be_repeated_and_waits_as_written(b
 async def test_no_tool_repeats_more_often_than_the_operator_allows(bench, serve, answer):
     site = await serve(answer(b"", "503 Later"))
     bench.limits = {"max_retries": 2}
-    outcome = await bench.run(bench.tool(HttpCall(url=site.url(), retry=RetryPolicy(max_attempts=50, initial_delay=0))))
+    outcome = await bench.run(
+        bench.tool(http_call(url=site.url(), retry=RetryPolicy(max_attempts=50, initial_delay=0)))
+    )
     assert outcome.meta["attempts"] == len(site.requests) == 3
 
 
 async def test_a_policy_of_one_attempt_is_obeyed(bench, serve, answer):
     site = await serve(answer(b"", "503 Later"))
-    await bench.run(bench.tool(HttpCall(url=site.url(), retry=RetryPolicy(max_attempts=1))))
+    await bench.run(bench.tool(http_call(url=site.url(), retry=RetryPolicy(max_attempts=1))))
     assert len(site.requests) == 1
 
 
@@ -157,7 +159,7 @@ async def test_a_server_may_ask_for_a_date(bench, serve, answer):
 @pytest.mark.parametrize(("after", "seconds"), [("9", 8), (str(int(MAX_WAIT_SECONDS) + 1), 600), ("999999999", 600)])
 async def test_a_server_that_asks_for_more_than_there_is_is_not_asked_again(bench, serve, answer, after, seconds):
     site = await serve(answer(b"", "429 Often", Retry_After=after))
-    outcome = await bench.run(bench.tool(HttpCall(url=site.url(), timeout_ms=600_000)), seconds=seconds)
+    outcome = await bench.run(bench.tool(http_call(url=site.url(), timeout_ms=600_000)), seconds=seconds)
     assert (outcome.error.kind, bench.pauses) == (Kind.RATE_LIMIT, [])
     assert outcome.error.details["retryAfter"] == float(after)
     assert len(site.requests) == 1
@@ -193,7 +195,7 @@ def test_a_date_without_a_zone_is_one_of_http_and_not_of_this_machine(monkeypatc
 async def test_a_pause_that_would_not_end_in_time_is_not_begun(bench, serve, answer):
     site = await serve(answer(b"", "503 Later"))
     policy = RetryPolicy(max_attempts=3, initial_delay=2)
-    outcome = await bench.run(bench.tool(HttpCall(url=site.url(), timeout_ms=1_000, retry=policy)))
+    outcome = await bench.run(bench.tool(http_call(url=site.url(), timeout_ms=1_000, retry=policy)))
     assert (outcome.error.kind, bench.pauses) == (Kind.TRANSIENT, [])
 
 

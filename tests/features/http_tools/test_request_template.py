@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sample_tools import http_call, http_run
 from toolcrib import Kind, ToolError
 from toolcrib.features.http_tools.request_check import check_http
 from toolcrib.features.http_tools.request_template import compile_call
 from toolcrib.features.http_tools.slots import Slot, read_braces, read_slots
 from toolcrib.lib.templates import ABSENT
-from toolcrib.model.tool import Encoding, Http, HttpCall
 
 HERE = "https://api.example.com"
 ARGUMENTS = {
@@ -31,7 +31,7 @@ ANY_JSON = st.recursive(
 def write(call=None, /, given=None, **parts):
     """The request with these values in its slots."""
     given = given or {}
-    call = call or HttpCall(**{"url": HERE, **parts})
+    call = call or http_call(**{"url": HERE, **parts})
     return compile_call(call).write(lambda slot: slot.reach(given.get(slot.name, ABSENT)))
 
 
@@ -45,7 +45,7 @@ def body_of(body, kind="application/json", **given):
 
 
 def problems(**parts):
-    return check_http(Http(calls=(HttpCall(**{"url": HERE, **parts}),)), ARGUMENTS)
+    return check_http(http_run(http_call(**{"url": HERE, **parts})), ARGUMENTS)
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,7 @@ def test_a_query_of_nothing_but_empty_values_is_no_query(value):
     [("/x", "/x?a=1"), ("/x?b=2", "/x?b=2&a=1"), ("/x?", "/x?a=1"), ("", "/?a=1"), ("/x#f", "/x?a=1")],
 )
 def test_a_request_without_slots_is_written_once(url, expected):
-    template = compile_call(HttpCall(url=HERE + url, query={"a": "1", "empty": ""}))
+    template = compile_call(http_call(url=HERE + url, query={"a": "1", "empty": ""}))
     first, second = (template.write(lambda slot: pytest.fail(str(slot))).url for _ in range(2))
     assert first.target == expected
     assert first is second
@@ -432,8 +432,8 @@ def test_a_body_that_is_not_sent_and_a_type_that_a_value_chooses_are_problems():
 
 @pytest.mark.spec("S1-101")
 def test_a_json_path_into_a_text_is_a_problem():
-    assert problems(encoding=Encoding.TEXT, extract="a(b)") == []
-    assert problems(encoding=Encoding.TEXT, extract="$.a") == [
+    assert problems(encoding="text", extract="a(b)") == []
+    assert problems(encoding="text", extract="$.a") == [
         "extract: a JSONPath looks into JSON, and the answer is read as text; read it as json, or write a pattern"
     ]
 
@@ -450,24 +450,24 @@ def test_a_slot_that_looks_into_what_has_nothing_in_it_is_a_problem():
 @pytest.mark.spec("S1-102")
 def test_an_answer_can_only_be_used_by_a_later_call():
     calls = (
-        HttpCall(name="first", url=f"{HERE}/${{second.id}}"),
-        HttpCall(name="second", url=f"{HERE}/${{first.id}}?x=${{second}}"),
+        http_call(name="first", url=f"{HERE}/${{second.id}}"),
+        http_call(name="second", url=f"{HERE}/${{first.id}}?x=${{second}}"),
     )
-    assert check_http(Http(calls=calls), {}) == [
+    assert check_http(http_run(*calls), {}) == [
         "calls[0].url: ${second.id} asks for the answer of a call that comes later, or of this one; put second before it",
         "calls[1].url: ${second} asks for the answer of a call that comes later, or of this one; put second before it",
     ]
-    assert check_http(Http(calls=()), {}) == ["calls: holds none; write at least one"]
+    assert check_http(http_run(), {}) == ["calls: holds none; write at least one"]
 
 
 def test_the_example_of_the_document_is_right():
-    call = HttpCall(
+    call = http_call(
         url="https://api.weatherapi.com/v1/current.json?q=${city}&key=${WEATHER_API_KEY}",
         headers={"User-Agent": "MyApp/${version}"},
         success=frozenset({200}),
         extract="$.current.condition.text",
     )
-    assert check_http(Http(calls=(call,)), ARGUMENTS) == []
+    assert check_http(http_run(call), ARGUMENTS) == []
 
 
 def test_doubled_braces_are_text_beside_what_stands_around_them():

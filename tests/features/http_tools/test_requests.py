@@ -4,9 +4,9 @@ import json
 
 import pytest
 
+from sample_tools import http_call
 from toolcrib import Kind, ToolError
 from toolcrib.features.http_tools.slot_values import PLATFORM
-from toolcrib.model.tool import HttpCall
 
 KEY = "sk-4f/9+a B%"
 CITY = {"type": "object", "properties": {"city": {"type": "string"}, "user": {"type": "object"}}}
@@ -16,7 +16,7 @@ CITY = {"type": "object", "properties": {"city": {"type": "string"}, "user": {"t
 async def test_the_example_of_the_document_arrives_as_it_is_meant(bench, serve, answer, secrets_of):
     site = await serve(answer({"current": {"condition": {"text": "Sunny"}}}))
     bench.secrets = secrets_of(WEATHER_API_KEY=KEY)
-    call = HttpCall(
+    call = http_call(
         url=site.url("/v1/current.json?q=${city}&key=${WEATHER_API_KEY}"),
         headers={"User-Agent": "MyApp/${version}"},
         success=frozenset({200}),
@@ -39,14 +39,14 @@ async def test_the_example_of_the_document_arrives_as_it_is_meant(bench, serve, 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"])
 async def test_the_method_is_the_verb(bench, serve, answer, method):
     site = await serve(answer(b"" if method == "HEAD" else b"1"))
-    await bench.value(HttpCall(url=site.url("/x"), method=method))
+    await bench.value(http_call(url=site.url("/x"), method=method))
     assert site.targets == [f"{method} /x"]
 
 
 @pytest.mark.spec("S1-30")
 async def test_a_json_body_is_sent_with_values_of_their_own_type(bench, serve, answer):
     site = await serve(answer(b"1"))
-    call = HttpCall(url=site.url(), method="POST", body='{"n": "${n}", "s": "to ${name}", "l": ${l}}')
+    call = http_call(url=site.url(), method="POST", body='{"n": "${n}", "s": "to ${name}", "l": ${l}}')
     await bench.value(call, n=5, name='"A"', l=[1, {"a": None}])
     assert json.loads(site.body()) == {"n": 5, "s": 'to "A"', "l": [1, {"a": None}]}
     assert site.header("Content-Type") == "application/json"
@@ -58,8 +58,8 @@ async def test_values_are_looked_for_in_a_fixed_order(bench, serve, answer, secr
     bench.secrets = secrets_of(KEY="from the secret", slug="never", tool_id="never")
     parameters = {"type": "object", "properties": {"version": {"type": "string"}}}
     calls = (
-        HttpCall(name="slug", url=site.url("/?v=${version}&t=${tool_id}&k=${KEY}")),
-        HttpCall(url=site.url("/${slug.slug}")),
+        http_call(name="slug", url=site.url("/?v=${version}&t=${tool_id}&k=${KEY}")),
+        http_call(url=site.url("/${slug.slug}")),
     )
     await bench.run(bench.tool(*calls, parameters=parameters), version="given", KEY="given", tool_id="given")
     assert site.targets == ["GET /?v=given&t=sample&k=from%20the%20secret", "GET /from%20the%20call"]
@@ -68,7 +68,7 @@ async def test_values_are_looked_for_in_a_fixed_order(bench, serve, answer, secr
 async def test_no_argument_stands_for_a_secret_that_is_missing(bench, serve, answer):
     site = await serve(answer(b"1"))
     open_to_all = {"type": "object", "properties": {"city": {"type": "string"}}}
-    call = HttpCall(url=site.url("/?q=${city}&key=${API_KEY}"))
+    call = http_call(url=site.url("/?q=${city}&key=${API_KEY}"))
     with pytest.raises(ToolError, match=r"\$\{API_KEY\} is neither a parameter"):
         await bench.run(bench.tool(call, parameters=open_to_all), city="Oslo", API_KEY="mine")
     assert site.targets == []
@@ -76,7 +76,7 @@ async def test_no_argument_stands_for_a_secret_that_is_missing(bench, serve, ans
 
 async def test_a_tool_that_declares_no_parameter_takes_what_is_given(bench, serve, answer):
     site = await serve(answer(b"1"))
-    call = HttpCall(url=site.url("/?q=${city}"))
+    call = http_call(url=site.url("/?q=${city}"))
     await bench.run(bench.tool(call, parameters={"type": "object"}), city="Oslo")
     assert site.targets == ["GET /?q=Oslo"]
 
@@ -85,7 +85,7 @@ async def test_the_platform_gives_its_names(bench, serve, answer):
     site = await serve(answer(b"1"))
     names = sorted(PLATFORM - {"now"})
     tool = bench.tool(
-        HttpCall(url=site.url("/"), query={name: f"${{{name}}}" for name in [*names, "now"]}),
+        http_call(url=site.url("/"), query={name: f"${{{name}}}" for name in [*names, "now"]}),
         id="018faf50-b7b6-7a01-9a05-a22a6e0af101",
         version="2.0.0",
         bundle="weather",
@@ -111,7 +111,7 @@ async def test_the_platform_gives_its_names(bench, serve, answer):
 )
 async def test_an_unknown_name_is_refused_and_nothing_is_sent(bench, serve, answer, parts):
     site = await serve(answer(b"1"))
-    call = HttpCall(**{**parts, "url": site.url(parts["url"])})
+    call = http_call(**{**parts, "url": site.url(parts["url"])})
     with pytest.raises(ToolError, match=r"is neither a parameter, a name of the platform nor a secret") as refusal:
         bench.check(bench.tool(call))
     assert refusal.value.kind is Kind.VALIDATION
@@ -122,12 +122,12 @@ async def test_an_unknown_name_is_refused_and_nothing_is_sent(bench, serve, answ
 @pytest.mark.spec("S1-38")
 async def test_a_missing_optional_argument_is_left_out_of_the_query_map_and_named_elsewhere(bench, serve, answer):
     site = await serve(answer(b"1"))
-    await bench.run(bench.tool(HttpCall(url=site.url("/x"), query={"q": "${city}"}), parameters=CITY))
+    await bench.run(bench.tool(http_call(url=site.url("/x"), query={"q": "${city}"}), parameters=CITY))
     assert site.targets == ["GET /x"]
     with pytest.raises(ToolError, match=r"^url: \$\{city\} has no value; give city, or give the parameter a default$"):
         bench.check(bench.tool(site.url("/?q=${city}"), parameters=CITY))
     with pytest.raises(ToolError, match=r"^headers.X-A: \$\{user.name\} has no value"):
-        bench.check(bench.tool(HttpCall(url=site.url(), headers={"X-A": "${user.name}"}), parameters=CITY), user={})
+        bench.check(bench.tool(http_call(url=site.url(), headers={"X-A": "${user.name}"}), parameters=CITY), user={})
     assert len(site.requests) == 1
 
 
@@ -150,7 +150,7 @@ async def test_a_parameter_with_the_name_of_a_secret_is_refused_at_the_call(benc
 async def test_a_value_that_would_end_a_header_is_refused_and_not_repeated(bench, serve, answer, value):
     site = await serve(answer(b"1"))
     with pytest.raises(ToolError, match="the value holds a line break or another control character") as refusal:
-        bench.check(bench.tool(HttpCall(url=site.url(), headers={"X-A": "${x}"})), x=value)
+        bench.check(bench.tool(http_call(url=site.url(), headers={"X-A": "${x}"})), x=value)
     assert refusal.value.kind is Kind.VALIDATION
     assert "Evil" not in str(refusal.value.to_json())
     assert site.connections == 0
@@ -160,7 +160,7 @@ async def test_a_secret_that_would_end_a_header_is_refused_too(bench, serve, ans
     site = await serve(answer(b"1"))
     bench.secrets = secrets_of(KEY="a-long-key\r\nEvil: 1")
     with pytest.raises(ToolError, match="control character") as refusal:
-        bench.check(bench.tool(HttpCall(url=site.url(), headers={"X-A": "${KEY}"})))
+        bench.check(bench.tool(http_call(url=site.url(), headers={"X-A": "${KEY}"})))
     assert "a-long-key" not in str(refusal.value.to_json())
 
 
@@ -231,7 +231,7 @@ async def test_hosts_are_matched_exactly_or_below(bench, pattern, url, allowed):
 async def test_a_request_that_is_too_large_is_refused_and_nothing_is_sent(bench, serve, answer, parts):
     site = await serve(answer(b"1"))
     bench.limits = {"max_sent_bytes": 1_000}
-    tool = bench.tool(HttpCall(**{**parts, "url": site.url()}))
+    tool = bench.tool(http_call(**{**parts, "url": site.url()}))
     with pytest.raises(ToolError, match="and the limit is 1000; send less") as refusal:
         bench.check(tool, x="y" * 1_000)
     assert refusal.value.kind is Kind.LIMIT_EXCEEDED
@@ -249,5 +249,5 @@ async def test_the_url_counts_as_sent(bench, serve, answer):
 
 def test_a_tool_with_problems_is_not_made_ready(bench):
     with pytest.raises(ToolError, match="sample: url: must begin with http") as refusal:
-        bench.runner().bind(bench.tool(HttpCall(url="ftp://x", headers={"Host": "x"})))
+        bench.runner().bind(bench.tool(http_call(url="ftp://x", headers={"Host": "x"})))
     assert len(refusal.value.details["problems"]) == 2

@@ -8,8 +8,9 @@ from urllib.parse import quote, quote_plus
 
 import pytest
 
+from sample_tools import http_call
 from toolcrib import ToolError
-from toolcrib.model.tool import Encoding, ErrorMode, HttpCall
+from toolcrib.model.tool import Encoding, ErrorMode
 
 KEY = 'sk-"9a/+ %üz&<x>'
 SPELLINGS = {
@@ -47,10 +48,10 @@ async def test_a_server_that_repeats_a_secret_is_not_quoted(
     bench, serve, answer, secrets_of, spelling, status, encoding
 ):
     echo = {"args": {"key": SPELLINGS[spelling]}, SPELLINGS[spelling]: [SPELLINGS[spelling]]}
-    body = f"data: {json.dumps(echo)}\n\n".encode() if encoding is Encoding.EVENTS else echo
+    body = f"data: {json.dumps(echo)}\n\n".encode() if encoding == "events" else echo
     site = await serve(answer(body, status))
     bench.secrets = secrets_of(KEY=KEY)
-    outcome = await bench.run(bench.tool(HttpCall(url=site.url("/?key=${KEY}"), encoding=encoding)))
+    outcome = await bench.run(bench.tool(http_call(url=site.url("/?key=${KEY}"), encoding=encoding)))
     assert quote(KEY, safe="") in site.targets[0]
     assert_hidden(told(outcome))
     assert "***" in told(outcome)
@@ -68,7 +69,7 @@ async def test_escapes_do_not_smuggle_a_secret_out(bench, serve, answer, secrets
 async def test_another_character_set_does_not_smuggle_a_secret_out(bench, serve, answer, secrets_of):
     site = await serve(answer("the key is abcd-efgh".encode("utf-16-le"), content_type="text/plain; charset=utf-16le"))
     bench.secrets = secrets_of(KEY="abcd-efgh")
-    assert await bench.value(HttpCall(url=site.url("/?key=${KEY}"), encoding=Encoding.TEXT)) == "the key is ***"
+    assert await bench.value(http_call(url=site.url("/?key=${KEY}"), encoding="text")) == "the key is ***"
 
 
 @pytest.mark.spec("S1-39")
@@ -80,10 +81,10 @@ async def test_another_character_set_does_not_smuggle_a_secret_out(bench, serve,
 async def test_only_the_character_set_that_counts_is_asked_for(
     bench, serve, answer, secrets_of, content_type, encoding
 ):
-    text = 'data: "the key is abcd-efgh"\n\n' if encoding is Encoding.EVENTS else '"the key is abcd-efgh"'
+    text = 'data: "the key is abcd-efgh"\n\n' if encoding == "events" else '"the key is abcd-efgh"'
     site = await serve(answer(text.encode("utf-16"), content_type=content_type))
     bench.secrets = secrets_of(KEY="abcd-efgh")
-    value = await bench.value(HttpCall(url=site.url("/?key=${KEY}"), encoding=encoding))
+    value = await bench.value(http_call(url=site.url("/?key=${KEY}"), encoding=encoding))
     assert str(value).strip("'\"[]") == "the key is ***"
 
 
@@ -92,9 +93,9 @@ async def test_only_the_character_set_that_counts_is_asked_for(
 @pytest.mark.parametrize("encoding", list(Encoding))
 async def test_an_expression_does_not_cut_a_secret_into_pieces(bench, serve, answer, secrets_of, extract, encoding):
     echo = '{"text": "the key is abcd-efgh"}'
-    site = await serve(answer((f"data: {echo}\n\n" if encoding is Encoding.EVENTS else echo).encode()))
+    site = await serve(answer((f"data: {echo}\n\n" if encoding == "events" else echo).encode()))
     bench.secrets = secrets_of(KEY="abcd-efgh")
-    call = HttpCall(url=site.url("/?key=${KEY}"), encoding=encoding, extract=extract)
+    call = http_call(url=site.url("/?key=${KEY}"), encoding=encoding, extract=extract)
     outcome = await bench.run(bench.tool(call))
     assert outcome.error is None
     for piece in ("ab", "bc", "cd", "ef", "gh"):
@@ -107,7 +108,7 @@ async def test_escaped_letters_are_not_taken_apart_either(bench, serve, answer, 
     site = await serve(answer(f'{{"a": "{escaped}", "b": ["x"]}}'.encode()))
     bench.secrets = secrets_of(KEY="abcd-efgh")
     shown = {
-        extract: await bench.value(HttpCall(url=site.url("/?key=${KEY}"), extract=extract))
+        extract: await bench.value(http_call(url=site.url("/?key=${KEY}"), extract=extract))
         for extract in (r"u(\w{4})", "$.a", "$.b[0]")
     }
     assert shown == {r"u(\w{4})": "***", "$.a": "***", "$.b[0]": "x"}
@@ -116,8 +117,8 @@ async def test_escaped_letters_are_not_taken_apart_either(bench, serve, answer, 
 async def test_a_later_request_gets_the_piece_that_callers_do_not_see(bench, serve, answer, secrets_of):
     site = await serve([answer({"text": "key=abcd-efgh;"}), answer({"ok": True})])
     bench.secrets = secrets_of(KEY="abcd-efgh")
-    first = HttpCall(name="first", url=site.url("/?key=${KEY}"), extract="key=(....)")
-    outcome = await bench.run(bench.tool(first, HttpCall(url=site.url("/${first}"))))
+    first = http_call(name="first", url=site.url("/?key=${KEY}"), extract="key=(....)")
+    outcome = await bench.run(bench.tool(first, http_call(url=site.url("/${first}"))))
     assert site.targets[1] == "GET /abcd"
     assert "abcd" not in told(outcome)
 
@@ -151,7 +152,7 @@ async def test_a_content_type_a_redirect_and_a_pattern_tell_nothing(bench, serve
         [answer(b"x", content_type="a/abcd-efgh"), answer(b"", "302 Found", Location="http://abcd-efgh.example/")]
     )
     bench.secrets = secrets_of(KEY="abcd-efgh")
-    call = HttpCall(url=site.url("/?key=${KEY}"), error_mode=error_mode)
+    call = http_call(url=site.url("/?key=${KEY}"), error_mode=error_mode)
     for _ in range(2):
         outcome = await bench.run(bench.tool(call))
         assert "abcd-efgh" not in told(outcome)
@@ -172,7 +173,7 @@ async def test_logs_tell_nothing(bench, serve, answer, secrets_of, caplog):
     caplog.set_level(logging.DEBUG)
     site = await serve([answer(b"abcd-efgh", "500 Oops", content_type="text/plain"), answer(b"<abcd-efgh>")])
     bench.secrets = secrets_of(KEY="abcd-efgh")
-    outcome = await bench.run(bench.tool(HttpCall(url=site.url("/?key=${KEY}"), headers={"X-Key": "${KEY}"})))
+    outcome = await bench.run(bench.tool(http_call(url=site.url("/?key=${KEY}"), headers={"X-Key": "${KEY}"})))
     assert outcome.error is not None
     assert "abcd-efgh" not in caplog.text
     assert "abcd-efgh" not in told(outcome)
@@ -183,7 +184,7 @@ async def test_what_later_requests_get_is_not_hidden_from_them(bench, serve, ans
     """A server may hand back the very key that it was sent; the next request needs it as it is."""
     site = await serve([answer({"key": "abcd-efgh"}), answer({"ok": True})])
     bench.secrets = secrets_of(KEY="abcd-efgh")
-    calls = (HttpCall(name="first", url=site.url("/?key=${KEY}")), HttpCall(url=site.url("/${first.key}")))
+    calls = (http_call(name="first", url=site.url("/?key=${KEY}")), http_call(url=site.url("/${first.key}")))
     outcome = await bench.run(bench.tool(*calls))
     assert site.targets[1] == "GET /abcd-efgh"
     assert "abcd-efgh" not in told(outcome)

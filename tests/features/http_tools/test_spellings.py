@@ -1,17 +1,18 @@
 """Two spellings, one tool: a document of a bundle and a script send the same requests under the same rules."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from sample_tools import http_call, http_run
 from toolcrib import Call, Kind, Tool, ToolError
 from toolcrib.features.bundles.format import read_tool
 from toolcrib.features.http_tools.request_check import check_http
 from toolcrib.features.scripts.format import ScriptFile
 from toolcrib.features.scripts.http_config import read_config
 from toolcrib.lib.document_fields import Report
-from toolcrib.model.tool import Http, HttpCall, Spelling
 
 EXAMPLES = Path(__file__).parents[3] / "examples/http"
 BUNDLE_ID = "018faf50-b7b6-7a01-9a05-a22a6e0af101"
@@ -41,7 +42,7 @@ def of_script(config, parameters=CITY, hosts=None):
     report = Report()
     http = read_config(report, config, parameters)
     report.raise_problems()
-    http = Http(calls=http.calls, spelling=http.spelling, hosts=hosts)
+    http = replace(http, hosts=hosts)
     return Tool(name="weather", description="A sample.", parameters=parameters, run=http)
 
 
@@ -229,7 +230,7 @@ class TestSlips:
         assert caught.value.message.startswith(f"{path}:{place}: {words}")
 
     def test_an_open_schema_leaves_names_to_the_call(self):
-        assert of_script({"url": "https://x.example/{anything}"}, {"type": "object"}).run.spelling is Spelling.BRACES
+        assert of_script({"url": "https://x.example/{anything}"}, {"type": "object"}).run.spelling == "braces"
 
     def test_a_document_is_refused_for_what_can_never_be_filled(self):
         with pytest.raises(ToolError) as caught:
@@ -248,9 +249,9 @@ class TestSlips:
         assert of_bundle({"urlTemplate": "https://x.example/${secret:cty}"}).warnings == ()
 
     def test_the_answer_of_a_call_that_does_not_exist_is_a_problem(self):
-        call = HttpCall(url="https://x.example/${answer:ordr}")
-        others = (HttpCall(name="order", url="https://x.example/"), call)
-        assert check_http(Http(calls=others), {}) == [
+        call = http_call(url="https://x.example/${answer:ordr}")
+        others = (http_call(name="order", url="https://x.example/"), call)
+        assert check_http(http_run(*others), {}) == [
             "calls[1].url: ${answer:ordr} is the name of no call; did you mean order?"
         ]
 

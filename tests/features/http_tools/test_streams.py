@@ -13,9 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.features.streams.conftest import SECONDS, streamed
 
+from sample_tools import http_call, http_run
 from toolcrib import Chunk, Kind, Tool
 from toolcrib.features.http_tools.streamed_response import ItemReader
-from toolcrib.model.tool import Encoding, Http, HttpCall
+from toolcrib.model.tool import Encoding
 
 KEY = "sk-9a8b7c6d5e4f"
 OPEN = {"type": "object", "properties": {}}
@@ -32,7 +33,7 @@ def crib_over(crib_of, bench):
             description="Stream tokens.",
             parameters=OPEN,
             output_schema=output_schema,
-            run=Http(calls=tuple(calls)),
+            run=http_run(*calls),
             requires=frozenset({"net.http"}),
         )
         endpoints = [site.endpoint for site in bench.sites]
@@ -73,7 +74,7 @@ def delta(text: str) -> bytes:
 async def test_events_of_the_upstream_are_chunks_and_their_texts_the_value(crib_over, serve):
     body = [HEAD, delta("Hel"), event({"choices": [{"delta": {}}]}), delta("lo"), event("[DONE]")]
     site = await serve(saying(*body))
-    call = HttpCall(url=site.url(), encoding=Encoding.EVENTS, extract="$.choices[0].delta.content")
+    call = http_call(url=site.url(), encoding="events", extract="$.choices[0].delta.content")
     crib = crib_over(call, output_schema={"type": "string"})
     chunks, result = await streamed(crib, "tokens")
     assert (chunks, result.value) == (["Hel", "lo"], "Hello")
@@ -82,7 +83,7 @@ async def test_events_of_the_upstream_are_chunks_and_their_texts_the_value(crib_
 
 async def test_lines_of_the_upstream_are_chunks_and_their_list_the_value(crib_over, serve):
     site = await serve(saying(HEAD, b'{"row": 1}\n{"ro', b'w": 2}\n\nno JSON'))
-    crib = crib_over(HttpCall(url=site.url(), encoding=Encoding.LINES), output_schema={"type": "array"})
+    crib = crib_over(http_call(url=site.url(), encoding="lines"), output_schema={"type": "array"})
     chunks, result = await streamed(crib, "tokens")
     assert chunks == result.value == (await crib.call("tokens")).value == [{"row": 1}, {"row": 2}, "no JSON"]
 
@@ -91,7 +92,7 @@ async def test_lines_of_the_upstream_are_chunks_and_their_list_the_value(crib_ov
 async def test_a_chunk_comes_before_the_upstream_has_ended_and_a_reader_that_leaves_ends_the_request(crib_over, serve):
     going = asyncio.Event()
     site = await serve(saying(HEAD + event({"row": 1}), event({"row": 2}), going=going))
-    crib = crib_over(HttpCall(url=site.url(), encoding=Encoding.EVENTS))
+    crib = crib_over(http_call(url=site.url(), encoding="events"))
     async with asyncio.timeout(SECONDS), aclosing(crib.stream("tokens")) as events:
         assert await anext(events) == Chunk(number=1, value={"row": 1})
     going.set()
@@ -102,10 +103,10 @@ async def test_a_chunk_comes_before_the_upstream_has_ended_and_a_reader_that_lea
 @pytest.mark.spec("S1-92")
 async def test_a_secret_that_the_upstream_repeats_in_pieces_does_not_come_out(crib_over, serve):
     site = await serve(saying(HEAD, *(delta(letter) for letter in f"the key is {KEY}.")))
-    call = HttpCall(
+    call = http_call(
         url=site.url(),
         headers={"Authorization": "Bearer ${API_KEY}"},
-        encoding=Encoding.EVENTS,
+        encoding="events",
         extract="$.choices[0].delta.content",
     )
     crib = crib_over(call)
@@ -119,7 +120,7 @@ async def test_a_secret_that_the_upstream_repeats_in_pieces_does_not_come_out(cr
 async def test_a_stream_that_dies_in_the_middle_fails_behind_its_chunks_and_is_not_begun_again(crib_over, serve):
     head = HEAD.replace(b"Connection: close", b"Content-Length: 1000")
     site = await serve(saying(head, delta("Hel")))
-    crib = crib_over(HttpCall(url=site.url(), encoding=Encoding.EVENTS))
+    crib = crib_over(http_call(url=site.url(), encoding="events"))
     chunks, result = await streamed(crib, "tokens")
     assert len(chunks) == 1
     assert result.error.kind is Kind.TRANSIENT
@@ -138,19 +139,19 @@ async def test_a_stream_that_never_ends_meets_the_limit_of_bytes_and_of_time(cri
         await asyncio.Event().wait()
 
     crib = crib_over(
-        HttpCall(url=(await serve(lambda _: endless)).url(), encoding=Encoding.EVENTS), max_response_bytes=10_000
+        http_call(url=(await serve(lambda _: endless)).url(), encoding="events"), max_response_bytes=10_000
     )
     chunks, result = await streamed(crib, "tokens")
     assert 0 < len(chunks) < 20
     assert result.error.kind is Kind.LIMIT_EXCEEDED
-    late = crib_over(HttpCall(url=(await serve(lambda _: silent)).url(), encoding=Encoding.EVENTS, timeout_ms=200))
+    late = crib_over(http_call(url=(await serve(lambda _: silent)).url(), encoding="events", timeout_ms=200))
     chunks, result = await streamed(late, "tokens")
     assert (len(chunks), result.error.kind) == (1, Kind.TIMEOUT)
 
 
 async def test_an_error_of_the_upstream_is_no_chunk(crib_over, serve, answer):
     site = await serve(answer({"message": "no such model"}, status="404 Not Found"))
-    crib = crib_over(HttpCall(url=site.url(), encoding=Encoding.EVENTS))
+    crib = crib_over(http_call(url=site.url(), encoding="events"))
     chunks, result = await streamed(crib, "tokens")
     assert (chunks, result.error.kind) == ([], Kind.PERMANENT)
     assert "no such model" in result.error.message
@@ -158,9 +159,7 @@ async def test_an_error_of_the_upstream_is_no_chunk(crib_over, serve, answer):
 
 async def test_only_the_last_of_several_requests_streams(crib_over, serve):
     first, last = await serve(saying(HEAD, event("one"))), await serve(saying(HEAD, event("two")))
-    calls = [
-        HttpCall(url=site.url(), name=name, encoding=Encoding.EVENTS) for site, name in ((first, "a"), (last, "b"))
-    ]
+    calls = [http_call(url=site.url(), name=name, encoding="events") for site, name in ((first, "a"), (last, "b"))]
     chunks, result = await streamed(crib_over(*calls), "tokens")
     assert (chunks, result.value) == (["two"], ["two"])
 
@@ -168,16 +167,14 @@ async def test_only_the_last_of_several_requests_streams(crib_over, serve):
 async def test_items_of_pages_come_page_by_page(crib_over, serve, answer):
     site = await serve([answer([{"id": 1}, {"id": 2}]), answer([{"id": 3}])])
     pagination = {"type": "page", "parameter": "page", "size": 2}
-    chunks, result = await streamed(crib_over(HttpCall(url=site.url(), pagination=pagination)), "tokens")
+    chunks, result = await streamed(crib_over(http_call(url=site.url(), pagination=pagination)), "tokens")
     assert chunks == result.value == [{"id": 1}, {"id": 2}, {"id": 3}]
 
 
 @pytest.mark.parametrize("extract", ["sk-9", "(....)", "([a-z0-9]{4})"])
 async def test_an_expression_does_not_cut_a_secret_of_a_stream_into_pieces(crib_over, serve, extract):
     site = await serve(saying(HEAD, f"{KEY}\n{KEY[:6]}\n{KEY[6:]}\n".encode()))
-    call = HttpCall(
-        url=site.url(), headers={"Authorization": "Bearer ${API_KEY}"}, encoding=Encoding.LINES, extract=extract
-    )
+    call = http_call(url=site.url(), headers={"Authorization": "Bearer ${API_KEY}"}, encoding="lines", extract=extract)
     chunks, result = await streamed(crib_over(call), "tokens")
     assert "9a8b" not in str(chunks)
     assert "sk-9" not in str(chunks)
@@ -196,10 +193,10 @@ async def test_a_kept_answer_is_streamed_as_it_was_when_it_came(crib_over, serve
 
     site = await serve(site_says)
     for path, how in (("/new", "hit"), ("/old", "revalidated")):
-        call = HttpCall(
+        call = http_call(
             url=site.url(path),
             headers={"Authorization": "Bearer ${API_KEY}"},
-            encoding=Encoding.EVENTS,
+            encoding="events",
             extract="$.choices[0].delta.content",
             cache={"seconds": 60},
         )
@@ -211,10 +208,10 @@ async def test_a_kept_answer_is_streamed_as_it_was_when_it_came(crib_over, serve
         assert (await crib.call("tokens")).value == "Hello ***"
 
 
-@pytest.mark.parametrize("encoding", [Encoding.EVENTS, Encoding.LINES])
+@pytest.mark.parametrize("encoding", ["events", "lines"])
 def test_a_line_that_comes_byte_by_byte_costs_no_more_for_each_the_longer_it_is(encoding):
     def cost(length: int) -> float:
-        reader = ItemReader(encoding, None, 10_000_000, "")
+        reader = ItemReader(Encoding(encoding), None, 10_000_000, "")
         began = time.process_time()
         for _ in range(length):
             assert reader.feed(b"x") == []
@@ -245,7 +242,7 @@ async def test_a_signature_that_the_upstream_repeats_in_pieces_does_not_come_out
         return saying(HEAD, *(delta(letter) for letter in f"<{sent[-1]}>"))(request)
 
     site = await serve(site_says)
-    call = HttpCall(
+    call = http_call(
         url=site.url(),
         auth={
             "type": "hmac",
@@ -253,7 +250,7 @@ async def test_a_signature_that_the_upstream_repeats_in_pieces_does_not_come_out
             "string": "${method}${path}${timestamp}",
             "headers": {"X-Signature": "${signature}", "X-Timestamp": "${timestamp}"},
         },
-        encoding=Encoding.EVENTS,
+        encoding="events",
         extract="$.choices[0].delta.content",
     )
     crib = crib_over(call, output_schema={"type": "string"})
@@ -278,14 +275,14 @@ async def test_a_reader_is_led_on_by_a_redirect_as_any_other_caller_is(crib_over
     site = await serve(site_says)
     # Scripts take every status below 400 for a success, and a redirect is still none.
     success = frozenset(range(200, 400))
-    crib = crib_over(HttpCall(url=site.url("/old"), encoding=Encoding.EVENTS, success=success))
+    crib = crib_over(http_call(url=site.url("/old"), encoding="events", success=success))
     chunks, result = await streamed(crib, "tokens")
     assert chunks == result.value == (await crib.call("tokens")).value == [{"row": 1}, {"row": 2}]
     for path, kind, words in (
         ("/circle", Kind.PERMANENT, "more than 5 redirects"),
         ("/away", Kind.HOST_NOT_ALLOWED, "evil.example"),
     ):
-        crib = crib_over(HttpCall(url=site.url(path), encoding=Encoding.EVENTS))
+        crib = crib_over(http_call(url=site.url(path), encoding="events"))
         chunks, result = await streamed(crib, "tokens")
         plain = await crib.call("tokens")
         assert (chunks, result.error.kind, result.error.message) == ([], kind, plain.error.message)
@@ -295,7 +292,7 @@ async def test_a_reader_is_led_on_by_a_redirect_as_any_other_caller_is(crib_over
 async def test_credentials_do_not_follow_a_stream_to_another_origin(crib_over, serve):
     other = await serve(saying(HEAD, event({"row": 1})))
     site = await serve(f"HTTP/1.1 307 Go\r\nLocation: {other.url('/')}\r\nContent-Length: 0\r\n\r\n".encode())
-    call = HttpCall(url=site.url(), headers={"X-Key": "${API_KEY}"}, encoding=Encoding.EVENTS)
+    call = http_call(url=site.url(), headers={"X-Key": "${API_KEY}"}, encoding="events")
     chunks, _ = await streamed(crib_over(call), "tokens")
     assert chunks == [{"row": 1}]
     assert (site.header("x-key"), other.header("x-key")) == (KEY, None)

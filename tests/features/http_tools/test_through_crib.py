@@ -5,11 +5,11 @@ import json
 
 import pytest
 
+from sample_tools import http_call, http_run
 from toolcrib import Call, Kind, Limits, Tool
 from toolcrib.features.exports.providers import tell
 from toolcrib.interfaces.mcp.tool_results import to_wire
 from toolcrib.interfaces.mcp.versions import Wire
-from toolcrib.model.tool import Encoding, ErrorMode, Http, HttpCall
 from toolcrib.toolkit.cli import complain_about
 
 PARAMETERS = {
@@ -31,7 +31,7 @@ def crib_over(crib_of, bench):
             description="The weather of a city.",
             parameters=PARAMETERS,
             output_schema=output_schema,
-            run=Http(calls=tuple(calls)),
+            run=http_run(*calls),
             requires=frozenset({"net.http"}),
             limits=limits or Limits(),
         )
@@ -52,7 +52,7 @@ def crib_over(crib_of, bench):
 @pytest.mark.spec("S1-41")
 async def test_a_call_of_a_person_becomes_a_request_and_its_answer_a_value(crib_over, serve, answer):
     site = await serve(answer({"current": {"condition": {"text": "Sunny"}}}))
-    call = HttpCall(
+    call = http_call(
         url=site.url("/v1/current.json?q=${city}&key=${WEATHER_API_KEY}"),
         headers={"User-Agent": "MyApp/${version}"},
         success=frozenset({200}),
@@ -71,7 +71,7 @@ async def test_what_an_api_says_of_its_error_reaches_models_and_people_without_s
     crib_over, serve, answer, capsys
 ):
     site = await serve(answer({"error": f"unknown city; your key {KEY} is fine"}, "422 No"))
-    crib = crib_over(HttpCall(url=site.url("/${city}"), headers={"X-Key": "${WEATHER_API_KEY}"}))
+    crib = crib_over(http_call(url=site.url("/${city}"), headers={"X-Key": "${WEATHER_API_KEY}"}))
     result = await crib.call("weather", city="Olso")
     said = (
         'the server answered GET with status 422 Unprocessable Content: {"error": "unknown city; your key *** is fine"}'
@@ -89,7 +89,7 @@ async def test_what_an_api_says_of_its_error_reaches_models_and_people_without_s
 @pytest.mark.spec("S1-79", "S1-101")
 async def test_the_value_that_was_taken_out_is_held_to_the_output_schema(crib_over, serve, answer):
     site = await serve([answer({"t": 21}), answer({"t": "warm"})])
-    crib = crib_over(HttpCall(url=site.url(), extract="$.t"), output_schema={"type": "integer"})
+    crib = crib_over(http_call(url=site.url(), extract="$.t"), output_schema={"type": "integer"})
     good, bad = [await crib.call("weather", city="Oslo") for _ in range(2)]
     assert (good.ok, good.value) == (True, 21)
     assert (bad.ok, bad.error.kind) == (False, Kind.OUTPUT_INVALID)
@@ -97,10 +97,10 @@ async def test_the_value_that_was_taken_out_is_held_to_the_output_schema(crib_ov
 
 
 @pytest.mark.spec("S1-36")
-@pytest.mark.parametrize(("encoding", "expected"), [(Encoding.JSON, None), (Encoding.TEXT, "")])
+@pytest.mark.parametrize(("encoding", "expected"), [("json", None), ("text", "")])
 async def test_an_empty_answer_is_not_held_to_the_output_schema(crib_over, serve, answer, encoding, expected):
     site = await serve(answer(b"", "404 Not"))
-    call = HttpCall(url=site.url(), error_mode=ErrorMode.EMPTY, encoding=encoding)
+    call = http_call(url=site.url(), error_mode="empty", encoding=encoding)
     result = await crib_over(call, output_schema={"type": "integer"}).call("weather", city="Oslo")
     assert (result.ok, result.value) == (True, expected)
 
@@ -108,7 +108,7 @@ async def test_an_empty_answer_is_not_held_to_the_output_schema(crib_over, serve
 @pytest.mark.spec("S1-40")
 async def test_a_host_that_is_not_allowed_is_refused_at_the_door_and_seen_by_explain(crib_over, serve, answer):
     site = await serve(answer(b"1"))
-    crib = crib_over(HttpCall(url=site.url()), hosts=["api.example.com"], grants={"*": ["net.http"]})
+    crib = crib_over(http_call(url=site.url()), hosts=["api.example.com"], grants={"*": ["net.http"]})
     result = await crib.call("weather", city="Oslo")
     assert (result.error.kind, result.refused) == (Kind.HOST_NOT_ALLOWED, True)
     assert result.error.details["host"] == "127.0.0.1"
@@ -128,7 +128,7 @@ async def test_a_host_that_is_not_allowed_is_refused_at_the_door_and_seen_by_exp
 )
 async def test_what_is_wrong_is_refused_before_dispatch(crib_over, serve, answer, parts, city, kind):
     site = await serve(answer(b"1"))
-    crib = crib_over(HttpCall(url=site.url(), **parts), http_tools={"max_sent_bytes": 1_000})
+    crib = crib_over(http_call(url=site.url(), **parts), http_tools={"max_sent_bytes": 1_000})
     result = await crib.call("weather", city=city)
     assert (result.error.kind, result.refused) == (kind, True)
     assert crib.explain("weather", city=city).findings[-1].verdict.kind is kind
@@ -139,7 +139,7 @@ async def test_what_is_wrong_is_refused_before_dispatch(crib_over, serve, answer
 async def test_a_redirect_that_is_refused_happened_after_dispatch(crib_over, serve, answer):
     other = await serve(answer(b"1"))
     site = await serve(answer(b"", "302 Found", Location=other.url()))
-    result = await crib_over(HttpCall(url=site.url()), hosts=[site.endpoint]).call("weather", city="Oslo")
+    result = await crib_over(http_call(url=site.url()), hosts=[site.endpoint]).call("weather", city="Oslo")
     assert (result.ok, result.error.kind, result.refused) == (False, Kind.HOST_NOT_ALLOWED, False)
     assert other.connections == 0
 
@@ -150,7 +150,7 @@ async def test_the_time_limit_is_the_tools_own(crib_over, serve):
         await reader.read()
 
     site = await serve(lambda _: never)
-    crib = crib_over(HttpCall(url=site.url(), timeout_ms=100), limits=Limits(timeout_ms=100))
+    crib = crib_over(http_call(url=site.url(), timeout_ms=100), limits=Limits(timeout_ms=100))
     async with asyncio.timeout(25):
         result = await crib.call("weather", city="Oslo")
         await site.gone.wait()
@@ -162,7 +162,7 @@ async def test_the_time_limit_is_the_tools_own(crib_over, serve):
 @pytest.mark.spec("S1-90")
 async def test_the_operators_bound_on_repeats_holds(crib_over, serve, answer):
     site = await serve(answer(b"", "503 Later", Retry_After="0"))
-    result = await crib_over(HttpCall(url=site.url()), http_tools={"max_retries": 1}).call("weather", city="Oslo")
+    result = await crib_over(http_call(url=site.url()), http_tools={"max_retries": 1}).call("weather", city="Oslo")
     assert (result.error.kind, result.meta["attempts"]) == (Kind.TRANSIENT, 2)
     assert len(site.requests) == 2
 
@@ -170,7 +170,7 @@ async def test_the_operators_bound_on_repeats_holds(crib_over, serve, answer):
 @pytest.mark.spec("S1-89")
 async def test_the_operators_bound_on_answers_holds(crib_over, serve, answer):
     site = await serve(answer([0] * 1_000))
-    result = await crib_over(HttpCall(url=site.url()), http_tools={"max_response_bytes": 500}).call(
+    result = await crib_over(http_call(url=site.url()), http_tools={"max_response_bytes": 500}).call(
         "weather", city="Oslo"
     )
     assert result.error.kind is Kind.LIMIT_EXCEEDED
@@ -178,14 +178,14 @@ async def test_the_operators_bound_on_answers_holds(crib_over, serve, answer):
 
 async def test_calls_in_voice_mode_are_not_repeated(crib_over, serve, answer):
     site = await serve(answer(b"", "503 Later"))
-    crib = crib_over(HttpCall(url=site.url()))
+    crib = crib_over(http_call(url=site.url()))
     result = await crib.call(Call(name="weather", arguments={"city": "Oslo"}, mode="voice"))
     assert (result.error.kind, len(site.requests)) == (Kind.TRANSIENT, 1)
 
 
 async def test_many_calls_at_once_are_not_mixed_up(crib_over, serve, answer):
     site = await serve(lambda request: answer({"city": request.split(b"?q=")[1].split(b" ")[0].decode()}))
-    crib = crib_over(HttpCall(url=site.url("/?q=${city}"), extract="$.city"))
+    crib = crib_over(http_call(url=site.url("/?q=${city}"), extract="$.city"))
     cities = [f"city{number}" for number in range(200)]
     results = await asyncio.gather(*(crib.call("weather", city=city) for city in cities))
     assert [result.value for result in results] == cities
@@ -193,6 +193,6 @@ async def test_many_calls_at_once_are_not_mixed_up(crib_over, serve, answer):
 
 async def test_a_tool_with_a_wrong_template_says_so_when_it_is_called(crib_over, serve, answer):
     await serve(answer(b"1"))
-    result = await crib_over(HttpCall(url="https://${host}/")).call("weather", city="Oslo")
+    result = await crib_over(http_call(url="https://${host}/")).call("weather", city="Oslo")
     assert result.error.kind is Kind.VALIDATION
     assert "scheme, host and port take no slots" in result.error.message

@@ -9,8 +9,9 @@ import pytest
 from toolcrib import Call, Context, Cost, Crib, Kind, ToolError, tool
 from toolcrib.core.call_state import limited_to
 from toolcrib.infra.usage_ledger import UsageLedger
-from toolcrib.lib.names import new_id
 from toolcrib.model.limits import Quota, read_quota
+
+BUNDLE = "018faf50-b7b6-7a01-9a05-a22a6e0af101"
 
 
 class Clock:
@@ -133,11 +134,10 @@ async def test_what_cannot_be_counted_is_not_called(open_crib, project):
 @pytest.mark.parametrize("place", ["top", "impl"])
 async def test_a_document_says_its_rate_at_the_top_or_in_impl(open_crib, place):
     crib = open_crib(functions={"echo": lambda context, arguments: arguments})
-    bundle = new_id()
-    crib.bundles.put_bundle(bundle, {"slug": "acme", "displayName": "Acme", "isEnabled": True})
+    crib.bundles.put_bundle(BUNDLE, {"slug": "acme", "displayName": "Acme", "isEnabled": True})
     rate = {"maxCallsPerMinute": 1}
     changes = rate if place == "top" else {"impl": {"goFunc": "echo", **rate}}
-    kept = crib.bundles.put_tool(bundle, "echo", "v1", document(**changes))
+    kept = crib.bundles.put_tool(BUNDLE, "echo", "v1", document(**changes))
     assert kept.warnings == ()
     assert [(await crib.call("echo")).ok for _ in range(2)] == [True, False]
 
@@ -145,16 +145,15 @@ async def test_a_document_says_its_rate_at_the_top_or_in_impl(open_crib, place):
 @pytest.mark.spec("S1-95")
 @pytest.mark.parametrize("value", [0, -1, 1.5, "60", True, None, 10**7])
 def test_a_rate_below_one_is_refused(project, value):
-    bundle = new_id()
     with Crib(project) as crib:
-        crib.bundles.put_bundle(bundle, {"slug": "acme", "displayName": "Acme", "isEnabled": True})
+        crib.bundles.put_bundle(BUNDLE, {"slug": "acme", "displayName": "Acme", "isEnabled": True})
         for changes in ({"maxCallsPerMinute": value}, {"impl": {"goFunc": "echo", "maxCallsPerMinute": value}}):
             with pytest.raises(ToolError, match="maxCallsPerMinute: must be an integer from 1") as caught:
-                crib.bundles.put_tool(bundle, "echo", "v1", document(**changes))
+                crib.bundles.put_tool(BUNDLE, "echo", "v1", document(**changes))
             assert caught.value.kind is Kind.VALIDATION
         both = {"maxCallsPerMinute": 1, "impl": {"goFunc": "echo", "maxCallsPerMinute": 1}}
         with pytest.raises(ToolError, match="write it once"):
-            crib.bundles.put_tool(bundle, "echo", "v1", document(**both))
+            crib.bundles.put_tool(BUNDLE, "echo", "v1", document(**both))
 
 
 YAML = """\

@@ -8,9 +8,9 @@ import math
 import pytest
 from tests.interfaces.mcp.conftest import OLD, McpClient
 
+from app_lifespan import local_app
 from toolcrib import Crib, Kind, ToolError, tool
 from toolcrib.features.exports.providers import tell
-from toolcrib.interfaces.http.app import make_app
 from toolcrib.interfaces.mcp.messages import failed, overloaded, write_error
 from toolcrib.toolkit.http.problems import Refusal, headers_of, problem_of
 
@@ -38,7 +38,7 @@ async def crib():
 
 @pytest.mark.spec("S1-95")
 async def test_over_both_wires_of_mcp_a_refusal_says_when_to_try_again(crib):
-    client = McpClient(make_app(crib, open_to_loopback=True))
+    client = McpClient(local_app(crib))
     assert (await client.call("rare")).result["structuredContent"] == 1
     for asking in (client, await client.open(OLD)):
         refused = (await asking.call("rare")).result

@@ -21,12 +21,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tool_requests import request_of
 from toolcrib import Crib, Kind, ToolError
 from toolcrib.features.requests.built_functions import POOL, Answer, Record, to_answer
 from toolcrib.features.requests.candidate import publish, read_candidate
-from toolcrib.features.requests.document import read_request
-from toolcrib.features.requests.document.writer import write_request
-from toolcrib.model.toolrequest import ToolRequest
 
 TEMPLATE = Path(__file__).parents[2] / "seeds" / "fixtures" / "requests" / "full_template.yaml"
 SCRAPER = """
@@ -57,8 +55,8 @@ COUNT = "def word_counter(text, least=0):\n    return len([word for word in text
 def put(project, tmp_path_factory) -> Callable[..., Path]:
     """Publish a package into the project; its folder."""
 
-    def make(code: str, request: ToolRequest | None = None) -> Path:
-        request = request or read_request(write_request(COUNTER))
+    def make(code: str, request=None) -> Path:
+        request = request or request_of(COUNTER)
         made = tmp_path_factory.mktemp("made") / f"{request.name}.py"
         made.write_text(code)
         publish(read_candidate(made, request), request, project_tools=project / "tools")
@@ -89,7 +87,7 @@ class TestTheImport:
     @pytest.mark.spec("S0-26")
     @pytest.mark.spec("S0-35")
     def test_the_example_of_the_document_works_after_the_build(self, put, imported):
-        request = read_request(TEMPLATE.read_text())
+        request = request_of(TEMPLATE.read_text())
         put(SCRAPER, request)
         outreach: list[object] = []
         imported("github_stargazer_scraper")
@@ -108,13 +106,13 @@ class TestTheImport:
         assert sorted(module.__all__) == ["run", "word_counter"]
 
     def test_the_functions_of_a_package_are_one_under_each_of_its_names(self, put, imported):
-        put(SCRAPER, read_request(TEMPLATE.read_text()))
+        put(SCRAPER, request_of(TEMPLATE.read_text()))
         module = imported("github_stargazer_scraper")
 
         assert module.scrape_stargazers is module.github_stargazer_scraper is module.run
 
     def test_the_signature_shows_the_keywords_and_the_docstring_the_description(self, put, imported, count):
-        put(SCRAPER, read_request(TEMPLATE.read_text()))
+        put(SCRAPER, request_of(TEMPLATE.read_text()))
         scrape = imported("github_stargazer_scraper").run
 
         assert str(inspect.signature(scrape)) == "(*, repo: str, limit: int = 100, include_email: bool = True)"
@@ -163,7 +161,7 @@ class TestTheCall:
         )
 
     def test_what_the_operator_did_not_grant_is_refused(self, put, imported):
-        put(COUNT, read_request(write_request({**COUNTER, "capabilities": ["net.http"]})))
+        put(COUNT, request_of({**COUNTER, "capabilities": ["net.http"]}))
 
         with pytest.raises(ToolError) as caught:
             imported("word_counter").run(text="x")
@@ -179,7 +177,7 @@ class TestTheCall:
 
     @pytest.mark.spec("S0-27")
     def test_a_failure_is_raised_with_what_was_achieved(self, put, imported):
-        put(SCRAPER, read_request(TEMPLATE.read_text()))
+        put(SCRAPER, request_of(TEMPLATE.read_text()))
 
         with pytest.raises(ToolError) as caught:
             imported("github_stargazer_scraper").scrape_stargazers(repo="broken")

@@ -18,16 +18,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tool_requests import request_of
 from toolcrib import Crib, Kind, ToolError
 from toolcrib.features.agent_classes.classes import to_tool_result
 from toolcrib.features.requests.built_package import digest_of
 from toolcrib.features.requests.candidate import publish, read_candidate, tool_of_candidate
-from toolcrib.features.requests.document import read_request
-from toolcrib.features.requests.document.writer import write_request
 from toolcrib.features.requests.format import read_package
 from toolcrib.infra.programs import package_files, refuse_changed_files
 from toolcrib.lib.presentation import to_builder, to_platform
-from toolcrib.model.toolrequest import ToolRequest
 
 WANTED: dict[str, object] = {
     "id": "req_20240115_001",
@@ -43,11 +41,11 @@ GONE = object()
 HELPER = "def loud(text):\n    return text.upper()\n"
 
 
-def wanted(**fields: object) -> ToolRequest:
-    return read_request(write_request({**WANTED, **fields}))
+def wanted(**fields: object):
+    return request_of({**WANTED, **fields})
 
 
-def put(project: Path, code: str = CODE, request: ToolRequest | None = None, **files: str) -> Path:
+def put(project: Path, code: str = CODE, request=None, **files: str) -> Path:
     """Publish a package; its folder."""
     request = request or wanted()
     made = project / ".made" / request.name
@@ -90,7 +88,7 @@ class TestWhatIsLoaded:
 
     def test_an_absent_output_schema_stays_absent(self, project):
         fields = {name: value for name, value in WANTED.items() if name != "outputs"}
-        folder = put(project, request=read_request(write_request(fields)))
+        folder = put(project, request=request_of(fields))
 
         (tool,) = read_package(folder / "tool.json", (folder / "tool.json").read_bytes())
 
@@ -534,7 +532,7 @@ class TestTheEnvelopeOfOldMakers:
     async def test_one_key_more_is_no_envelope(self, project, crib_of):
         fields = {name: value for name, value in WANTED.items() if name != "outputs"}
         code = "def shout(text):\n    return {'result': 1, 'success': False, 'error': 'x', 'more': 1}\n"
-        put(project, code, read_request(write_request(fields)))
+        put(project, code, request_of(fields))
 
         result = await crib_of(project=project).call("text_shouter", text="x")
 

@@ -121,12 +121,14 @@ class Bench:
         self.tools.insert(0, tool)
         return tool
 
-    def file(self, name, code, executor, *, language, convention=Convention.ARGV, entry="main", **more):
+    def file(self, name, code, executor, *, language, convention="argv", entry="main", **more):
         """A tool that is a file of code."""
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(code)
-        script = Script(path=path, code=code.encode(), language=language, entry=entry, convention=convention)
+        script = Script(
+            path=path, code=code.encode(), language=language, entry=entry, convention=Convention(convention)
+        )
         return self.tool(path.stem.replace(".", "-"), executor, script=script, folder=path.parent, **more)
 
     def check(self, tool, **arguments):

@@ -1,8 +1,8 @@
 import pytest
 
-from toolcrib import Kind, Tool, ToolError
+from sample_tools import host_tool
+from toolcrib import Kind, ToolError
 from toolcrib.features.scripts.chain import MAX_CHAIN, resolve
-from toolcrib.model.tool import Function
 
 
 def names_of(chain):
@@ -114,8 +114,7 @@ def test_only_runtimes_and_primitives_are_executors(bench):
 
 
 def test_a_function_of_the_host_is_no_executor(bench):
-    run = Function(call=print, is_async=False)
-    bench.tools.insert(0, Tool(name="other", description="", parameters={}, run=run, bundle="project"))
+    bench.tools.insert(0, host_tool("other", bundle="project"))
     with pytest.raises(ToolError, match="other runs no other tool, it is a function"):
         resolve(bench.tool(executor="other"), bench.find)
 

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from toolcrib import Crib, Kind, ToolError
-from toolcrib.model.tool import Convention
 
 BASE = Path(sys.executable).resolve()
 PACKAGES = Path("lib", f"python{sysconfig.get_python_version()}", "site-packages")
@@ -66,7 +65,7 @@ def make_environment(folder, program=BASE):
 
 
 def python(bench, code, **more):
-    return bench.file("n/sample.py", code, "python_runtime", language="python", convention=Convention.KEYWORDS, **more)
+    return bench.file("n/sample.py", code, "python_runtime", language="python", convention="keywords", **more)
 
 
 def javascript(bench, code=READ_IN_NODE):

@@ -1,11 +1,11 @@
 import pytest
 
-from toolcrib import Kind, Tool, ToolError
+from sample_tools import host_tool
+from toolcrib import Kind, ToolError
 from toolcrib.features.scripts.process_driver import printed_value
 from toolcrib.infra.sandbox.jobs import CompletedJob
-from toolcrib.model.tool import Function
 
-TOOL = Tool(name="sample", description="", parameters={}, run=Function(call=print, is_async=False))
+TOOL = host_tool()
 
 
 def ended(**facts):

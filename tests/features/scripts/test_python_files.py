@@ -7,13 +7,12 @@ import pytest
 
 from toolcrib import Kind, Result, ToolError
 from toolcrib.infra.egress.client import Egress
-from toolcrib.model.tool import Convention
 
 GREET = 'def main(name: str = "World") -> str:\n    return f"Hello, {name}!"\n'
 
 
 def python(bench, code, **more):
-    facts = {"language": "python", "convention": Convention.KEYWORDS, **more}
+    facts = {"language": "python", "convention": "keywords", **more}
     return bench.file("hello_world.py", code, facts.pop("executor", "python_runtime"), **facts)
 
 
@@ -33,19 +32,19 @@ async def test_the_bytes_that_were_read_are_those_that_run(bench):
 
 async def test_an_entry_may_take_everything_at_once_beside_the_workspace(bench):
     code = "def execute(params, project_path): return [params, project_path]"
-    tool = python(bench, code, convention=Convention.PARAMS, entry="execute")
+    tool = python(bench, code, convention="params", entry="execute")
     assert await bench.value(tool, a=1) == [{"a": 1}, str(bench.workspace)]
 
 
 @pytest.mark.spec("S3-61")
 async def test_a_file_that_reads_its_own_words_answers_by_printing(bench):
     code = "import sys\nprint(sys.argv[1:])"
-    tool = python(bench, code, convention=Convention.ARGV, action="deploy", config={"args": ["-v"]})
+    tool = python(bench, code, convention="argv", action="deploy", config={"args": ["-v"]})
     assert await bench.value(tool, name="Ann", force=True) == "['-v', 'deploy', '--name', 'Ann', '--force']"
 
 
 async def test_a_file_that_prints_has_failed_by_its_exit_code(bench):
-    tool = python(bench, "import sys; sys.exit('no such cluster')", convention=Convention.ARGV)
+    tool = python(bench, "import sys; sys.exit('no such cluster')", convention="argv")
     outcome = await bench.call(tool)
     assert outcome.error.message == "hello_world ended with exit code 1: no such cluster"
 
@@ -113,7 +112,7 @@ FILES = {"python": ("c.py", "python_runtime"), "javascript": ("c.js", "node_runt
 
 def caller(bench, language, requires):
     name, executor = FILES[language]
-    convention = Convention.KEYWORDS if language == "python" else Convention.ARGV
+    convention = "keywords" if language == "python" else "argv"
     schema = None if language == "python" else {}
     return bench.file(
         name,

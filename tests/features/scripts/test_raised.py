@@ -3,14 +3,13 @@
 import pytest
 
 from toolcrib import Crib, Kind, RetryPolicy
-from toolcrib.model.tool import Convention
 
 MEGABYTES = 1_000_000
 
 
 @pytest.fixture
 def fail(bench):
-    async def fail(code, *, convention=Convention.KEYWORDS, **more):
+    async def fail(code, *, convention="keywords", **more):
         facts = {"language": "python", "convention": convention, **more}
         outcome = await bench.call(bench.file("job.py", code, "python_runtime", **facts))
         assert outcome.error is not None
@@ -224,7 +223,7 @@ async def test_what_a_file_itself_raises_is_what_its_author_says_to_the_caller(f
 
 async def test_what_is_printed_is_the_value_where_nothing_is_returned(bench):
     tool = bench.file(
-        "job.py", "def main(): print('Hello')", "python_runtime", language="python", convention=Convention.KEYWORDS
+        "job.py", "def main(): print('Hello')", "python_runtime", language="python", convention="keywords"
     )
     assert await bench.value(tool) == "Hello"
 
@@ -249,7 +248,7 @@ NULL = {"type": ["object", "null"]}
     ],
 )
 async def test_the_value_is_what_was_returned_else_what_was_printed(bench, body, schema, value):
-    facts = {"language": "python", "convention": Convention.KEYWORDS, "output_schema": schema}
+    facts = {"language": "python", "convention": "keywords", "output_schema": schema}
     tool = bench.file("job.py", f"def main():\n    {body}\n", "python_runtime", **facts)
     assert await bench.value(tool) == value
 
@@ -260,7 +259,7 @@ async def test_what_is_printed_must_be_what_was_promised(fail):
 
 
 async def test_an_entry_that_takes_everything_at_once_may_print_too(bench):
-    facts = {"language": "python", "convention": Convention.PARAMS, "entry": "execute"}
+    facts = {"language": "python", "convention": "params", "entry": "execute"}
     tool = bench.file("job.py", "def execute(params): print(params['name'])", "python_runtime", **facts)
     assert await bench.value(tool, name="Ann") == "Ann"
 

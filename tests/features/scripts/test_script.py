@@ -4,11 +4,12 @@ import time
 from pathlib import Path
 
 import pytest
+from sandboxes import make_sandbox
 
+from sample_tools import host_tool
 from toolcrib import Call, Kind, Tool, ToolError
 from toolcrib.infra.programs import MAX_RESULT_BYTES
-from toolcrib.infra.sandbox.host import Sandbox
-from toolcrib.model.tool import Function, Script
+from toolcrib.model.tool import Script
 
 
 @pytest.fixture
@@ -167,7 +168,7 @@ def test_a_language_without_a_runner_is_refused_before_anything_runs(bind):
 
 
 def test_a_machine_that_cannot_keep_a_script_in_refuses_before_anything_runs(bench, tmp_path):
-    bench.sandbox = Sandbox(require=("weightlessness",))
+    bench.sandbox = make_sandbox(require=("weightlessness",))
     script = Script(path=tmp_path / "x.py", code=b"", language="python", entry="x")
     tool = Tool(name="x", description="", parameters={"type": "object"}, run=script)
     with pytest.raises(ToolError, match="cannot guarantee weightlessness") as caught:
@@ -176,9 +177,8 @@ def test_a_machine_that_cannot_keep_a_script_in_refuses_before_anything_runs(ben
 
 
 def test_functions_are_not_taken(bench):
-    tool = Tool(name="x", description="", parameters={}, run=Function(call=print, is_async=False))
     with pytest.raises(ToolError, match="x is a function and no executor runs it"):
-        bench.runner.bind(tool)
+        bench.runner.bind(host_tool("x"))
 
 
 async def test_a_cancelled_call_goes_on_only_when_the_script_is_gone(bench, bind, context):

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from toolcrib import Kind, Tool, ToolError
+from sample_tools import host_tool
+from toolcrib import Kind, ToolError
 from toolcrib.core.grants import Grants
 from toolcrib.features.scripts.format import ScriptFile
 from toolcrib.features.scripts.sink import open_sink
 from toolcrib.infra.egress.client import Egress
 from toolcrib.infra.files.jail import Jail
 from toolcrib.infra.sandbox.jobs import WorkspacePolicy
-from toolcrib.model.tool import Function
 
 PATIENCE = 30
 FILE_SINK = Path(__file__).parents[2] / "seeds" / "fixtures" / "ai_tools" / "sinks" / "file_sink.py"
@@ -400,6 +400,5 @@ async def test_a_sink_with_a_network_reaches_what_it_may_and_nothing_else(sink_o
 
 
 async def test_a_tool_that_is_no_sink_says_how_to_call_it(pour):
-    run = Function(call=print, is_async=False)
     with pytest.raises(ToolError, match="sample is not a sink; call it with: crib call sample"):
-        await pour(Tool(name="sample", description="", parameters={"type": "object"}, run=run), [])
+        await pour(host_tool(), [])

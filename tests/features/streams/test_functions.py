@@ -17,7 +17,6 @@ from toolcrib import Call, Chunk, Context, Crib, Kind, LogMessage, Progress, Res
 from toolcrib.core.call_state import MAX_CHUNKS
 from toolcrib.features.agent_classes.classes import BaseTool
 from toolcrib.features.streams.call_stream import MAX_WAITING
-from toolcrib.lib.names import new_id
 from toolcrib.values import MAX_ITEMS
 
 TEXT = {"type": "string"}
@@ -393,7 +392,7 @@ async def test_functions_that_tools_of_bundles_name_yield_too(crib_of):
         for number in range(int(str(arguments["to"]))):
             yield number
 
-    crib, bundle = crib_of(functions={"count": count}), new_id()
+    crib, bundle = crib_of(functions={"count": count}), "018faf50-b7b6-7a01-9a05-a22a6e0af101"
     crib.bundles.put_bundle(bundle, {"slug": "acme", "displayName": "Acme", "isEnabled": True})
     document = {
         "schemaVersion": "toolcrib-1",

@@ -5,8 +5,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from toolcrib import Intent, Kind, Result, ToolError
-from toolcrib.features.testing.cases import Case, FakeContext, compare
+from toolcrib.features.testing.cases import compare
 from toolcrib.lib.comparison import SHOWN_LETTERS, differences
+from toolcrib.testing import Case, FakeContext
 
 KEYS = st.text(max_size=4)
 LEAVES = (

@@ -9,8 +9,8 @@ import pytest
 from toolcrib import tool, tool_of
 from toolcrib.features.folders.format import read_tool
 from toolcrib.features.testing.case_files import find_cases
-from toolcrib.features.testing.cases import FakeContext
 from toolcrib.infra.files.tool_folder import survey_folder, survey_shared
+from toolcrib.testing import FakeContext
 
 SCHEMA = {
     "toolId": "add_up",

@@ -6,9 +6,9 @@ import os
 import pytest
 
 from toolcrib import Kind, ToolError
-from toolcrib.features.testing.case_files import load_cases, read_cases
-from toolcrib.features.testing.cases import FakeContext
+from toolcrib.features.testing.case_files import read_cases
 from toolcrib.lib.documents import MAX_DEFINITION_BYTES
+from toolcrib.testing import FakeContext, load_cases
 
 WHOLE = [
     {

@@ -7,9 +7,8 @@ from itertools import count
 import pytest
 
 from toolcrib import Context, Crib, Kind, ToolError, tool, tool_of
-from toolcrib.features.testing.cases import Case, FakeContext
 from toolcrib.model.tool import Behaviour
-from toolcrib.testing import try_cases
+from toolcrib.testing import Case, FakeContext, try_cases
 
 
 @tool

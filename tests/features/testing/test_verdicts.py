@@ -10,7 +10,7 @@ import pytest
 from toolcrib import tool, tool_of
 from toolcrib.features.testing import examples as module
 from toolcrib.features.testing.case_files import find_cases
-from toolcrib.features.testing.cases import Case, CaseResult, FakeContext
+from toolcrib.testing import Case, CaseResult, FakeContext
 
 
 @tool

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sandboxes import make_sandbox
 
 from toolcrib import Context, Result, Tool
 from toolcrib.infra.egress.proxy import ProxyLog
 from toolcrib.infra.programs.observed_effects import Comparison, Deed, EffectRecorder, find_deeds, read_effects
 from toolcrib.infra.sandbox.child import notifications
-from toolcrib.infra.sandbox.host import Sandbox
 from toolcrib.infra.sandbox.jobs import (
     PROXY_HOST,
     PROXY_PORT,
@@ -266,7 +266,7 @@ class TestRuns:
 
     @pytest.fixture
     def sandbox(self):
-        sandbox = Sandbox()
+        sandbox = make_sandbox()
         yield sandbox
         sandbox.close()
 

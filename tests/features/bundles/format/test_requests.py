@@ -2,8 +2,8 @@
 
 import pytest
 
+from sample_tools import http_call, http_run
 from toolcrib import RetryPolicy
-from toolcrib.model.tool import Backoff, Encoding, ErrorMode, Http, HttpCall
 
 URL = "https://api.example.com/now?q=${city}"
 
@@ -13,8 +13,8 @@ def a_call(name="first", **keys) -> dict:
 
 
 def test_a_request_is_a_get_that_gives_json_in_ten_seconds_unless_it_says_otherwise(read):
-    assert read(impl={"urlTemplate": URL}).tool.run == Http(calls=(HttpCall(url=URL),))
-    assert HttpCall(url=URL).timeout_ms == 10_000
+    assert read(impl={"urlTemplate": URL}).tool.run == http_run(http_call(url=URL))
+    assert http_call(url=URL).timeout_ms == 10_000
 
 
 def test_every_key_of_a_request_is_read(read):
@@ -33,7 +33,7 @@ def test_every_key_of_a_request_is_read(read):
         "model": "m-1",
     }
     reading = read(impl=impl)
-    request = HttpCall(
+    request = http_call(
         url=URL,
         method="POST",
         query={"units": "metric", "day": "${city}"},
@@ -41,12 +41,12 @@ def test_every_key_of_a_request_is_read(read):
         body='{"city": "${city}"}',
         success=frozenset({200, 201}),
         timeout_ms=500,
-        encoding=Encoding.TEXT,
+        encoding="text",
         extract="now: (.*)",
-        error_mode=ErrorMode.EMPTY,
-        retry=RetryPolicy(max_attempts=3, backoff=Backoff.LINEAR, initial_delay=0.5, max_delay=2, multiplier=2),
+        error_mode="empty",
+        retry=RetryPolicy(max_attempts=3, backoff="linear", initial_delay=0.5, max_delay=2, multiplier=2),
     )
-    assert reading.tool.run == Http(calls=(request,), model="m-1")
+    assert reading.tool.run == http_run(request, model="m-1")
     assert reading.warnings == ()
     assert reading.document["impl"] == impl
 
@@ -214,7 +214,7 @@ def test_a_retry_policy_has_the_five_fields_that_scripts_have(read, problems):
         "max_delay": 1.5,
         "backoff_multiplier": 3,
     }
-    written = RetryPolicy(max_attempts=5, backoff=Backoff.CONSTANT, initial_delay=0, max_delay=1.5, multiplier=3)
+    written = RetryPolicy(max_attempts=5, backoff="constant", initial_delay=0, max_delay=1.5, multiplier=3)
     assert read(impl={"urlTemplate": URL, "retry": policy}).tool.run.calls[0].retry == written
     [warning] = read(impl={"urlTemplate": URL, "retry": {"max_attempts": 2, "backof_type": "linear"}}).warnings
     assert warning == "impl.retry.backof_type: is not read; did you mean backoff_type?"
@@ -245,11 +245,9 @@ def test_several_calls_are_read_in_their_order(read):
         a_call("show", urlTemplate="https://api.example.com/${find.id}", method="DELETE", timeoutMs=700),
     ]
     tool = read(impl={"calls": calls, "model": "m"}).tool
-    assert tool.run == Http(
-        calls=(
-            HttpCall(name="find", url=URL, timeout_ms=400),
-            HttpCall(name="show", url="https://api.example.com/${find.id}", method="DELETE", timeout_ms=700),
-        ),
+    assert tool.run == http_run(
+        http_call(name="find", url=URL, timeout_ms=400),
+        http_call(name="show", url="https://api.example.com/${find.id}", method="DELETE", timeout_ms=700),
         model="m",
     )
     assert tool.limits.timeout_ms == 1_100

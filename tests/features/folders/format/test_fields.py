@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from toolcrib import Limits
-from toolcrib.model.tool import Behaviour, Handler, Origin, SideEffects
+from toolcrib.model.tool import Handler, Origin
 
 REQUIRED = {
     "toolId": '"my_tool"', "version": '"1.0.0"', "description": '"What the tool does"', "category": '"retrieval"',
@@ -26,7 +26,7 @@ def test_a_complete_folder_is_a_tool_with_everything_that_it_says(read, fields, 
     assert reading.problems == reading.warnings == ()
     assert (tool.name, tool.slug, tool.version) == ("my_tool", "my-tool", "1.2.3")
     assert (tool.description, tool.summary, tool.documentation) == ("Look a word up.", "Look a word up.", doc())
-    assert (tool.behaviour, tool.side_effects) == (Behaviour.RETRIEVAL, SideEffects.READ_ONLY)
+    assert (tool.behaviour, tool.side_effects) == ("retrieval", "read_only")
     assert (tool.idempotent, tool.requires_confirmation, tool.modes) == (True, False, {"text", "voice"})
     assert tool.limits == Limits(timeout_ms=9000, latency_budget_ms=500)
     assert tool.parameters == fields["parameters"]

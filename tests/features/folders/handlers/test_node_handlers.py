@@ -124,6 +124,26 @@ async def test_messages_arrive_in_order_also_if_the_handler_does_not_await_them(
     assert heard == list(range(100))
 
 
+async def test_messages_to_a_slow_client_do_not_make_a_timeout_of_a_call_that_was_answered(folders):
+    heard = []
+
+    async def send(message):
+        await asyncio.sleep(0.2)
+        heard.append(message)
+
+    code = """
+    export function execute({ context }) {
+      for (let n = 0; n < 30; n++) context.messaging.send(n);
+      return { ok: true, data: "answered" };
+    }
+    """
+    tool = folders.tool("sender", code)
+    await folders.data(tool)
+    assert await folders.data(tool, session=Session(id="s", send=send), seconds=1.0) == "answered"
+    assert heard == list(range(len(heard)))
+    assert len(heard) < 30
+
+
 async def test_a_client_that_takes_nothing_does_not_hold_up_a_handler_that_gave_up_on_it(folders):
     code = """
     export async function execute({ context }) {

@@ -7,12 +7,11 @@ from dataclasses import replace
 
 import pytest
 
+from tool_requests import request_of
 from toolcrib import Crib, ToolError
 from toolcrib.features.requests.builder import Builder
 from toolcrib.features.requests.candidate import read_candidate
 from toolcrib.features.requests.claim import Proof, ProofSetup
-from toolcrib.features.requests.document import read_request
-from toolcrib.features.requests.document.writer import write_request
 from toolcrib.features.requests.queues.sqlite import EmbeddedQueue
 from toolcrib.features.requests.queues.sqlite_changes import read_clock
 
@@ -123,7 +122,7 @@ class Shop:
             ],
             **fields,
         }
-        return read_request(write_request(wanted), numbered=False)
+        return request_of(wanted, numbered=False)
 
     def code(self, name="word_counter"):
         return f"def {name}(text: str) -> dict:\n    return {{'words': len(text.split())}}\n"

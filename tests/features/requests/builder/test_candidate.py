@@ -11,12 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tool_requests import allowance_of, request_of
 from toolcrib import Kind, ToolError
 from toolcrib.features.requests.candidate import Candidate, read_candidate, tool_of_candidate
-from toolcrib.features.requests.document import read_request
-from toolcrib.features.requests.document.writer import write_request
 from toolcrib.features.requests.format import read_folder
-from toolcrib.model.toolrequest import Allowance, ToolRequest
 
 WANTED: dict[str, object] = {
     "id": "req_20240115_001",
@@ -30,8 +28,8 @@ WANTED: dict[str, object] = {
 CODE = "import re\nimport helper\n\ndef shout(text):\n    return {'loud': helper.loud(text)}\n"
 
 
-def wanted(**fields: object) -> ToolRequest:
-    return read_request(write_request({**WANTED, **fields}))
+def wanted(**fields: object):
+    return request_of({**WANTED, **fields})
 
 
 REQUEST = wanted()
@@ -50,7 +48,7 @@ def open_descriptors() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
-def refusal(path: Path, request: ToolRequest = REQUEST) -> ToolError:
+def refusal(path: Path, request=REQUEST) -> ToolError:
     with pytest.raises(ToolError) as caught:
         read_candidate(path, request)
     return caught.value
@@ -328,7 +326,7 @@ class TestWhichCandidateItIs:
 class TestTheToolItWouldBe:
     def test_it_is_what_was_asked_for(self, package):
         request = wanted(capabilities=["net.http"], hosts=["api.example.com"])
-        allowance = Allowance(capabilities=frozenset({"fs.read"}), hosts=("example.org", "api.example.com"))
+        allowance = allowance_of("fs.read", hosts=("example.org", "api.example.com"))
 
         tool = tool_of_candidate(read_candidate(package, request), request, folder=package, allowance=allowance)
 
@@ -345,7 +343,7 @@ class TestTheToolItWouldBe:
 
     def test_hosts_are_narrowed_only_on_request(self, package):
         candidate = read_candidate(package, REQUEST)
-        narrowed = Allowance(hosts=("example.org",))
+        narrowed = allowance_of(hosts=("example.org",))
 
         assert tool_of_candidate(candidate, REQUEST, folder=package).run.hosts is None
         assert tool_of_candidate(candidate, REQUEST, folder=package, allowance=narrowed).run.hosts == ("example.org",)
@@ -376,7 +374,7 @@ class TestTheToolItWouldBe:
     def test_three_words_are_an_envelope_unless_they_are_outputs(self, package, outputs, enveloped):
         declared = None if outputs is None else [{"name": name, "type": "string"} for name in outputs]
         fields = {name: value for name, value in {**WANTED, "outputs": declared}.items() if value is not None}
-        request = read_request(write_request(fields))
+        request = request_of(fields)
 
         tool = tool_of_candidate(read_candidate(package, request), request, folder=package)
 

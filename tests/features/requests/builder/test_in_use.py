@@ -7,9 +7,9 @@ import json
 
 import pytest
 
+from app_lifespan import local_app
 from toolcrib import Crib, Kind
 from toolcrib.features.agent_classes.classes import to_tool_result
-from toolcrib.interfaces.http.app import make_app
 from toolcrib.lib.presentation import to_builder
 
 SECONDS = 20
@@ -107,7 +107,7 @@ def crib(built, crib_of):
 @pytest.fixture
 def invoke(crib):
     """Invoke the tool over HTTP by its place, without a network; the document of the answer."""
-    app = make_app(crib, open_to_loopback=True)
+    app = local_app(crib)
 
     async def ask(method, path, body=b""):
         heard, asked = [], [{"type": "http.request", "body": body, "more_body": False}]

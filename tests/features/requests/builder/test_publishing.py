@@ -16,15 +16,14 @@ from pathlib import Path
 
 import pytest
 
+from tool_requests import allowance_of, request_of
 from toolcrib import Crib, Kind, ToolError
 from toolcrib.features.bundles import other_sources
 from toolcrib.features.requests.candidate import Candidate, find_published, publish, read_candidate
-from toolcrib.features.requests.document import read_request
-from toolcrib.features.requests.document.writer import write_request
 from toolcrib.features.requests.format import load_package
 from toolcrib.infra.files import Disk
 from toolcrib.lib.names import is_uuid7
-from toolcrib.model.toolrequest import Allowance, Made, ToolRequest
+from toolcrib.model.toolrequest import Made
 from warm_python import run_python
 
 WANTED: dict[str, object] = {
@@ -44,8 +43,8 @@ VOICE = "from pathlib import Path\nMARK = Path(__file__).with_name('mark.txt').r
 NOW = datetime(2026, 8, 1, 12, 30, 15, 123_456, tzinfo=UTC)
 
 
-def wanted(**fields: object) -> ToolRequest:
-    return read_request(write_request({**WANTED, **fields}))
+def wanted(**fields: object):
+    return request_of({**WANTED, **fields})
 
 
 REQUEST = wanted()
@@ -66,7 +65,7 @@ def tools(project) -> Path:
     return project / "tools"
 
 
-def put(package: Path, tools: Path, request: ToolRequest = REQUEST, **how: object) -> Made:
+def put(package: Path, tools: Path, request=REQUEST, **how: object):
     candidate = read_candidate(package, request)
     return publish(candidate, request, project_tools=tools, now=lambda: NOW, **how)  # type: ignore[arg-type]  # as given
 
@@ -164,7 +163,7 @@ class TestWhatIsPublished:
 
     def test_the_operator_adds_capabilities_and_hosts_and_that_is_another_package(self, package, tools, tmp_path):
         plain = put(package, tmp_path / "plain" / "tools")
-        allowance = Allowance(capabilities=frozenset({"net.http"}), hosts=("example.org",))
+        allowance = allowance_of("net.http", hosts=("example.org",))
 
         made = put(package, tools, allowance=allowance)
 

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tool_requests import allowance_of, recorded_answer, request_of
 from toolcrib.features.requests.brief import quote, write_brief, write_starter
-from toolcrib.features.requests.document import read_request
 from toolcrib.features.requests.workspace import write_workspace
-from toolcrib.model.toolrequest import MISSING, Allowance, Example, Input, RecordedAnswer
+from toolcrib.model.toolrequest import MISSING, Example, Input
 
 TEXT = """\
 tool_request:
@@ -62,7 +62,7 @@ REQUIREMENTS = (
 )
 
 
-WANTED = read_request(TEXT)
+WANTED = request_of(TEXT)
 
 
 @pytest.fixture
@@ -251,8 +251,8 @@ def test_plain_text_is_quoted_word_for_word(lines):
 def test_the_brief_says_what_may_be_used(wanted):
     assert "capabilities: none, so neither files nor programs nor a network" in write_brief(wanted)
     allowed = replace(wanted, capabilities=frozenset({"net.http", "fs.read"}), hosts=("api.github.com",))
-    answers = (RecordedAnswer(url="https://api.github.com/repos"),)
-    brief = write_brief(allowed, allowance=Allowance(hosts=("raw.github.com",), answers=answers))
+    answers = (recorded_answer("https://api.github.com/repos"),)
+    brief = write_brief(allowed, allowance=allowance_of(hosts=("raw.github.com",), answers=answers))
     assert "- capabilities: fs.read, net.http\n" in brief
     assert "- hosts: api.github.com, raw.github.com\n" in brief
     assert "recorded answers stand in for the network while it is tried: GET https://api.github.com/repos\n" in brief

@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from tool_requests import request_of
 from toolcrib import Crib
 from toolcrib.features.requests.candidate import Candidate
-from toolcrib.features.requests.document import read_request
-from toolcrib.features.requests.document.writer import write_request
 from toolcrib.features.requests.gate import Judgement, OpenTrial
 from toolcrib.features.requests.gate.judge import judge
 from toolcrib.model.toolrequest import Allowance, ToolRequest
@@ -58,7 +57,7 @@ def wanted() -> Callable[..., ToolRequest]:
     """A request: that for `shout`, with what a test says otherwise."""
 
     def make(**fields: object) -> ToolRequest:
-        return read_request(write_request({**WANTED, **fields}))
+        return request_of({**WANTED, **fields})
 
     return make
 
@@ -78,7 +77,7 @@ def few(wanted: Callable[..., ToolRequest]) -> Callable[..., ToolRequest]:
 def template() -> ToolRequest:
     """The request that the document about requests shows."""
     fixtures = Path(__file__).parents[3] / "seeds" / "fixtures" / "requests"
-    return read_request((fixtures / "full_template.yaml").read_text(encoding="utf-8"))
+    return request_of((fixtures / "full_template.yaml").read_text(encoding="utf-8"))
 
 
 @pytest.fixture(scope="session")

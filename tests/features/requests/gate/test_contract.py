@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tool_requests import allowance_of
 from toolcrib import Kind, ToolError
 from toolcrib.features.requests.document import read_request
 from toolcrib.features.requests.document.writer import write_request
 from toolcrib.features.requests.gate import MAX_ACCEPTED, derive_contract
 from toolcrib.features.requests.gate.judge import refuse_beyond
 from toolcrib.lib.schema import compile_schema
-from toolcrib.model.toolrequest import Allowance
 
 
 def inputs_of(*types, **more):
@@ -123,15 +123,15 @@ def test_accepted_calls_fit_the_schema_refused_ones_do_not_and_both_are_the_same
 
 def test_a_request_may_ask_for_what_the_operator_lets_requests_have(wanted):
     request = wanted(capabilities=["fs.read", "net.http"])
-    refuse_beyond(request, Allowance(), frozenset({"fs.*", "net.http"}))
-    refuse_beyond(request, Allowance(capabilities=frozenset({"net.http"})), frozenset({"fs.read"}))
-    refuse_beyond(wanted(), Allowance(), frozenset())
+    refuse_beyond(request, allowance_of(), frozenset({"fs.*", "net.http"}))
+    refuse_beyond(request, allowance_of("net.http"), frozenset({"fs.read"}))
+    refuse_beyond(wanted(), allowance_of(), frozenset())
 
 
 def test_a_request_that_asks_for_more_is_refused_with_the_cure(wanted):
     request = wanted(capabilities=["fs.read", "net.http", "shell.execute"])
     with pytest.raises(ToolError) as caught:
-        refuse_beyond(request, Allowance(), frozenset({"fs.*"}))
+        refuse_beyond(request, allowance_of(), frozenset({"fs.*"}))
     assert caught.value.kind is Kind.CAPABILITY_MISSING
     assert caught.value.details["missing"] == ["net.http", "shell.execute"]
     assert caught.value.message == (

@@ -2,7 +2,7 @@
 
 import pytest
 
-from toolcrib.model.toolrequest import Allowance
+from tool_requests import allowance_of
 
 TEXT = {"name": "text", "type": "string", "description": "A text", "required": True}
 
@@ -257,7 +257,7 @@ def file_counter(text: str) -> dict:
     return {"found": f"{text}: {len(list(workspace.iterdir()))}"}
 """
     assert not prove(code, request).passed
-    assert passes(prove(code, request, allowance=Allowance(capabilities=frozenset({"fs.read"}))))
+    assert passes(prove(code, request, allowance=allowance_of("fs.read")))
 
 
 def test_one_that_may_write_is_called_one_call_after_the_other(prove, wanted):

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
+from tool_requests import allowance_of
 from toolcrib import Kind, ToolError
 from toolcrib.features.requests.gate.judge import judge
-from toolcrib.model.toolrequest import Allowance
 
 CODE = """
 def shout(loudly: bool = False) -> dict:
@@ -246,7 +246,7 @@ async def test_a_judgement_that_is_not_awaited_ends_at_once(candidate, few):
         candidate(request, CODE),
         request,
         waiting,
-        allowance=Allowance(),
+        allowance=allowance_of(),
         seconds_per_call=1,
         deadline=time.monotonic() + 60,
         say=lambda text: None,

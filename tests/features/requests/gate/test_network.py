@@ -2,8 +2,8 @@
 
 import pytest
 
+from tool_requests import allowance_of, recorded_answer
 from toolcrib.features.requests.gate.judge import find_unprovable
-from toolcrib.model.toolrequest import Allowance, RecordedAnswer
 
 PAGES = {
     "https://api.example.com/stars?repo=owner/name&page=1": '["ada", "bob"]',
@@ -81,10 +81,10 @@ def test_the_request_of_the_document_is_proved_with_what_the_operator_adds(prove
         '[{"login": "bob", "followers": 0}]',
         "[]",
     ]
-    allowance = Allowance(
-        capabilities=frozenset({"net.http"}),
+    allowance = allowance_of(
+        "net.http",
         hosts=("api.github.com",),
-        answers=tuple(RecordedAnswer(url=f"{url}{number}", body=body) for number, body in enumerate(pages, 1)),
+        answers=tuple(recorded_answer(f"{url}{number}", body=body) for number, body in enumerate(pages, 1)),
     )
     judgement = prove(SCRAPER, template, allowance=allowance)
     assert judgement.complaints == ()
@@ -131,14 +131,14 @@ def test_without_recorded_answers_it_is_not_provable_and_nothing_runs(prove, wan
 
 def test_the_operator_may_add_answers_and_the_network_itself(prove, wanted):
     request = wanted(**{**WANTED, "answers": None, "capabilities": None, "hosts": None})
-    answers = tuple(RecordedAnswer(url=url, body=body) for url, body in PAGES.items())
-    allowance = Allowance(capabilities=frozenset({"net.http"}), hosts=("api.example.com",), answers=answers)
+    answers = tuple(recorded_answer(url, body=body) for url, body in PAGES.items())
+    allowance = allowance_of("net.http", hosts=("api.example.com",), answers=answers)
     assert not prove(HONEST, request).passed
     assert prove(HONEST, request, allowance=allowance).complaints == ()
 
 
 def test_the_operator_may_let_it_go_unproved_and_the_rest_is_still_looked_at(prove, wanted):
-    request, allowance = wanted(**{**WANTED, "answers": None}), Allowance(unproved=True)
+    request, allowance = wanted(**{**WANTED, "answers": None}), allowance_of(unproved=True)
     assert prove(HONEST, request, allowance=allowance).passed
     writing = HONEST.replace("    users, page", "    open('/var/mark', 'w')\n    users, page")
     assert [complaint.check for complaint in prove(writing, request, allowance=allowance).complaints] == ["effects"]
@@ -150,11 +150,11 @@ def test_the_operator_may_let_it_go_unproved_and_the_rest_is_still_looked_at(pro
 @pytest.mark.parametrize("capability", ["net.http", "net.call", "secrets.github"])
 def test_what_needs_a_network_or_secrets_needs_recorded_answers(capability, wanted):
     request = wanted(capabilities=[capability])
-    unprovable = find_unprovable(request, Allowance())
+    unprovable = find_unprovable(request, allowance_of())
     assert capability in unprovable.text
-    assert find_unprovable(request, Allowance(unproved=True)) is None
-    assert find_unprovable(request, Allowance(answers=(RecordedAnswer(url="https://api.example.com/"),))) is None
-    assert find_unprovable(wanted(capabilities=["fs.read"]), Allowance()) is None
+    assert find_unprovable(request, allowance_of(unproved=True)) is None
+    assert find_unprovable(request, allowance_of(answers=(recorded_answer("https://api.example.com/"),))) is None
+    assert find_unprovable(wanted(capabilities=["fs.read"]), allowance_of()) is None
 
 
 @pytest.mark.spec("S0-27")

@@ -2,17 +2,17 @@
 
 import pytest
 
+from tool_requests import recorded_answer
 from toolcrib import Kind, Result, ToolError
 from toolcrib.features.requests.gate import Sample
 from toolcrib.features.requests.gate.calls import Tried
 from toolcrib.features.requests.gate.effects import Achievement
-from toolcrib.model.toolrequest import RecordedAnswer
 
 SAMPLE = Sample(about="a call", arguments={"repo": "owner/name"})
 
 
 def achieved(value, *bodies):
-    answers = [RecordedAnswer(url=f"https://api.example.com/{number}", body=body) for number, body in enumerate(bodies)]
+    answers = [recorded_answer(f"https://api.example.com/{number}", body=body) for number, body in enumerate(bodies)]
     return Achievement(Tried(sample=SAMPLE, result=Result(value=value)), answers)
 
 
@@ -63,7 +63,7 @@ def test_what_was_made_of_several_answers_and_what_stands_anywhere_by_chance_is_
 @pytest.mark.parametrize("scheme", ["http", "https"])
 def test_only_answers_that_hold_something_become_landmarks(scheme):
     bodies = ['["ada"]', '{"token": "s3cr3t"}', "[" * 100_000]
-    answers = [RecordedAnswer(url=f"{scheme}://api.example.com/", body=body) for body in bodies]
+    answers = [recorded_answer(f"{scheme}://api.example.com/", body=body) for body in bodies]
     before = Tried(sample=SAMPLE, result=Result(value={"users": ["ada"]}))
     landmark, *others = Achievement(before, answers).with_landmarks()
     assert (landmark.status, landmark.headers) == (302, {"Location": f"{scheme}://landmark.invalid/"})

@@ -2,8 +2,8 @@
 
 import pytest
 
+from tool_requests import allowance_of
 from toolcrib.features.requests.gate.judge import find_unprovable
-from toolcrib.model.toolrequest import Allowance
 
 CODE = """
 def shout(loudly: bool = False) -> dict:
@@ -79,24 +79,24 @@ def test_what_says_nothing_about_the_answer_is_not_provable_and_is_not_written(p
         "not provable: add outputs or examples to the request, which says nothing about the answer, "
         "or allow it to go unproved"
     )
-    assert find_unprovable(request, Allowance()).text == text
+    assert find_unprovable(request, allowance_of()).text == text
     judgement = prove(stub, request, trial=None)
     assert texts(judgement) == [f"proof: {text}"]
     assert judgement.unprovable
-    assert prove(stub, request, allowance=Allowance(unproved=True)).passed
+    assert prove(stub, request, allowance=allowance_of(unproved=True)).passed
 
 
 def test_outputs_examples_or_inputs_say_something_about_the_answer(wanted):
     def ask(**fields):
         return wanted(**{"inputs": [], "outputs": None, "example_usage": None, **fields})
 
-    assert find_unprovable(ask(), Allowance()) is not None
+    assert find_unprovable(ask(), allowance_of()) is not None
     for fields in (
         {"outputs": [{"name": "version", "type": "string"}]},
         {"examples": [{"input": {}, "output": 1}]},
         {"inputs": [{"name": "text", "type": "string", "description": "A text"}]},
     ):
-        assert find_unprovable(ask(**fields), Allowance()) is None
+        assert find_unprovable(ask(**fields), allowance_of()) is None
 
 
 def test_one_that_answers_nothing_is_told_so_although_no_outputs_are_declared(prove, few):

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tool_requests import request_of
 from toolcrib.features.requests.command_maker import CommandMaker
-from toolcrib.features.requests.document import read_request
 from toolcrib.features.requests.workspace import write_workspace
 from toolcrib.infra.egress.client import Egress
 from toolcrib.infra.programs.executables import Executables
@@ -41,7 +41,7 @@ CONTRACT = "def test_nothing():\n    pass\n"
 
 @pytest.fixture
 def wanted():
-    return read_request(REQUEST)
+    return request_of(REQUEST)
 
 
 class Office:

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tool_requests import built_tool, queue_of, request_text
 from toolcrib import Crib
-from toolcrib.features.requests import QUEUE_FILE
-from toolcrib.features.requests.document.writer import with_id, write_request
-from toolcrib.features.requests.queues.sqlite import EmbeddedQueue
-from toolcrib.model.toolrequest import Made
 
 
 class Yard:
@@ -18,7 +15,7 @@ class Yard:
         self.tools = root / "tools"
         self.crib = Crib(root, **settings)
         self.requests = self.crib.requests
-        self.queue = EmbeddedQueue(root / ".toolcrib" / QUEUE_FILE)
+        self.queue = queue_of(root)
 
     def fields(self, name="word_counter", **more):
         return {
@@ -36,8 +33,7 @@ class Yard:
         }
 
     def text(self, request_id="", **more):
-        text = write_request(self.fields(**more))
-        return with_id(text, request_id) if request_id else text
+        return request_text(self.fields(**more), request_id)
 
     def code(self, name="word_counter"):
         return f"def {name}(text: str) -> dict:\n    return {{'words': len(text.split())}}\n"
@@ -50,8 +46,7 @@ class Yard:
         claim = claim or self.claim()
         name = self.queue.get(claim.id).name
         (self.tools / f"{name}.py").write_text(self.code(name))
-        address = f"tools/{name.replace('_', '-')}@1.0.0"
-        made = Made(name=name, version="1.0.0", address=address, path=f"tools/{name}.py", digest="d" * 64)
+        made = built_tool(name, f"tools/{name}.py")
         assert self.queue.finish(claim, made)
 
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tool_requests import request_of
 from toolcrib import Kind, ToolError
 from toolcrib.features.requests import auto_request
-from toolcrib.features.requests.document import read_request
 from toolcrib.features.requests.document.writer import write_request
 
 SECRET = "sk-very-private"
@@ -61,7 +61,7 @@ def test_inputs_are_guessed_from_the_types_of_arguments_and_hold_none_of_their_v
         "nothing": None,
     }
     text = write_request(auto_request.fields_from_call("github_scraper", arguments))
-    request = read_request(text, numbered=False)
+    request = request_of(text, numbered=False)
     assert [(given.name, given.schema["type"], given.required) for given in request.inputs] == [
         ("repo", "string", True),
         ("limit", "integer", True),
@@ -86,14 +86,14 @@ def test_inputs_are_guessed_from_the_types_of_arguments_and_hold_none_of_their_v
 def test_a_call_of_any_name_files_a_readable_request_or_none(name, arguments):
     fields = auto_request.fields_from_call(name, arguments)
     if fields is not None:
-        assert read_request(write_request(fields), numbered=False).name == fields["name"]
+        assert request_of(fields, numbered=False).name == fields["name"]
 
 
 @given(st.text(max_size=300) | st.from_regex(r"[A-Za-z0-9 _-]{1,120}[?!.]?", fullmatch=True))
 def test_a_search_for_any_text_files_a_readable_request_or_none(text):
     fields = auto_request.fields_from_search(text)
     if fields is not None:
-        assert read_request(write_request(fields), numbered=False).name == fields["name"]
+        assert request_of(fields, numbered=False).name == fields["name"]
 
 
 @pytest.mark.parametrize(

@@ -7,14 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from sample_tools import host_tool
+from tool_requests import recorded_answer
 from toolcrib import Crib, Kind, Tool, ToolError
 from toolcrib.features.requests.gate import TrialTerms
 from toolcrib.features.requests.gate.calls import write_probe
 from toolcrib.features.requests.service import AUTHORITY
 from toolcrib.infra.programs.observed_effects import Comparison
 from toolcrib.infra.sandbox.child import notifications
-from toolcrib.model.tool import Chained, Function, Script
-from toolcrib.model.toolrequest import RecordedAnswer
+from toolcrib.model.tool import Chained, Script
 
 pytestmark = pytest.mark.skipif(not notifications.is_available(), reason="the kernel lets nobody observe")
 
@@ -35,9 +36,9 @@ def sample(urls):
             break
     return {"users": users, "error": error}
 """
-PAGE = RecordedAnswer(url="https://api.example.com/users", body='"first"')
-SECOND = RecordedAnswer(url="https://api.example.com/users", body='"second"')
-PLAIN = RecordedAnswer(url="http://plain.example/", body='"plain"')
+PAGE = recorded_answer("https://api.example.com/users", body='"first"')
+SECOND = recorded_answer("https://api.example.com/users", body='"second"')
+PLAIN = recorded_answer("http://plain.example/", body='"plain"')
 
 
 @pytest.fixture(scope="module")
@@ -431,16 +432,15 @@ async def test_an_import_that_fails_says_so(try_out):
 
 
 async def test_a_tool_that_is_no_file_of_code_is_not_tried(operator):
-    tool = Tool(name="sample", description="", parameters={"type": "object"}, run=Function(call=print, is_async=False))
     with pytest.raises(ToolError, match="sample is not a file of code; only those are tried"):
-        async with operator._requests.trials(tool, TrialTerms()):
+        async with operator._requests.trials(host_tool(), TrialTerms()):
             pass
     assert folders() == []
 
 
 async def test_an_answer_that_no_server_could_give_is_refused_before_anything_runs(try_out):
     with pytest.raises(ToolError, match="recorded answer 1: status 42 ends no request"):
-        async with try_out(FETCH, requires=NETWORK, answers=(RecordedAnswer(url="https://a.example/", status=42),)):
+        async with try_out(FETCH, requires=NETWORK, answers=(recorded_answer("https://a.example/", status=42),)):
             pass
 
 

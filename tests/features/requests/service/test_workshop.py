@@ -13,7 +13,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from toolcrib import Crib, Kind, SettingsError, ToolError
-from toolcrib.features.requests import QUEUE_FILE
 
 SECONDS = 20
 KEY = "sk-canary-19bd55e188a2"
@@ -241,7 +240,7 @@ class TestAModel:
         filed = await build(crib)
         assert (filed.status, filed.error) == ("ready", "")
         assert page.heard == [("/v7/chat/completions", "some-model-1", f"Bearer {KEY}")]
-        assert KEY not in (crib.settings.root / ".toolcrib" / QUEUE_FILE).read_bytes().decode("latin-1")
+        assert KEY not in (crib.settings.root / ".toolcrib" / "queue.sqlite3").read_bytes().decode("latin-1")
 
     def test_a_key_that_is_not_there_is_named_with_the_setting_and_the_cure(self, crib_with):
         crib = crib_with(

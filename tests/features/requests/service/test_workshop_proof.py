@@ -7,9 +7,8 @@ import time
 
 import pytest
 
+from tool_requests import queue_of
 from toolcrib import Kind, SettingsError, ToolError
-from toolcrib.features.requests import QUEUE_FILE
-from toolcrib.features.requests.queues.sqlite import EmbeddedQueue
 
 SECONDS = 20
 HONEST = "def lucky_number():\n    return {'number': 7}\n"
@@ -43,7 +42,7 @@ def made(tmp_path_factory):
 def other(project):
     """The queue of the project, as another process has it."""
     (project / ".toolcrib").mkdir()
-    queue = EmbeddedQueue(project / ".toolcrib" / QUEUE_FILE)
+    queue = queue_of(project)
     yield queue
     queue.close()
 

@@ -12,9 +12,8 @@ from contextlib import suppress
 import pytest
 
 from socket_paths import socket_folder
+from tool_requests import request_text
 from toolcrib import Kind, ToolError
-from toolcrib.features.requests import QUEUE_FILE
-from toolcrib.features.requests.document.writer import write_request
 
 SECONDS = 20
 PASSWORD = "canary/of+the=queue"
@@ -96,7 +95,7 @@ def crib_at(crib_of, project, server, client):
 def test_requests_lie_on_the_server_that_is_named_behind_the_password_of_the_secret(crib_at, client, project):
     filed = crib_at().requests.new(wanted()).filed
     assert client.hgetall(f"tool_requests:{filed.id}")["yaml"] == filed.text
-    assert not (project / ".toolcrib" / QUEUE_FILE).exists()
+    assert not (project / ".toolcrib" / "queue.sqlite3").exists()
 
 
 def test_a_server_that_wants_a_password_is_not_used_without_the_secret(crib_of, project, server):
@@ -124,7 +123,7 @@ async def test_requests_are_heard_on_the_channel_that_is_named(crib_at, client):
     crib = crib_at(queue={"requests": "requests:new"})
     await crib.builder().reconcile()
     # It begins to listen in a moment; the same text again is no second request.
-    until(lambda: client.publish("requests:new", write_request(wanted(id=ID))))
+    until(lambda: client.publish("requests:new", request_text(wanted(id=ID))))
     until(lambda: client.hget(f"tool_requests:{ID}", "status") == "pending")
     assert crib.requests.show(ID).name == "lucky_number"
 
