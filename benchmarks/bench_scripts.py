@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from run import show
 from toolcrib import Call, Crib
+from toolcrib.infra.files.protected_files import ProtectedFolders
 from toolcrib.infra.sandbox.host import Sandbox
 from toolcrib.infra.sandbox.jobs import Program, SandboxPolicy, WorkspacePolicy, build_policy
 
@@ -86,7 +87,8 @@ async def compare_starts(project: Path) -> bool:
     # Installed packages are compiled once; a variable that forbids that would have us measure the compiler.
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     times: dict[str, list[float]] = {name: [] for name in ("warm", "cold", "policy", "open")}
-    sandbox = Sandbox()
+    folders = ProtectedFolders()
+    sandbox = Sandbox(protected=lambda: folders)
     closed = build_policy((), WorkspacePolicy(workspace=project), (Path("/bin"), Path("/usr/bin")))
     async with Crib(project) as crib:
         await seconds_of_call(crib, "give-back", {"number": 1}, 1)
