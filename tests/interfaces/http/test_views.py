@@ -143,9 +143,6 @@ class TwoWorlds:
             await world.with_bundle(OPEN, slug="public")
             await world.with_tool("echo", tags=["shown"])
             await world.with_tool("both", tags=["shown"])
-            folder = world.root / "tools"
-            folder.mkdir()
-            (folder / "open_file.py").write_text(FILE.format("Open", "open_file"))
             for published in (open_note, open_prompt):
                 world.crib.publications.add(published)
             asked = await world.crib.call(Call(name="asks", caller="somebody", consent=Consent.PERSON))
@@ -160,10 +157,8 @@ class TwoWorlds:
         await world.with_bundle(SECRET, slug="hushhush", description="All that is classified.")
         await world.with_tool("classified-echo", bundle_id=SECRET, description="A classified echo.")
         await world.with_tool("both", bundle_id=SECRET, description="A classified twin.")
-        (world.root / "tools" / "classified_file.py").write_text(FILE.format("Classified", "classified_file"))
         for published in (classified_note, classified_notes, hush):
             world.crib.publications.add(published)
-        (world.root / "tools" / "broken_classified.py").write_text("def classified_broken(")
         asked = await world.crib.call(Call(name="classified", caller="somebody", consent=Consent.PERSON))
         filed = world.crib.requests.new(wanted("classified_request"))
         self.secrets["full"] |= {"APPROVAL": asked.error.details["approval"], "REQUEST": filed.filed.id}
@@ -229,8 +224,13 @@ def plain(text: str) -> str:
 async def two(make_world, tmp_path):
     """Both worlds, stocked."""
     for name in ("full", "bare"):
-        (tmp_path / name).mkdir()
+        # Before anything lists them: on a slow machine the next listing of all files may be seconds away.
+        folder = tmp_path / name / "tools"
+        folder.mkdir(parents=True)
+        (folder / "open_file.py").write_text(FILE.format("Open", "open_file"))
         (tmp_path / name / "toolcrib.toml").write_text("[requests]\nmissing = true\n")
+    (tmp_path / "full" / "tools" / "classified_file.py").write_text(FILE.format("Classified", "classified_file"))
+    (tmp_path / "full" / "tools" / "broken_classified.py").write_text("def classified_broken(")
     worlds = TwoWorlds(
         make_world(near, asks, classified, root=tmp_path / "full"), make_world(near, asks, root=tmp_path / "bare")
     )
