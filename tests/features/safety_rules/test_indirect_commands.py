@@ -80,6 +80,7 @@ SPELLINGS = {
         "x\u00e9=/../pwn ls", "ls\u00a0x", "[\u00a0-f x ]", "cat <<E\nE\\\n\npwn\nE", "cat <<E\na\nE\\\n\npwn\nE", "cat <<-E\n\tE\\\n\npwn\n\tE", "cat <<EF\nE\\\nF\npwn\nEF",
         "./ls", "/tmp/ls", "../bin/cat x", "ls # x\npwn", "ls \\\n; pwn", "ls;pwn", "ls;;pwn", "coproc pwn", "time { pwn; }", "'pwn x'", "-x", "ls !(x)",
         "cat <<< $(pwn)", "ls $[$(pwn)]", "a=(x $(pwn))", 'ls $"$(pwn)"', "echo ${x@P}", "x='$(pwn)'; echo ${x@P}", "read x < y; echo $((x))", "echo ${x:y}", "echo ${x[y]}", ": ${LD_PRELOAD:=x}", "set -a; : ${PAGER=pwn}; man ls", "read x < y; test -v $x", "[ -R $x ]",
+        'echo "$\\\n(pwn)"', "cat <<E\n$\\\n(pwn)\nE", "x='$(pwn)'; echo $\\\n{x@P}", "x=a; xy=-oout; sort $x\\\ny f", "echo $(( $\\\n\\\n(pwn) ))",
     ],
 }  # fmt: skip
 LINES = [(how, line) for how, lines in SPELLINGS.items() for line in lines]

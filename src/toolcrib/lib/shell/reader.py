@@ -47,6 +47,7 @@ REMEMBERED_LENGTH = 1000
 
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 BLANKS = re.compile(r"(?:[ \t]|\\\n)*")
+JOINS = re.compile(r"(?:\\\n)*")
 # A shell knows only ASCII blanks, digits and letters here: `a\u00a0b` is one word, and `é=1` is not an assignment.
 PLAIN = re.compile(r"[^ \t\n'\"\\$`*?\[{};&|()<>]+|\]")
 SEPARATOR = re.compile(r"&&|\|\||;;&|;;|;&|\|&|[;&|]")
@@ -468,12 +469,14 @@ class _Scan:
     def _dollar(self, draft: _Draft, *, quoted: bool) -> None:
         text, start = self.text, self.position
         self.position += 1
+        self._join_lines()
         name = NAME.match(text, self.position) or BRACED_NAME.match(text, self.position)
         following = text[self.position : self.position + 1]
         if name:
             self.position = name.end()
             values = self._values(name[1] if name.re is BRACED_NAME else name[0])
-            draft.expansion(name[0], values, quoted=quoted)
+            is_joined = name.re is NAME and self._join_lines()  # the name may go on in the next line
+            draft.expansion(name[0], (UNKNOWN,) if is_joined else values, quoted=quoted)
         elif following == "(":
             self.position += 1
             is_number = self._arithmetic()
@@ -498,6 +501,13 @@ class _Scan:
             draft.expansion(text[start : self.position], values, quoted=quoted and following != "@")
         else:
             draft.literal("$")
+
+    def _join_lines(self) -> bool:
+        """Skip backslashes before line ends, which a shell removes before it reads an expansion; True if there are any."""
+        start, self.position = self.position, _match(JOINS, self.text, self.position).end()
+        if self.position > start:
+            self._doubt("a line that is joined in an expansion")
+        return self.position > start
 
     def _ansi(self, draft: _Draft) -> None:
         end = re.compile(r"'((?:[^'\\]|\\.)*)'", re.DOTALL).match(self.text, self.position)
