@@ -53,7 +53,7 @@ SPELLINGS = {
         "sed --expression='e pwn' x", "eval pwn", "sh x", "bash x", "bash -c pwn", ". ./x", "source x", "trap pwn EXIT", "alias ls=pwn; ls", "exec pwn", "command pwn",
         "builtin eval pwn", "xargs pwn", "ls | xargs pwn", "parallel pwn ::: x", "watch pwn", "timeout 5 pwn", "nice pwn", "time pwn", "nohup pwn", "sudo pwn",
         "su -c pwn", "setsid pwn", "busybox pwn", "at now", "batch", "script -c pwn", "printf -v 'a[$(pwn)]' x", "test -v 'a[$(pwn)]'", "unset 'a[`pwn`]'",
-        "let 'a[$(pwn)]=1'", "read 'a[$(pwn)]'", "x='a[$(pwn)]'; echo $((x))", "mapfile -C pwn -c 1 x", "enable -f x y", "complete -C pwn x",
+        "let 'a[$(pwn)]=1'", "read 'a[$(pwn)]'", "x='a[$(pwn)]'; echo $((x))", "readonly -a 'x=($(pwn))'", "readonly -A 'x=([`pwn`]=1)'", "readonly -fa 'x=($(pwn))'", "mapfile -C pwn -c 1 x", "enable -f x y", "complete -C pwn x",
     ],
     "decides what runs by a variable": [
         "LD_PRELOAD=./x ls", "LD_LIBRARY_PATH=. ls", "LD_AUDIT=./x ls", "PATH=.:$PATH ls", "PATH=. ls", "PATH=.; ls", "export PATH=.", "BASH_ENV=x ls",

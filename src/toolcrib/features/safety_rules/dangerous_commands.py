@@ -85,6 +85,8 @@ DESTROYS_BY_OPTION = OWNERS | {"rm", "find", "systemctl", "init"}
 OWN_PROGRAM = re.compile(r"-\w*[cemr]")
 VERSION = re.compile(r"[\d.]+$")
 COMPUTED = re.compile(rf"[{UNKNOWN}{GLOB}\s\[]")  # an index is calculated, which may run commands
+# Bash runs the commands in the value of an array.
+RUNS_VALUES = re.compile(r"[-+]\w*[aA]")
 NAME_OPTION = re.compile(r"^-\w*?[av]")  # `read -ra name` and `printf -v name`, which may be one word
 
 
@@ -278,6 +280,9 @@ def _changes_surroundings(command: Command) -> str:
             return "computes the name of a variable"
         if STEERING.fullmatch(name) or (command.words and command.assignments and not is_listed(command)):
             return f"sets {name[:100]}, which may decide what other programs do"
+    options = [outline for word in command.arguments for outline in word.outlines] if command.name in DECLARES else []
+    if any(map(RUNS_VALUES.match, options)):
+        return f"runs {command.name} with an option by which a value may run commands"
     target = next((found.target.text for found in command.redirections if _writes_elsewhere(found)), None)
     return "" if target is None else f"writes to {target[:100]!r}, which is not a plain file of the workspace"
 
