@@ -27,7 +27,7 @@ SPELLINGS = {
         "crontab -e", "crontab x", "mount /dev/sdb1 x", "mount --bind a b", "umount x", "swapon x", "git log --output=x", "git diff --outp=x",
         "gawk -dx p y", "gawk --dump-variables=x p y", "gawk -ox p y", "gawk --pretty=x p y", "gawk -p p y", "tree -R -H . -L 1", "date 111721002026", "date 11172100.30",
         "git branch --set-upstream-to=a/b", "git branch --unset-upstream", "git rev-list --output=x HEAD", "mount -Ux", "mount -Lx", "mount --target=x",
-        "find . -delet?", "find . -[d]elete", "find . -maxdepth 1$(cat x)", "find . -newer x$X", "sort x$(cat y)", "x=' -o y'; sort a$x", 'sort "a$@"', "sort a`cat x`", "git log HEAD$X",
+        "find . -delet?", "find . -[d]elete", "find . -maxdepth 1$(cat x)", "find . -newer x$X", "sort x$(cat y)", "x=' -o y'; sort a$x", "sort {-oy,{x},z}", "find . {-delete,{x}}", f"sort {'{' * 20}-oy{',x}' * 20}", 'sort "a$@"', "sort a`cat x`", "git log HEAD$X",
         "for x in - -o; do sort $x y; done", "for x in -- -o; do sort $x y z; done", "uniq a \u0663>x", "date -us 10:00", "date --se=10:00",
     ],
     "runs a program by an option": [

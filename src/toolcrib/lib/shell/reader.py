@@ -62,7 +62,7 @@ SHARED_ESCAPES = re.compile(r"(?:[^\\\x80-\U0010ffff]|\\[abfnrtvxuU\\'\"0-7])*",
 # Expansions to a value, a length, a default, or a value without a prefix or suffix.
 CLEAR_EXPANSION = re.compile(r"\{#?\w+\}|\{\w+(?::?[-+?]|[#%])", re.ASCII)
 BRACED_NAME = re.compile(r"\{([A-Za-z_]\w*)\}", re.ASCII)
-BRACES = re.compile(f"{OPEN_BRACE}[^{OPEN_BRACE}{CLOSE_BRACE}]*(?:,|\\.\\.)[^{OPEN_BRACE}{CLOSE_BRACE}]*{CLOSE_BRACE}")
+BRACES = re.compile(f"{OPEN_BRACE}([^{OPEN_BRACE}{CLOSE_BRACE}]*){CLOSE_BRACE}")
 BRACKETS = re.compile(f"{GLOB}[^/{GLOB}{UNKNOWN}\\]]*\\]")  # `[a-z]`, whose `[` was replaced by GLOB
 # In arithmetic a shell runs the commands in an index, even those between single quotes.
 INDEX = re.compile(r"\w\[")
@@ -607,10 +607,11 @@ class _Draft:
         braces = False
         outlines: list[str] = []
         for outline in self._spellings():
-            shape = outline
+            shape, count = outline, 1
             for _ in range(MAX_DEPTH):
-                shape, count = BRACES.subn(UNKNOWN, shape)
-                braces = braces or bool(count)
+                shape, count = BRACES.subn(_expand_braces, shape) if count else (shape, 0)
+            shape = UNKNOWN if count and BRACES.search(shape) else shape
+            braces = braces or UNKNOWN in shape
             shape = shape.replace(OPEN_BRACE, "{").replace(CLOSE_BRACE, "}")
             outlines.append(BRACKETS.sub(GLOB, shape))
         text = "".join(self.said)
@@ -622,6 +623,11 @@ class _Draft:
         if longest > MAX_LENGTH or math.prod(map(len, self.values)) > MAX_OUTLINES:
             return iter((UNKNOWN,))
         return ("".join(parts) for parts in product(*self.values))
+
+
+def _expand_braces(found: re.Match[str]) -> str:
+    """Unknown words for a list or a range; other braces are letters, also within a list."""
+    return UNKNOWN if "," in found[1] or ".." in found[1] else f"{{{found[1]}}}"
 
 
 def _runs_words(command: Command) -> bool:
