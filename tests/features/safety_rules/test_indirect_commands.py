@@ -71,6 +71,8 @@ SPELLINGS = {
         "echo x > .envrc", "echo x > .profile", "echo x > .vscode/tasks.json", "echo x > conftest.py", "echo x > sitecustomize.py", "echo x > a/x.pth",
         "echo x > $X", "echo x > *", "cat x > .github/y", "echo x >| ~/x", "echo x <> ~/x", "echo x >& ~/x", "ls 2> ~/x", "ls &> ~/x", "> ~/x",
         "{ ls; } > ~/x", "for f in a; do ls; done > ~/x", "f=~/x; ls > $f", "ls > /dev/$X",
+        "cd / && echo x > etc/profile", "cd ~; echo x > y", "cd && ls > x", "cd ..; ls > x", "cd .vscode && echo x > tasks.json", "pushd /tmp; ls > x",
+        "cd -- ..; ls > x", "cd -P /; ls > x", "cd -; ls > x", "(cd ..; ls >> x)", "CDPATH=/; cd etc; ls > x", "cd src/..; ls > x",
     ],
     "hides what it does": [
         "l's' $(pwn)", "ls `pwn`", 'ls "$(pwn)"', "ls ${x:-$(pwn)}", "ls $(($(pwn)))", "cat <<E\n$(pwn x; pwn)\nE", "ls; pwn", "ls & pwn",
@@ -90,7 +92,7 @@ ORDINARY = [
     "find . -name '*.py' -type f", "find src -newer x -print", "wc -l src/*.py", "cut -d, -f1 x | tr a-z A-Z", "awk '{print $1}' x",
     "awk -F, '{ total += $2 } END { print total }' x", "sed -n '10,20p' x", "sed 's/a/b/g' x", "sed '/^#/d' x", "git status --short",
     "git log --oneline -5", "git diff HEAD~1 -- src", "git --no-pager log -1", "git show HEAD:x", "git branch", "git branch -a", "git remote -v",
-    "git stash list", "pwd; ls", "cd src && ls", "echo hi > out.txt", "ls > docs/list.txt 2>&1", "ls 2>/dev/null || true", "date +%F", "uname -a",
+    "git stash list", "pwd; ls", "cd src && ls", "cd src && ls > list.txt", "cd ./src; ls 2> /dev/null", "cd .. && ls 2>/dev/null", "cd src; cd -; ls", "echo hi > out.txt", "ls > docs/list.txt 2>&1", "ls 2>/dev/null || true", "date +%F", "uname -a",
     "for f in *.py; do wc -l $f; done", "if test -f x; then cat x; else echo no; fi", "while read line; do echo $line; done < x",
     "cat <<'E' > notes.txt\nrm -rf /\nE", "mkdir -p build && touch build/x", "which python3", "command -v git", "type ls", "man ls", "crontab -l", "mount",
     "env", "printenv PWD", "history", "history 20", "LC_ALL=C sort x", "diff a b", "stat x; file x", "du -sh . | cut -f1", "rg -n pattern src", "jq .a x.json",

@@ -125,6 +125,14 @@ class DangerousCommands:
         for command in line.commands:
             if not command.guessed:
                 yield from self._questions(argument, command)
+        if argument.reading is not CommandOrigin.AUTHOR and any(map(_leaves, line.commands)):
+            written = (
+                found.target.text for command in line.commands for found in command.redirections if _writes(found)
+            )
+            yield from (
+                self._asked(argument, f"writes to {target[:100]!r} after it goes elsewhere", CURE_OF_DOUBT)
+                for target in written
+            )
         if argument.reading is CommandOrigin.SHELL and line.unclear:
             yield self._asked(argument, f"uses {', '.join(line.unclear)}", CURE_OF_DOUBT)
 
@@ -308,6 +316,20 @@ def _set_variables(command: Command) -> Iterator[str]:
         for outline in word.outlines:
             name = NAME_OPTION.sub("", outline).partition("=")[0]
             yield UNKNOWN if COMPUTED.search(name) else name
+
+
+def _leaves(command: Command) -> bool:
+    """Whether it goes to another folder than a plain one of the workspace, where a relative path means another file."""
+    if command.name not in {"cd", "pushd"}:
+        return False
+    _, operands = split_words(command.arguments)
+    if not operands:
+        return command.name == "cd"
+    return any(_is_elsewhere(outline) or outline == "-" for word in operands for outline in word.outlines)
+
+
+def _writes(redirection: Redirection) -> bool:
+    return redirection.operator in WRITES and not HARMLESS_DEVICES.fullmatch(redirection.target.text)
 
 
 def _writes_elsewhere(redirection: Redirection) -> bool:

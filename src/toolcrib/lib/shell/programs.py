@@ -248,7 +248,7 @@ SETS_VARIABLES = frozenset({"read", "mapfile", "readarray", "getopts", "printf",
 # Variables that can make the shell, or a program that only reads, run another program; bash calculates the values of the last
 # ones, and a calculation may run commands.
 STEERING = re.compile(
-    r"PATH|LD_\w+|DYLD_\w+|BASH_\w+|ENV|IFS|PS4|PROMPT_COMMAND|SHELL|SHELLOPTS|BASHOPTS|GCONV_PATH|NLSPATH|TERMINFO"
+    r"(?:CD)?PATH|LD_\w+|DYLD_\w+|BASH_\w+|ENV|IFS|PS4|PROMPT_COMMAND|SHELL|SHELLOPTS|BASHOPTS|GCONV_PATH|NLSPATH|TERMINFO"
     r"|GIT_\w+|SSH_\w+|\w*PAGER|MAN\w+|GROFF_\w+|GREP\w*|\w*EDITOR|VISUAL|BROWSER|LESS\w*|\w*_OPTIONS|\w*OPTS|RIPGREP_CONFIG_PATH|JQ_\w+"
     r"|AWK\w*|GNUPGHOME|PERL\w*|PYTHON\w*|RUBY\w*|NODE_\w+|POSIXLY_CORRECT|TMPDIR|HOME|XDG_\w+"
     r"|S?RANDOM|SECONDS|OPTIND|HISTCMD|LINENO"
