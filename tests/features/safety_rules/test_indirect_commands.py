@@ -26,7 +26,7 @@ SPELLINGS = {
         "perl -pi -e s/a/b/ x", "ex -c wq x", "ed x", "patch < x", "chmod 777 x", "chattr +i x", "setfacl -m u:x:r y", "crontab -r",
         "crontab -e", "crontab x", "mount /dev/sdb1 x", "mount --bind a b", "umount x", "swapon x", "git log --output=x", "git diff --outp=x",
         "gawk -dx p y", "gawk --dump-variables=x p y", "gawk -ox p y", "gawk --pretty=x p y", "gawk -p p y", "tree -R -H . -L 1", "date 111721002026", "date 11172100.30",
-        "git branch --set-upstream-to=a/b", "git branch --unset-upstream", "git rev-list --output=x HEAD", "mount -Ux", "mount -Lx", "mount --target=x",
+        "git branch --set-upstream-to=a/b", "git branch --unset-upstream", "git branch --list --no-list x", "git branch --list --no-li x", "GAWK_PERSIST_FILE=x gawk 1 y", "git rev-list --output=x HEAD", "mount -Ux", "mount -Lx", "mount --target=x",
         "find . -delet?", "find . -[d]elete", "find . -maxdepth 1$(cat x)", "find . -newer x$X", "sort x$(cat y)", "x=' -o y'; sort a$x", "sort {-oy,{x},z}", "find . {-delete,{x}}", f"sort {'{' * 20}-oy{',x}' * 20}", 'sort "a$@"', "sort a`cat x`", "git log HEAD$X",
         "for x in - -o; do sort $x y; done", "for x in -- -o; do sort $x y z; done", "uniq a \u0663>x", "date -us 10:00", "date --se=10:00",
     ],

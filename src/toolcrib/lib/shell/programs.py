@@ -93,6 +93,7 @@ MAN_OPTIONS = (
 BRANCH_OPTIONS = (
     *("--delete", "--move", "--copy", "--edit-description"),
     *("--set-upstream-to", "--unset-upstream"),
+    "--no-list",  # after --list, operands are names of new branches again
 )
 GIT_VERBS: dict[str, WritingArguments] = {
     **dict.fromkeys(("status", "rev-parse", "ls-files", "ls-tree", "merge-base", "name-rev", "describe"), PLAIN),
@@ -250,7 +251,7 @@ SETS_VARIABLES = frozenset({"read", "mapfile", "readarray", "getopts", "printf",
 STEERING = re.compile(
     r"(?:CD)?PATH|LD_\w+|DYLD_\w+|BASH_\w+|ENV|IFS|PS4|PROMPT_COMMAND|SHELL|SHELLOPTS|BASHOPTS|GCONV_PATH|NLSPATH|TERMINFO"
     r"|GIT_\w+|SSH_\w+|\w*PAGER|MAN\w+|GROFF_\w+|GREP\w*|\w*EDITOR|VISUAL|BROWSER|LESS\w*|\w*_OPTIONS|\w*OPTS|RIPGREP_CONFIG_PATH|JQ_\w+"
-    r"|AWK\w*|GNUPGHOME|PERL\w*|PYTHON\w*|RUBY\w*|NODE_\w+|POSIXLY_CORRECT|TMPDIR|HOME|XDG_\w+"
+    r"|G?AWK\w*|GNUPGHOME|PERL\w*|PYTHON\w*|RUBY\w*|NODE_\w+|POSIXLY_CORRECT|TMPDIR|HOME|XDG_\w+"
     r"|S?RANDOM|SECONDS|OPTIND|HISTCMD|LINENO"
 )
 END_OF_OPTIONS, STANDARD_INPUT = plain("--"), plain("-")
