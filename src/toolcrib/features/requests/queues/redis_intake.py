@@ -183,11 +183,11 @@ class Intake:
         self._counting = threading.Lock()
 
     def hear(self, data: bytes) -> None:
-        """Process a message of a channel; if the server cannot be reached, later."""
+        """Process a message of a channel; if the server cannot be reached or refuses, later."""
         try:
             self._hear(data)
         except ToolError as problem:
-            if problem.retryable and len(self._postponed) < PORTION:
+            if problem.kind not in OF_THE_REQUEST and len(self._postponed) < PORTION:
                 self._postponed.append(data)
             raise
 
@@ -227,7 +227,7 @@ class Intake:
         try:
             request = self._read(text, data)
         except ToolError as problem:
-            if problem.retryable:
+            if problem.kind not in OF_THE_REQUEST:  # a server that is a replica for a moment refuses for good
                 raise
             self._refuse(readable_id(text), text, problem.message, heard=True)
             return

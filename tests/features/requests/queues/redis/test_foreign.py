@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from toolcrib import ToolError
+from toolcrib import Kind, ToolError
 from toolcrib.features.requests.document import read_request
 from toolcrib.features.requests.queues import redis_connection, redis_intake
 from toolcrib.model.toolrequest import Made, Status
@@ -426,3 +426,29 @@ class TestWhatCannotBeRead:
             assert queue.reconcile() == 0
         assert client.hgetall(f"tool_requests:{name}") == before
         assert "1 requests of foreign clients were refused" in queue.remarks()[-1]
+
+
+class TestAServerThatRefusesForAMoment:
+    """After a failover it is a replica, or its user may not do anything yet: that says nothing about a request."""
+
+    def test_what_is_announced_meanwhile_is_accepted_afterwards(self, queue, client, spelled, monkeypatch):
+        ask = queue._link.ask
+
+        def refuse(*_words):
+            monkeypatch.setattr(queue._link, "ask", ask)
+            raise ToolError(Kind.PERMANENT, "it is a read-only replica")
+
+        for message in (json.dumps({"spec_key": KEY}), spelled(id=ID)):
+            client.flushall()
+            queue.requests()
+            monkeypatch.setattr(queue._link, "ask", refuse)
+            with pytest.raises(ToolError, match="replica"):
+                queue._hear(REQUESTS, message.encode())
+            if "spec_key" in message:
+                client.hset(KEY, mapping={"status": "pending", "yaml": spelled(id=ID)})
+            queue._intake.look_again()
+            found = queue.get(ID)
+            assert found is not None, message
+            assert (found.status, found.text) == (Status.PENDING, spelled(id=ID)), message
+            queue.cancel(ID, "")
+        assert queue._intake.unreadable == 0
