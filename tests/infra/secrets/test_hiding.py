@@ -134,6 +134,28 @@ def test_members_of_json_are_hidden_with_their_names():
     assert hidden == {MASK: [f"x {MASK}", 5, None, [MASK]]}
 
 
+class Connection:
+    """Its JSON has only the host; its text, by one of the two functions, has the password."""
+
+    def __init__(self, text, shown):
+        self.host = "example.com"
+        self._text, self._shown = text, shown
+
+    def __str__(self):
+        return self._text
+
+    def __repr__(self):
+        return self._shown
+
+
+def test_an_object_whose_text_tells_more_than_its_json_is_hidden():
+    masking = masking_of("s3cret-value")
+    for told in (Connection("to s3cret-value", "x"), Connection("x", "to s3cret-value")):
+        assert masking.hide_in({"to": [told]}) == {"to": [f"to {MASK}"]}, told
+    silent = Connection("x", "x")
+    assert masking.hide_in({"to": silent})["to"] is silent
+
+
 def test_values_that_come_and_go_do_not_fill_the_memory(monkeypatch):
     monkeypatch.setattr(module, "MAX_VALUES", 10)
     masking = masking_of(*(f"value-{number:04}" for number in range(100)))

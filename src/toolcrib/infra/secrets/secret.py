@@ -215,7 +215,11 @@ class Masking:
             return value
         shown = _shown(value)
         hidden = self._hide_in(shown)
-        return value if hidden == shown else hidden
+        if hidden != shown:
+            return hidden
+        # The journal, a terminal and a text around it show its text, which may contain more than its JSON.
+        texts = (_text_of(value, write) for write in (str, repr))
+        return next((self.hide(text) for text in texts if self.is_in(text)), value)
 
     def _hide_name(self, name: object) -> object:
         """The name of a member, which is written as its text."""
@@ -486,9 +490,9 @@ def _shown(value: object) -> object:
         return _text_of(value)
 
 
-def _text_of(value: object) -> str:
+def _text_of(value: object, write: Callable[[object], str] = str) -> str:
     try:
-        return str(value)
+        return write(value)
     except Exception:  # noqa: BLE001 - foreign code; masking must not fail because of it
         return f"<{type(value).__name__} without a text>"
 
