@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from toolcrib.infra.secrets import secret as module
 from toolcrib.infra.secrets.secret import MASK, HideSecrets, Masking
+from toolcrib.model.errors import Kind, ToolError
 
 VALUE = "s3cr€t/+key?&=\"ü'<>\\ %end"
 
@@ -154,6 +155,18 @@ def test_an_object_whose_text_tells_more_than_its_json_is_hidden():
         assert masking.hide_in({"to": [told]}) == {"to": [f"to {MASK}"]}, told
     silent = Connection("x", "x")
     assert masking.hide_in({"to": silent})["to"] is silent
+
+
+def test_notes_and_further_attributes_of_an_error_are_hidden():
+    class RequestError(ToolError):
+        pass
+
+    error = RequestError(Kind.PERMANENT, "it failed")
+    error.add_note("sent to https://example.com/?key=s3cret-value")
+    error.url, error.status = "https://example.com/?key=s3cret-value", 500
+    hidden = masking_of("s3cret-value").hide_error(error)
+    assert hidden.__notes__ == [f"sent to https://example.com/?key={MASK}"]
+    assert (hidden.url, hidden.status) == (f"https://example.com/?key={MASK}", 500)
 
 
 def test_values_that_come_and_go_do_not_fill_the_memory(monkeypatch):

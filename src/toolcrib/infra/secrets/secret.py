@@ -186,8 +186,10 @@ class Masking:
         return ChunkMask(self, MASK, is_one_text=is_one_text)
 
     def hide_error(self, error: ToolError) -> ToolError:
-        """The same error, masked."""
+        """The same error, masked, also in its notes and in what a class of a tool adds to it."""
+        added = {name: self.hide_in(fact) for name, fact in error.__dict__.items() if name not in error.FACTS}
         return error.replace(
+            **added,
             reason=self.hide(error.reason),
             cure=Cure(*(self.hide(error.cure.words_for(reader)) for reader in Reader)),
             details={str(self._hide_name(name)): self.hide_in(detail) for name, detail in error.details.items()},
