@@ -8,6 +8,7 @@ import logging
 import re
 import threading
 import urllib.parse
+from pathlib import Path
 
 import pytest
 from every_line import at_every_line
@@ -259,6 +260,17 @@ def test_a_log_shows_no_secret_in_message_arguments_fields_or_what_was_raised(lo
     assert f"a {MASK} b {MASK}" in shown
     assert f"ValueError: outer {MASK}" in shown
     assert "(its arguments do not fit)" in shown
+
+
+def test_a_log_shows_no_secret_in_fields_that_are_objects(log):
+    logger, handler, stream = log
+    handler.addFilter(HideSecrets(masking_of("sesame-9f1c")))
+    hidden = (Path("/sesame-9f1c"), b"sesame-9f1c", {"sesame-9f1c"}, KeyError("sesame-9f1c"), Connection("sesame-9f1c", ""))
+    for field in hidden:
+        logger.info("told", extra={"field": field})
+    assert "sesame-9f1c" not in stream.getvalue()
+    logger.info("told", extra={"field": Path("/plain")})
+    assert "told /plain" in stream.getvalue()
 
 
 def test_a_log_without_secrets_stays_as_it_is(log):

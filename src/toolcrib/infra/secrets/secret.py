@@ -355,7 +355,8 @@ class HideSecrets(logging.Filter):
         if record.exc_info and record.exc_info[1] is not None:
             self._hide_raised(record, record.exc_info[1])
         for name, field in tuple(record.__dict__.items()):
-            if isinstance(field, str | dict | list | tuple) and name != "exc_info":
+            # A formatter writes every field as its text, so objects are searched too.
+            if name != "exc_info":
                 record.__dict__[name] = self._masking.hide_in(field)
         return True
 
