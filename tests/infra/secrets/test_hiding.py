@@ -273,6 +273,36 @@ def test_a_log_shows_no_secret_in_fields_that_are_objects(log):
     assert "told /plain" in stream.getvalue()
 
 
+class Untold(Exception):
+    def __str__(self):
+        raise SystemExit("it has no text")
+
+
+def test_what_cannot_be_formatted_is_logged_and_fails_nothing(log):
+    logger, handler, stream = log
+    masking = masking_of("sesame-9f1c")
+    handler.addFilter(HideSecrets(masking))
+    odd = SyntaxError("odd")
+    odd.lineno, odd.text = 1, 5
+    odd.__cause__ = ValueError("sesame-9f1c")
+    assert masking.hide_raised(odd).__cause__ is None
+    assert isinstance(masking.hide_raised(Untold()), Untold)
+    logger.error("it failed", exc_info=odd)
+    record = logging.LogRecord("toolcrib", logging.ERROR, "", 0, Untold(), (), None)
+    assert HideSecrets(masking).filter(record)
+    assert "<Untold without a text>" in record.getMessage()
+    shown = stream.getvalue()
+    assert "SyntaxError: odd" in shown
+    assert "sesame-9f1c" not in shown
+
+
+def test_every_exception_of_a_group_is_searched():
+    group = ExceptionGroup("many", [*map(ValueError, range(20)), ValueError("sesame-9f1c")])
+    hidden = masking_of("sesame-9f1c").hide_raised(group)
+    assert str(hidden) == "many (21 sub-exceptions)"
+    assert not hasattr(hidden, "exceptions")
+
+
 def test_a_log_without_secrets_stays_as_it_is(log):
     logger, handler, stream = log
     handler.addFilter(HideSecrets(masking_of("sesame-9f1c")))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hmac
 import logging
 import re
+import sys
 import threading
 import traceback
 from collections.abc import Iterator
@@ -198,8 +199,9 @@ class Masking:
 
     def hide_raised(self, raised: BaseException) -> BaseException:
         """The exception, or one of the same name without what it reveals, itself or by its chain."""
-        shown, text = "".join(traceback.format_exception(raised)), _text_of(raised)
-        if self.hide(shown) == shown and self.hide(text) == text:
+        # Of a group, every one is searched: not every formatter shows only the first of them.
+        shown, text = _formatted(raised, sys.maxsize), _text_of(raised)
+        if shown and self.hide(shown) == shown and self.hide(text) == text:
             return raised
         stand_in = _stand_in(raised, self.hide(text))
         # Lines of source, which a traceback shows, may contain the value too.
@@ -362,7 +364,7 @@ class HideSecrets(logging.Filter):
 
     def _hide_raised(self, record: logging.LogRecord, raised: BaseException) -> None:
         """Replace an exception that reveals a secret; the formatted text is masked like any other field."""
-        record.exc_text = record.exc_text or "".join(traceback.format_exception(raised)).rstrip("\n")
+        record.exc_text = record.exc_text or _formatted(raised).rstrip("\n")
         stand_in = self._masking.hide_raised(raised)
         record.exc_info = type(stand_in), stand_in, stand_in.__traceback__
 
@@ -496,15 +498,24 @@ def _shown(value: object) -> object:
 def _text_of(value: object, write: Callable[[object], str] = str) -> str:
     try:
         return write(value)
-    except Exception:  # noqa: BLE001 - foreign code; masking must not fail because of it
+    except (Exception, SystemExit):  # noqa: BLE001 - foreign code; masking must not fail because of it
         return f"<{type(value).__name__} without a text>"
 
 
 def _message_of(record: logging.LogRecord) -> str:
     try:
         return record.getMessage()
-    except Exception:  # noqa: BLE001 - the arguments are foreign code; logging must not fail because of them
-        return f"{record.msg} (its arguments do not fit)"
+    except (Exception, SystemExit):  # noqa: BLE001 - the arguments are foreign code; logging must not fail because of them
+        return f"{_text_of(record.msg)} (its arguments do not fit)"
+
+
+def _formatted(raised: BaseException, most: int = 15) -> str:
+    """The exception with its traceback and its chain, and with so many of a group; nothing if it cannot be formatted."""
+    try:
+        report = traceback.TracebackException.from_exception(raised, max_group_width=most, max_group_depth=most)
+        return "".join(report.format())
+    except Exception:  # noqa: BLE001 - its attributes are foreign; reporting it must not fail because of them
+        return ""
 
 
 def _stand_in(raised: BaseException, text: str) -> Exception:
