@@ -207,16 +207,16 @@ class ResultMaker:
     def finish(self, state: CallState, plan: Plan, answer: object) -> Result:
         """Make the Result of what a runner returned, after validating it against the output schema."""
         try:
+            is_final = False
             if isinstance(answer, Outcome):
                 state.outcome = self._masked(answer)
                 state.began += answer.waited  # the latency budget covers only the tool's own time
                 if answer.error is not None:
                     raise copy_error(answer.error, value=answer.value)
-                if answer.stands_in:
-                    return self.succeed(state, plan, answer.value)
+                is_final = answer.stands_in
                 answer = answer.value
-            value = settle(plan, answer, self._result_bytes)
-        except ToolError as problem:
+            value = answer if is_final else settle(plan, answer, self._result_bytes)
+        except (Exception, SystemExit) as problem:  # noqa: BLE001 - an object may convert itself, with foreign code
             return self.fail(problem, state)
         return self.succeed(state, plan, value)
 

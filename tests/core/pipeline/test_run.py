@@ -358,6 +358,26 @@ async def test_nothing_that_a_tool_raises_escapes(crib_of, problem):
     assert result.error.kind is Kind.INTERNAL
 
 
+async def test_nothing_that_a_returned_object_raises_escapes(crib_of):
+    class Odd:
+        def __init__(self):
+            self.field = 1
+
+        def __getattribute__(self, name):
+            if name == "field":
+                raise SystemExit(3)
+            return super().__getattribute__(name)
+
+    @tool
+    def returns() -> object:
+        """Return it."""
+        return Odd()
+
+    crib = crib_of(returns)
+    for _ in range(2):  # by the full pipeline, then by the fast path
+        assert (await crib.call("returns")).error.kind is Kind.INTERNAL
+
+
 @pytest.mark.parametrize("problem", [KeyboardInterrupt, GeneratorExit])
 @pytest.mark.parametrize("how", ["plain", "at once", "after a wait", "in a thread"])
 async def test_no_tool_ends_the_event_loop_by_what_it_raises(crib_of, problem, how):
