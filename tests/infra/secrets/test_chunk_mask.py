@@ -63,6 +63,22 @@ def test_no_cut_lets_a_secret_out_in_any_spelling(spelling):
         assert not any(SPELLINGS[spelling][place : place + 8] in told for place in range(len(SPELLINGS[spelling]) - 8))
 
 
+def test_no_cut_within_a_character_of_several_escapes_lets_a_secret_out():
+    secret = "pass\U0001f511w\xf6rd-\u20ac-0123"
+    units = secret.encode("utf-16-be").hex()
+    masking = masking_of(secret)
+    for spelling in (
+        "".join(f"%{letter:02x}" for letter in secret.encode()),
+        "".join(f"\\u{units[place : place + 4]}" for place in range(0, len(units), 4)),
+    ):
+        text = f"before {spelling} behind"
+        for pieces in (list(text), *(cut(text, [place]) for place in range(len(text)))):
+            assert not masking.is_in("".join(shown(masking, pieces))), pieces
+            chunks = [{"text": piece} for piece in pieces]
+            told = shown(masking, chunks, is_one_text=False)
+            assert not masking.is_in("".join(chunk["text"] for chunk in told)), pieces
+
+
 @given(
     parts=st.lists(
         st.one_of(st.text(max_size=8), st.sampled_from([SECRET, OTHER, SECRET[:5], "sk", "%73k", "\\u0073", "&"])),

@@ -23,11 +23,17 @@ HEAD = 4
 MAX_HELD = 256
 
 _QUOTED = re.compile(r"%[0-7][0-9a-fA-F]|(?:%[89a-fA-F][0-9a-fA-F])+")
-_QUOTED_CUT = re.compile(r"%[0-9a-fA-F]?$")
+# A character that several escapes spell may be cut between them; half of it reads as something else.
+_QUOTED_CUT = re.compile(
+    r"(?:%[cCdD][0-9a-fA-F]|%[eE][0-9a-fA-F](?:%[89abAB][0-9a-fA-F])?|%[fF][0-9a-fA-F](?:%[89abAB][0-9a-fA-F]){0,2})"
+    r"(?:%[0-9a-fA-F]?)?$|%[0-9a-fA-F]?$"
+)
 _ESCAPED = re.compile(
     r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\x[0-9a-fA-F]{2}|\\[\"'/\\bfnrt]"
 )
-_ESCAPED_CUT = re.compile(r"\\(?:u[0-9a-fA-F]{0,3}|x[0-9a-fA-F]?)?$")
+_ESCAPED_CUT = re.compile(
+    r"\\u[dD][89abAB][0-9a-fA-F]{2}(?:\\(?:u[0-9a-fA-F]{0,3})?)?$|\\(?:u[0-9a-fA-F]{0,3}|x[0-9a-fA-F]?)?$"
+)
 _ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,7});")
 _ENTITY_CUT = re.compile(r"&(?:#?[xX]?[A-Za-z0-9]{0,8})?$")
 _BLANKS = re.compile(r"\s+")
