@@ -2,7 +2,7 @@
 
 import pytest
 
-from toolcrib import Call, Context, Kind, tool
+from toolcrib import Call, Context, Crib, Kind, tool
 
 GRANTS = {"grants": {"*": ["*"]}}
 
@@ -128,6 +128,23 @@ async def test_what_came_from_a_database_may_go_to_one(crib):
     assert (await call(crib, "query", session)).ok
     await call(crib, "read_notes", session)
     assert (await call(crib, "query", session)).error.details["readBy"] == [crib.find("read_notes").tool.address]
+
+
+async def test_what_came_from_a_database_does_not_go_to_code_that_could_send_it_anywhere(tmp_path):
+    """With any `net.…` a file of code has the whole network, and `http_client` sends requests."""
+    folder = tmp_path / "tools"
+    folder.mkdir()
+    (folder / "post.py").write_text(
+        '"""Post."""\n__requires__ = ["net.postgresql"]\n\n\ndef post(text: str) -> str:\n    return text\n'
+    )
+    async with Crib(tmp_path, tools=[query], settings={"safety_rules": {"data_flow": True}, **GRANTS}) as crib:
+        session = crib.session()
+        posting = Call(name="post", arguments={"text": "rows"}, session=session)
+        assert crib.explain(posting).allowed
+        assert (await call(crib, "query", session)).ok
+        assert (await call(crib, "query", session)).ok
+        assert not crib.explain(posting).allowed
+        assert (await crib.call(posting)).error.details["readBy"] == ["host/query@1.0.0"]
 
 
 async def test_a_call_that_failed_may_have_read(crib_of):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from toolcrib.model.result import ALLOW, deny
-from toolcrib.model.tool import Http
+from toolcrib.model.tool import Function, Http, Sql
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -49,7 +49,8 @@ class DataFlow:
             reason = f"{tool.name} may read private data and send data out in the same call"
             return self._denied(reason, "have a person do it, outside of the session", tool.address)
         read = _among(call.session.capabilities, PRIVATE)
-        if _among(tool.requires, EGRESS) == {DATABASE}:
+        # Any capability for the network opens all of it to files of code, so only these two reach nothing but a database.
+        if isinstance(tool.run, Sql | Function) and _among(tool.requires, EGRESS) == {DATABASE}:
             read -= {DATABASE}
         if not read:
             return ALLOW
