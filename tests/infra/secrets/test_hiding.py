@@ -265,7 +265,13 @@ def test_a_log_shows_no_secret_in_message_arguments_fields_or_what_was_raised(lo
 def test_a_log_shows_no_secret_in_fields_that_are_objects(log):
     logger, handler, stream = log
     handler.addFilter(HideSecrets(masking_of("sesame-9f1c")))
-    hidden = (Path("/sesame-9f1c"), b"sesame-9f1c", {"sesame-9f1c"}, KeyError("sesame-9f1c"), Connection("sesame-9f1c", ""))
+    hidden = (
+        Path("/sesame-9f1c"),
+        b"sesame-9f1c",
+        {"sesame-9f1c"},
+        KeyError("sesame-9f1c"),
+        Connection("sesame-9f1c", ""),
+    )
     for field in hidden:
         logger.info("told", extra={"field": field})
     assert "sesame-9f1c" not in stream.getvalue()
