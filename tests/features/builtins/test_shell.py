@@ -112,6 +112,8 @@ async def test_a_protected_path_that_a_command_may_not_change_is_named_with_the_
     assert outcome.error.cure.operator == (
         "no tool may change 'sub/.git', '.env', '1.pem', unless workspace.open in toolcrib.toml opens it"
     )
+    # No setting opens our own data.
+    assert (await shell()("touch .toolcrib/x; mkdir .toolcrib")).error.cure.operator == "no tool may change '.toolcrib'"
     assert (await shell()("touch .env; true")).error is None
     # As `git status` does with its index.
     assert (await shell()("touch .env 2> /dev/null; echo 'one test failed'; exit 1")).error.cure.operator == ""

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from toolcrib.infra.files import read_beginning
 from toolcrib.infra.sandbox.jobs import PROGRAMS, READ, WRITE, has_network
+from toolcrib.infra.settings import DATA_FOLDER
 from toolcrib.lib.documents import read_json
 from toolcrib.lib.names import is_foreign
 from toolcrib.lib.protected_names import judge
@@ -297,7 +298,14 @@ def cure_of_refusal(ended: CompletedJob) -> Cure:
     if not ended.refused or b"not permitted" not in (ended.stderr + ended.stdout).lower():
         return NO_CURE
     what = f"no tool may change {', '.join(repr(path[:NAME_LETTERS]) for path in ended.refused)}"
+    if any(map(_is_own_data, ended.refused)):
+        return cure_of(what)
     return Cure(f"{what}, unless workspace.open in toolcrib.toml opens it", f"{what}; ask the operator to open it")
+
+
+def _is_own_data(path: str) -> bool:
+    """Whether the path from the workspace is our own data, which no setting opens."""
+    return path.split("/", 1)[0] == DATA_FOLDER
 
 
 def exit_details(ended: CompletedJob) -> dict[str, object]:
@@ -467,7 +475,7 @@ def _denied(tool: Tool, job: PythonFile, described: Described) -> ToolError | No
     elif (place := _in_workspace(job, described)) is not None:
         what, capability = f"access to {_place_name(place)}", _capability(tool, job, place, number)
         cure = f"list {capability} in its requires, and {look}" if capability else "no capability opens it"
-        if judge(str(place), opened=job.policy.opened):
+        if judge(str(place), opened=job.policy.opened) and not _is_own_data(str(place)):
             cure = "no capability opens it; the operator may do so with workspace.open in toolcrib.toml"
     else:
         cure = f"a tool reaches what its requires opens and nothing else, {look}"
