@@ -15,9 +15,9 @@ from every_line import at_every_line
 from hypothesis import given
 from hypothesis import strategies as st
 
+from toolcrib import Kind, ToolError
 from toolcrib.infra.secrets import secret as module
 from toolcrib.infra.secrets.secret import MASK, HideSecrets, Masking
-from toolcrib.model.errors import Kind, ToolError
 
 VALUE = "s3cr€t/+key?&=\"ü'<>\\ %end"
 
