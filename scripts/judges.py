@@ -42,8 +42,8 @@ MINUTES_FOR_ALL = 40
 FETCH_SECONDS, FETCH_SECONDS_FOR_ALL = 300, 900
 # From this part of its minutes on a judge is reported as slow: on a slower machine it would not end in time.
 SLOW = 0.6
-SHOWN_LINES, SHOWN_LETTERS = 40, 300
-REPEATED_LINES = 12
+# Few, because a CI that shows a part of the output may cut it: the reason stands in the last lines of a log.
+SHOWN_LINES, SHOWN_LETTERS = 12, 300
 # What pip, uv and npm say when a registry does not answer; any other failure is a mistake in the judge's own file.
 UNREACHABLE = (
     *(
@@ -275,12 +275,12 @@ def judge_all(judges: list[Judge], minutes: float) -> int:
         )
         if wrong:
             failed.append((judge, f"FAILED       {judge.name}: {wrong} {spent}"))
-            _print_end_of_log(judge, SHOWN_LINES)
+            _print_end_of_log(judge)
     good = len(judges) - len(failed) - len(unreachable)
     print(f"{len(judges)} judges: {good} ok, {len(failed)} failed, {len(unreachable)} unreachable")
     for judge, said in failed:
         print(said)
-        _print_end_of_log(judge, REPEATED_LINES)
+        _print_end_of_log(judge)
     if unreachable:
         print(f"unreachable: {', '.join(unreachable)}")
     if failed:
@@ -288,9 +288,9 @@ def judge_all(judges: list[Judge], minutes: float) -> int:
     return len(failed)
 
 
-def _print_end_of_log(judge: Judge, count: int) -> None:
+def _print_end_of_log(judge: Judge) -> None:
     lines = (judge.place / "log").read_text(encoding="utf-8", errors="replace").splitlines()
-    print("\n".join(f"    {line[:SHOWN_LETTERS]}" for line in lines[-count:]))
+    print("\n".join(f"    {line[:SHOWN_LETTERS]}" for line in lines[-SHOWN_LINES:]))
     print(f"    all of it: {(judge.place / 'log').relative_to(ROOT)}")
 
 
