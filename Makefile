@@ -68,11 +68,13 @@ page: $(READY)
 	@$(BIN)/python scripts/page.py $(ARGS)
 
 # uv installs in a second what takes pip half a minute; where uv cannot be had or cannot reach anything, pip does the work, and says what is
-# wrong if it cannot either. uv is told to trust the certificates of the system, as pip does.
+# wrong if it cannot either. uv is told to trust the certificates of the system and to write bytecode, as pip does; ours is written too, because
+# otherwise every process of the first run compiles it anew.
 define install
 	@$(BIN)/python -m pip install -q --disable-pip-version-check 'uv>=0.9,<1' 2>/dev/null && \
-	UV_SYSTEM_CERTS=true $(BIN)/python -m uv pip install -q --python $(BIN)/python $(1) 2>/dev/null || \
+	UV_SYSTEM_CERTS=true UV_COMPILE_BYTECODE=true $(BIN)/python -m uv pip install -q --python $(BIN)/python $(1) 2>/dev/null || \
 	{ echo "… with pip, which takes longer"; $(BIN)/python -m pip install -q --disable-pip-version-check $(1); }
+	@$(BIN)/python -m compileall -q -j 0 src
 	@touch $@
 endef
 
