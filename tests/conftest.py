@@ -19,7 +19,7 @@ from soaks import examples
 from toolcrib import Crib
 from toolcrib.__main__ import main
 
-pytest_plugins = ["child_processes", "short_reports", "warm_launchers"]
+pytest_plugins = ["child_processes", "shared_rewriting", "short_reports", "warm_launchers"]
 
 # A slow or busy machine is not a defect of the code: no property fails by the time that it took.
 hypothesis.settings.register_profile(
@@ -48,8 +48,8 @@ def pytest_configure() -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """One more than there are cores: a fifth of the time a test waits, for the disk or for a process to end."""
-    return len(os.sched_getaffinity(0)) + 1
+    """Two more than there are cores: two fifths of the time a test waits, for the disk or for a process to end."""
+    return len(os.sched_getaffinity(0)) + 2
 
 
 class Frozen:
