@@ -15,6 +15,7 @@ import functools
 import os
 import sys
 import threading
+import time
 from collections.abc import Mapping
 from types import GeneratorType
 from typing import TYPE_CHECKING, Any
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     Make = Callable[[Any], Any]
 
 ENTRY_POINT_GROUP = "toolcrib.plugins"
+_SETTLED = 10 * 10**9  # nanoseconds after which an installation that changed a folder has ended
 
 # The `register` function of each feature of ours, and what it provides: a kind of part, or `kind:name`. A feature is only
 # loaded when one of its parts is requested. The order decides between parts of equal names.
@@ -268,7 +270,7 @@ class Plugins:
 
     def add_converter(self, name: str, converter: Converter | type[Converter] | str, *, if_imported: str = "") -> None:
         """Add a converter of host objects into Tools; with `if_imported` it is used only once that module was imported."""
-        self._add("converters", name, converter, if_imported=if_imported, given=lambda _: {})
+        self._add("converters", name, converter, if_imported=if_imported or "sys", given=lambda _: {})
 
     def add_module_context(self, make: Callable[[], Any] | str) -> None:
         """Add a context manager that is active while modules of the host program are imported."""
@@ -338,7 +340,7 @@ class Plugins:
 
     def converters(self) -> list[Converter]:
         """The converters of host objects; not those whose module was never imported, as none of its objects can exist."""
-        parts = (part for part in self.parts("converters") if _is_imported(part.options["if_imported"]))
+        parts = (part for part in self.parts("converters") if part.options["if_imported"] in sys.modules)
         return [part.make(None) for part in parts]
 
     def start(self) -> None:
@@ -414,15 +416,8 @@ class SettingsTables(Mapping[str, "type[Table]"]):
 @functools.cache
 def _provides(provides: tuple[str, ...], kind: str, name: str | None) -> bool:
     """Whether a feature has parts of the kind, and of the name if one is given."""
-    for provided in provides:
-        provided_kind, _, provided_name = provided.partition(":")
-        if provided_kind == kind and (name is None or provided_name in ("", name)):
-            return True
-    return False
-
-
-def _is_imported(module: str) -> bool:
-    return not module or module in sys.modules
+    provided = (text.partition(":") for text in provides)
+    return any(found == kind and (name is None or own in ("", name)) for found, _, own in provided)
 
 
 def find_packages(group: str) -> Iterable[EntryPoint]:
@@ -430,19 +425,28 @@ def find_packages(group: str) -> Iterable[EntryPoint]:
 
     Importing importlib.metadata takes longer than the rest of the start, so it is used only if a file mentions the group.
     """
-    needle = f"[{group}]".encode()
-    if not any(needle in text for folder in sys.path if folder for text in _entry_points_in(folder)):
+    if not any(_mentions(f"[{group}]".encode(), folder) for folder in sys.path if folder):
         return ()
     from importlib.metadata import entry_points
 
     return entry_points(group=group)
 
 
-def _entry_points_in(folder: str) -> Iterator[bytes]:
-    """The entry points of the packages in a folder of `sys.path`."""
+def _mentions(group: bytes, folder: str) -> bool:
     with contextlib.suppress(OSError):
-        for name in os.listdir(folder):  # noqa: PTH208  pathlib takes three times as long, and every start waits for it
-            if name.endswith(".dist-info"):
-                place = f"{folder}/{name}/entry_points.txt"
-                with contextlib.suppress(OSError), open(place, "rb") as file:  # noqa: PTH123  as above
-                    yield file.read()
+        changed, now = os.stat(folder).st_mtime_ns, time.time_ns()  # noqa: PTH116  as below
+        # A folder that has just changed is read again the next time: a package may still be on its way into it.
+        return _mentioned(group, folder, changed if now - changed > _SETTLED else now)
+    return False
+
+
+@functools.lru_cache
+def _mentioned(group: bytes, folder: str, changed: int) -> bool:  # noqa: ARG001  forgets what was before the change
+    """Whether a package in a folder of `sys.path`, which changed last then, has entry points of the group."""
+    for name in os.listdir(folder):  # noqa: PTH208  pathlib takes three times as long, and every start waits for it
+        if name.endswith(".dist-info"):
+            place = f"{folder}/{name}/entry_points.txt"
+            with contextlib.suppress(OSError), open(place, "rb") as file:  # noqa: PTH123  as above
+                if group in file.read():
+                    return True
+    return False

@@ -188,7 +188,7 @@ class Session:
         closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         with self._lock:
             if self._send is None:
-                raise _no_connection()
+                raise ToolError(Kind.SESSION_INACTIVE, "there is no connection to the client; nothing was sent")
             send = self._send
             self._under_way.add(closed)
         try:
@@ -201,7 +201,8 @@ class Session:
             with self._lock:
                 self._under_way.discard(closed)
         if not sending.done():
-            raise _connection_lost()
+            message = "the client's connection closed while the message was under way; it may not have arrived"
+            raise ToolError(Kind.SESSION_INACTIVE, message, partial_side_effects=True)
         sending.result()
 
     def disconnect(self) -> None:
@@ -239,12 +240,3 @@ def _give_up(sending: asyncio.Future[None]) -> None:
         return
     sending.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
     sending.cancel()
-
-
-def _no_connection() -> ToolError:
-    return ToolError(Kind.SESSION_INACTIVE, "there is no connection to the client; nothing was sent")
-
-
-def _connection_lost() -> ToolError:
-    message = "the client's connection closed while the message was under way; it may not have arrived"
-    return ToolError(Kind.SESSION_INACTIVE, message, partial_side_effects=True)
