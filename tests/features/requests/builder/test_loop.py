@@ -553,9 +553,13 @@ async def test_a_maker_that_does_not_heed_its_end_holds_up_no_one_else(shop, mon
 async def test_a_builder_that_is_stopped_while_it_lays_a_workspace_out_leaves_none(shop, stuck, monkeypatch):
     stop, loop = asyncio.Event(), asyncio.get_running_loop()
 
+    async def stop_and_let_the_builder_see_it():
+        stop.set()
+        for _ in range(100):
+            await asyncio.sleep(0)
+
     def write_slowly(folder, request, **more):
-        loop.call_soon_threadsafe(stop.set)
-        shop.queue.wait(0.1)
+        asyncio.run_coroutine_threadsafe(stop_and_let_the_builder_see_it(), loop).result(10)
         return write_workspace(folder, request, **more)
 
     monkeypatch.setattr("toolcrib.features.requests.builder.write_workspace", write_slowly)
