@@ -7,6 +7,7 @@ import itertools
 import os
 import signal
 import sys
+import tempfile
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,7 @@ import warm_python
 from soaks import examples
 from toolcrib import Crib
 from toolcrib.__main__ import main
+from toolcrib.infra.sandbox.jobs import SHARED_MEMORY
 
 pytest_plugins = ["child_processes", "shared_rewriting", "short_reports", "warm_launchers"]
 
@@ -33,6 +35,8 @@ hypothesis.settings.register_profile(
 
 def pytest_configure() -> None:
     """Make every run start in the same state."""
+    if Path(tempfile.gettempdir()).resolve().is_relative_to(SHARED_MEMORY):
+        raise pytest.UsageError(f"every job gets a {SHARED_MEMORY} of its own; set TMPDIR to a folder elsewhere")
     hypothesis.settings.load_profile("suite")
     # A shell ignores SIGINT in what it starts in the background, and children would inherit that.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

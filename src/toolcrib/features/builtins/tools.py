@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from toolcrib.features.builtins import BuiltinsSettings
 from toolcrib.infra.egress import Request, describe_binary, text_of
 from toolcrib.infra.files.jail import encode_text, list_items, read_text
-from toolcrib.infra.programs import cure_of_refusal, explain_start, run_in_slot
+from toolcrib.infra.programs import cure_of_refusal, run_in_slot
 from toolcrib.infra.sandbox.host import kill_time
-from toolcrib.infra.sandbox.jobs import CLEAN_ENVIRONMENT, PROGRAMS, READ, WRITE, Program, build_policy
+from toolcrib.infra.sandbox.jobs import CLEAN_ENVIRONMENT, PROGRAMS, READ, WRITE, Program, build_policy, explain_start
 from toolcrib.lib.http_syntax import parse_url
 from toolcrib.model.errors import Kind, SettingsError, ToolError
 from toolcrib.model.result import Outcome

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolcrib.infra.files import read_beginning
-from toolcrib.infra.sandbox.jobs import PROGRAMS, READ, WRITE, has_network
+from toolcrib.infra.sandbox.jobs import PROGRAMS, READ, WRITE, explain_start, has_network
 from toolcrib.infra.settings import DATA_FOLDER
 from toolcrib.lib.documents import read_json
 from toolcrib.lib.names import is_foreign
@@ -231,16 +231,6 @@ def failure(
 CRASHES = frozenset(
     {signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGTRAP, signal.SIGSYS}
 )
-
-# Every job has its own mount of this; the child's own module has it too, and is not loaded here.
-SHARED_MEMORY = "/dev/shm"  # noqa: S108 - a system folder
-
-
-def explain_start(problem: str) -> str:
-    """Why a job was not started, with the cure where that is known."""
-    if f"{SHARED_MEMORY}/" in problem:
-        return f"{problem}; every job gets a {SHARED_MEMORY} of its own, so move the project elsewhere"
-    return problem
 
 
 def refuse_early_end(name: str, ended: CompletedJob, seconds: float) -> None:

@@ -13,7 +13,7 @@ import time
 from typing import TYPE_CHECKING
 
 from toolcrib.infra.channel import MAX_LINE_BYTES, Frames, LineCutter, to_line
-from toolcrib.infra.sandbox.jobs import CompletedJob, Effect
+from toolcrib.infra.sandbox.jobs import CompletedJob, Effect, explain_start
 from toolcrib.lib.documents import MAX_DEPTH, read_json
 from toolcrib.model.errors import Kind, ToolError
 
@@ -134,7 +134,8 @@ class Attempt:
             raise self._companion_error
         facts = self._supervisor_socket.facts
         if "failed" in facts:
-            raise ToolError(Kind.SANDBOX_UNAVAILABLE, f"the sandbox cannot start a process: {facts['failed']}")
+            problem = explain_start(str(facts["failed"]))
+            raise ToolError(Kind.SANDBOX_UNAVAILABLE, f"the sandbox cannot start a process: {problem}")
         if "killed" not in facts and not self._overdue:
             raise ToolError(
                 Kind.INTERNAL, "the job's supervisor was killed, and the job with it", partial_side_effects=True

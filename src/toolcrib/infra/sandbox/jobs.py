@@ -41,6 +41,8 @@ PROXY_VARIABLES: Mapping[str, str] = {
     **dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), PROXY_URL),
     "NODE_USE_ENV_PROXY": "1",
 }
+# Every job has its own mount of this; the child's own module has it too, and is not loaded here.
+SHARED_MEMORY = "/dev/shm"  # noqa: S108 - a system folder
 
 
 @record
@@ -411,3 +413,10 @@ def has_network(capabilities: Iterable[str]) -> bool:
 def python_runtime() -> tuple[Path, ...]:
     """The paths that a Python file needs of the interpreter that runs Toolcrib."""
     return tuple(dict.fromkeys(Path(place) for place in (sys.base_prefix, sys.prefix, *site_paths())))
+
+
+def explain_start(problem: str) -> str:
+    """Why a job was not started, with the cure where that is known."""
+    if f"{SHARED_MEMORY}/" in problem:
+        return f"{problem}; every job gets a {SHARED_MEMORY} of its own, so move the project elsewhere"
+    return problem

@@ -1,11 +1,14 @@
 """A handler in JavaScript: what it is given, what it may use, and what becomes of what it does."""
 
 import asyncio
+import tempfile
+from pathlib import Path
 
 import pytest
 
 from toolcrib import Kind, Session, ToolError
 from toolcrib.features.folders.handler_messages import refuse_changed
+from toolcrib.infra.sandbox.jobs import SHARED_MEMORY
 
 TELL = """
 export async function execute(given) {
@@ -319,3 +322,11 @@ async def test_a_node_that_is_too_old_is_refused_before_it_is_started(folders, t
         return
     with pytest.raises(ToolError, match=rf"needs Node 20.19 or newer, and {program} is {version.decode()}; install"):
         bound.check({}, None)
+
+
+async def test_a_folder_in_the_memory_that_every_job_has_of_its_own_is_told_with_the_cure(folders, sandbox):
+    with tempfile.TemporaryDirectory(dir=SHARED_MEMORY) as place:
+        there = type(folders)(sandbox, Path(place))
+        error = await there.error(there.tool("greeter", "export const execute = () => ({ ok: true });"))
+        assert error.message.endswith("every job gets a /dev/shm of its own, so move the project elsewhere")
+        await there.runner.close()
