@@ -1,6 +1,8 @@
 """Processes that are forked before they are needed serve the next call, and no call depends on them."""
 
 import asyncio
+import contextlib
+import errno
 import json
 import os
 import signal
@@ -11,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from toolcrib.infra.sandbox import system
-from toolcrib.infra.sandbox.jobs import PythonFile
+from toolcrib.infra.sandbox.jobs import Effect, PythonFile
 
 WHO = "import os\ndef main(): return [os.getpid(), os.getppid()]"
 
@@ -82,9 +84,29 @@ async def test_modules_that_were_not_preloaded_are_loaded_for_the_job(sandbox, m
     await eventually(lambda: not Path(f"/proc/{ready[1]}").exists())
 
 
-async def test_an_observed_job_gets_a_worker_of_its_own(sandbox, make_job, ready):
+async def test_an_observed_job_runs_in_the_process_that_waited_for_it(sandbox, make_job, ready, tmp_path):
+    closed = tmp_path / "closed"
+    code = f"""import os
+def main():
+    try:
+        open({str(closed)!r}, "w")
+    except OSError as problem:
+        return [os.getpid(), os.getppid(), problem.errno]"""
+    ended = await run(sandbox, make_job, code, policy=replace(make_job(code).policy, observe=True, write=()))
+    *who, problem = json.loads(ended.result)["value"]
+    assert who == list(ready)
+    assert problem in {errno.EACCES, errno.EROFS}
+    assert Effect("write", str(closed), denied=True) in ended.effects
+
+
+async def test_a_job_with_network_gets_a_worker_of_its_own(sandbox, make_job, ready):
+    @contextlib.asynccontextmanager
+    async def no_proxy(listener):
+        yield
+
     job = make_job(WHO)
-    ended = await run(sandbox, make_job, policy=replace(job.policy, observe=True))
+    job = replace(job, policy=replace(job.policy, network=True))
+    ended = await sandbox.run(job, deadline=time.monotonic() + 60, proxy=no_proxy)
     worker, supervisor = json.loads(ended.result)["value"]
     assert supervisor == ready[1]
     assert worker != ready[0]

@@ -325,7 +325,7 @@ class SpareWorker:
     def give(self, task: Task) -> bool:
         """Send it the task; False if the task needs a differently prepared worker, and this one is killed."""
         policy = task.job["policy"]
-        if policy["observe"] or policy["network"] or policy["unconfined"]:
+        if policy["network"] or policy["unconfined"]:
             self.end()
             return False
         message = {**task.job, "folder": task.folder}
@@ -354,7 +354,7 @@ class SpareWorker:
             if descriptors is None:
                 os._exit(0)
             job, content = read_job(line.fileno())
-            notify_socket = line.detach() if broker.is_needed(job["policy"]) else None
+            notify_socket = line.detach() if job["policy"]["observe"] or broker.is_needed(job["policy"]) else None
         return Task(job, content, descriptors, folder=job["folder"], namespaces=namespaces, line=notify_socket)
 
     def end(self) -> None:
