@@ -1,7 +1,10 @@
 """Inspect a process in which a candidate is imported. This text itself runs there, beside the candidate.
 
-A candidate can deceive it; it cannot deceive the sandbox, whose observations are checked as well.
+A candidate can deceive it; it cannot deceive the sandbox, whose observations are checked as well. Every import here is paid for
+by each probe, file by file under observation, and is a module more that the candidate finds loaded.
 """
+
+# ruff: noqa: PTH118, PTH119, PTH120 - pathlib would take longer than the rest of the probe
 
 from __future__ import annotations
 
@@ -10,23 +13,25 @@ import builtins
 import contextlib
 import ctypes
 import importlib.util
-import inspect
 import json
 import os
 import signal
 import sys
 import threading
-import traceback
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False  # typing would take as long as inspect
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
+    from typing import Any
 
     Facts = dict[str, Any]
 
 ORDER = json.loads("{}")  # the gate puts module, function, and the arguments of a call or null here
+if ORDER.get("arguments") is None:
+    import inspect  # only an import describes the function
+
 SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER of linux/prctl.h: orphans become children of this process
+FOLDER = os.path.dirname(__file__)
 LETTERS = 500
 MOST = 20
 
@@ -48,7 +53,7 @@ def probe() -> Facts:
 
 def _load(name: str) -> Any:
     """Import the candidate's own file, even if a module of that name is loaded already."""
-    spec: Any = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
+    spec: Any = importlib.util.spec_from_file_location(name, os.path.join(FOLDER, f"{name}.py"))
     module = importlib.util.module_from_spec(spec)
     sys.modules.setdefault(name, module)
     spec.loader.exec_module(module)
@@ -122,7 +127,7 @@ def _has_children() -> bool:
 
 def _is_own(file: str) -> bool:
     """Whether it is a file of the package; this probe is in its folder too."""
-    return bool(file) and Path(__file__).parent in Path(file).parents
+    return file.startswith(f"{FOLDER}/")
 
 
 def _describe_function(function: Any) -> Facts:
@@ -136,7 +141,7 @@ def _describe_function(function: Any) -> Facts:
     return {
         "kind": type(inner).__name__,
         "line": getattr(code, "co_firstlineno", 0),
-        "file": Path(getattr(code, "co_filename", "")).name,
+        "file": os.path.basename(getattr(code, "co_filename", "")),
         "parameters": parameters,
     }
 
@@ -150,11 +155,18 @@ def _describe_parameter(known: inspect.Parameter) -> Facts:
 
 
 def _describe(problem: BaseException) -> Facts:
-    steps = [step for step in traceback.extract_tb(problem.__traceback__) if _is_own(step.filename)]
-    place = next((step for step in reversed(steps) if step.filename != __file__), None)
+    places = [(file, line) for file, line in _places(problem) if file != __file__ and _is_own(file)]
     return {
         "type": type(problem).__name__,
         "message": str(problem)[:LETTERS],
-        "place": f"{Path(place.filename).name}:{place.lineno}" if place else "",
+        "place": f"{os.path.basename(places[-1][0])}:{places[-1][1]}" if places else "",
         "missing": str(problem.name) if isinstance(problem, ModuleNotFoundError) else "",
     }
+
+
+def _places(problem: BaseException) -> Iterator[tuple[str, int]]:
+    """The files and lines of the traceback."""
+    trace = problem.__traceback__
+    while trace is not None:
+        yield trace.tb_frame.f_code.co_filename, trace.tb_lineno
+        trace = trace.tb_next
