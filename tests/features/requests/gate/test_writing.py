@@ -1,6 +1,7 @@
 """The contract as a file of tests: it passes beside an honest package and fails beside a faulty one, with pytest alone."""
 
 import ast
+import os
 import subprocess
 import sys
 from xml.etree import ElementTree as ET
@@ -55,7 +56,7 @@ def outcomes(tmp_path_factory, wanted, honest):
     for name, ((old, new), _) in FAULTS.items():
         lay_out(name, honest.replace(old, new))
     report = root / "report.xml"
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", "-p", "no:toolcrib"]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     command += [
         "--tb=no",
         "--import-mode=importlib",
@@ -65,7 +66,8 @@ def outcomes(tmp_path_factory, wanted, honest):
         "/dev/null",
         str(root),
     ]
-    done = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=60, check=False)
+    alone = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    done = subprocess.run(command, cwd=root, env=alone, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 1, done.stdout + done.stderr
     assert list(root.rglob("package/__pycache__")) == [], "the package stays as its maker left it"
     failed: dict[str, set[str]] = {}
