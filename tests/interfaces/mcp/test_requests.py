@@ -20,7 +20,7 @@ package = next(pathlib.Path.cwd().rglob("slug_maker.py"), None)
 place = package or pathlib.Path.cwd() / "package" / "slug_maker.py"
 right = pathlib.Path("tried").exists()
 pathlib.Path("tried").write_text("once")
-place.write_text({code!r} if right else "def make_slug(headline: str, words: int = 4) -> dict:\\n    return {{}}\\n")
+place.write_text({code!r} if right else "1 / 0\\ndef make_slug(headline: str, words: int = 4) -> dict: ...\\n")
 """
 
 
@@ -75,7 +75,7 @@ async def test_a_missing_tool_is_asked_for_built_proved_and_called_without_conne
     assert (watched["status"], watched["tool"]) == ("ready", "tools/slug-maker@1.0.0"), watched
     # The gate saw both attempts, and let the second pass.
     assert [line for line in said if "refused" in line or "published" in line] == [
-        next(line for line in said if ": refused: output: make_slug(" in line),
+        next(line for line in said if ": refused: import: importing slug_maker.py raises " in line),
         f"{request_id}: published: tools/slug_maker",
     ]
     result = (await client.call("slug_maker", arguments)).result
