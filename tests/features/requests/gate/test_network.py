@@ -166,8 +166,19 @@ def test_what_was_achieved_survives_a_network_that_fails(prove, wanted):
     assert "partial: request 2 of a call failed" in judgement.checks
 
 
+def without_inputs(code):
+    """The code for a request of `PARTIAL`."""
+    return code.replace("repo: str", "").replace("{repo}", "owner/name")
+
+
 TOKEN = {"url": "https://api.example.com/token", "body": '{"token": "s3cr3t"}'}
-PARTIAL = ["Return partial results on failure"]
+# What is lost has nothing to do with the inputs; without any, few calls are made before the network fails.
+PARTIAL = {
+    **WANTED,
+    "inputs": [],
+    "example_usage": "from tools.star_lister import list_stars\n\nlist_stars()\n",
+    "requirements": ["Return partial results on failure"],
+}
 # The first request asks for something else, as many a tool does.
 KNOCKING = HONEST.replace(
     "    users, page = [], 0\n",
@@ -222,39 +233,40 @@ def test_one_that_keeps_an_empty_shell_loses_what_it_had(left, prove, wanted):
     code = HONEST.replace(
         '{"result": {"users": users, "complete": False}, "success": False, "error": str(problem)}', left
     )
-    [complaint] = prove(code, wanted(**WANTED, requirements=PARTIAL)).complaints
+    [complaint] = prove(without_inputs(code), wanted(**PARTIAL)).complaints
     assert complaint.check == "partial"
-    assert complaint.text.startswith("list_stars(repo='owner/name') loses what it had when the network fails")
+    assert complaint.text.startswith("list_stars() loses what it had when the network fails")
     assert ": it answers {" in complaint.text
     assert ("and answers that hold more had come before; catch the failure" in complaint.text) is ('"users"' in left)
 
 
 def test_one_that_is_empty_handed_is_tried_further_on(prove, wanted):
     """When its second request fails, it has achieved nothing yet."""
-    request = wanted(**{**WANTED, "answers": [TOKEN, *ANSWERS]}, requirements=PARTIAL)
-    judgement = prove(KNOCKING, request)
+    request = wanted(**{**PARTIAL, "answers": [TOKEN, *ANSWERS]})
+    knocking = without_inputs(KNOCKING)
+    judgement = prove(knocking, request)
     assert judgement.complaints == ()
     assert "partial: request 3 of a call failed" in judgement.checks
-    losing = KNOCKING.replace('"users": users, "complete": False', '"users": [], "complete": False')
+    losing = knocking.replace('"users": users, "complete": False', '"users": [], "complete": False')
     assert [complaint.check for complaint in prove(losing, request).complaints] == ["partial"]
 
 
 @pytest.mark.parametrize("code", [KNOCKING, HEEDLESS])
 def test_one_whose_only_answer_with_something_in_it_is_the_last_has_nothing_to_lose(code, prove, wanted):
-    code = code.replace("\n        if not found:", ONE_PAGE)
-    judgement = prove(code, wanted(**{**WANTED, "answers": [TOKEN, *ANSWERS[:1]]}, requirements=PARTIAL))
+    code = without_inputs(code).replace("\n        if not found:", ONE_PAGE)
+    judgement = prove(code, wanted(**{**PARTIAL, "answers": [TOKEN, *ANSWERS[:1]]}))
     assert judgement.complaints == ()
     assert "partial: request 2 of a call failed" in judgement.checks
 
 
 def test_one_that_puts_its_items_together_from_several_answers_may_have_none_yet(prove, wanted):
-    request = wanted(**{**WANTED, "answers": [ANSWERS[0], *CITIES]}, requirements=PARTIAL)
-    assert prove(BY_NUMBER, request).complaints == ()
+    request = wanted(**{**PARTIAL, "answers": [ANSWERS[0], *CITIES]})
+    assert prove(without_inputs(BY_NUMBER), request).complaints == ()
 
 
 def test_one_that_had_nothing_when_its_first_request_failed_may_say_so(prove, wanted):
-    code = HONEST.replace("\n        if not found:", ONE_PAGE)
-    judgement = prove(code, wanted(**{**WANTED, "answers": ANSWERS[:1]}, requirements=PARTIAL))
+    code = without_inputs(HONEST).replace("\n        if not found:", ONE_PAGE)
+    judgement = prove(code, wanted(**{**PARTIAL, "answers": ANSWERS[:1]}))
     assert judgement.complaints == ()
     assert "partial: request 1 of a call failed" in judgement.checks
 
@@ -263,12 +275,12 @@ READING = """
 import re
 import urllib.request
 
-def read_page(repo: str) -> dict:
+def read_page() -> dict:
     name, about = None, None
     try:
         with urllib.request.urlopen("https://api.example.com/name") as answer:
             name = re.search("<h1>(.*)</h1>", answer.read().decode())[1]
-        with urllib.request.urlopen(f"https://api.example.com/about?repo={repo}") as answer:
+        with urllib.request.urlopen("https://api.example.com/about") as answer:
             about = answer.read().decode()
     except OSError as problem:
         return {"result": {"name": name, "about": about}, "success": False, "error": str(problem)}
@@ -279,17 +291,16 @@ def read_page(repo: str) -> dict:
 def test_single_values_and_pages_of_text_count_too(prove, wanted):
     request = wanted(
         **{
-            **WANTED,
+            **PARTIAL,
             "name": "page_reader",
             "outputs": [{"name": "name", "type": "string"}, {"name": "about", "type": "string"}],
-            "example_usage": 'from tools.page_reader import read_page\n\nread_page(repo="owner/name")\n',
+            "example_usage": "from tools.page_reader import read_page\n\nread_page()\n",
             "answers": [
                 {"url": "https://api.example.com/name", "body": "<h1>Ada</h1>"},
-                {"url": "https://api.example.com/about?repo=owner/name", "body": "All about it"},
+                {"url": "https://api.example.com/about", "body": "All about it"},
             ],
         },
-        examples=[{"input": {"repo": "owner/name"}, "output": {"name": "Ada", "about": "All about it"}}],
-        requirements=PARTIAL,
+        examples=[{"input": {}, "output": {"name": "Ada", "about": "All about it"}}],
     )
     assert prove(READING, request).complaints == ()
     losing = prove(READING.replace('"result": {"name": name,', '"result": {"name": "",'), request)
@@ -298,7 +309,7 @@ def test_single_values_and_pages_of_text_count_too(prove, wanted):
 
 def test_one_that_raises_when_the_network_fails_is_told_what_and_where(prove, wanted):
     code = HONEST.replace("            return {", "            raise KeyError('gone')\n            return {", 1)
-    [complaint] = prove(code, wanted(**WANTED, requirements=PARTIAL)).complaints
+    [complaint] = prove(without_inputs(code), wanted(**PARTIAL)).complaints
     assert "when the network fails (KeyError: 'gone' (at star_lister.py:13)); catch" in complaint.text
 
 
@@ -308,7 +319,8 @@ def test_one_that_loses_what_it_had_is_told_so(prove, wanted):
     text = judgement.complaints[0].text
     assert text.startswith("list_stars(repo='owner/name') loses what it had when the network fails (PERMANENT: ")
     assert text.endswith('catch the failure and return {"result": what there is, "success": False, "error": why}')
-    assert prove(CARELESS, wanted(**WANTED)).passed, "nobody asked for partial results"
+    unasked = wanted(**{**PARTIAL, "requirements": None})
+    assert prove(without_inputs(CARELESS), unasked).passed, "nobody asked for partial results"
 
 
 def test_of_one_request_the_first_fails(prove, wanted):
@@ -316,11 +328,11 @@ def test_of_one_request_the_first_fails(prove, wanted):
 import json
 import urllib.request
 
-def list_stars(repo: str) -> dict:
-    with urllib.request.urlopen(f"https://api.example.com/stars?repo={repo}&page=1") as answer:
+def list_stars() -> dict:
+    with urllib.request.urlopen("https://api.example.com/stars?repo=owner/name&page=1") as answer:
         return {"users": json.load(answer), "complete": False}
 """
-    judgement = prove(single, wanted(**WANTED, requirements=["Return partial results on failure"]))
+    judgement = prove(single, wanted(**PARTIAL))
     assert [complaint.check for complaint in judgement.complaints] == ["partial"]
     assert "partial: request 1 of a call failed" in judgement.checks
 

@@ -261,7 +261,7 @@ def test_what_a_file_does_that_is_called_like_a_module_of_the_gate_is_seen(prove
     thread = (
         "import threading, time\nthreading.Thread(target=time.sleep, args=(9,), name='idler', daemon=True).start()\n"
     )
-    judgement = prove({"text_shouter.py": shout(before="import traceback"), "traceback.py": thread})
+    judgement = prove({"text_shouter.py": shout(before="import inspect"), "inspect.py": thread})
     assert [complaint.text for complaint in judgement.complaints] == [
         "importing text_shouter.py leaves the thread idler running; do such things inside the function, and undo them there"
     ]
@@ -284,6 +284,8 @@ def trying(what):
     return f"try:\n    {what}\nexcept OSError:\n    pass"
 
 
+# A loop that computes is tried at the import; the others wait, which takes no computing.
+WAIT = "time.sleep(1)"
 CONNECTING = "import socket\n" + trying("socket.create_connection(('192.0.2.1', 80), 1)")
 DAEMON = """
 import os, time
@@ -401,11 +403,15 @@ CALLED = {
         "nothing in its answers follows from the inputs",
     ),
     "an endless loop": (
-        called("while True: pass"),
+        called(f"import time\nwhile True: {WAIT}"),
         "limits",
         "TIMEOUT: text_shouter ran longer than 0.5 s; its processes were killed; do less, or do it sooner",
     ),
-    "an endless loop for one input": (called("while loudly: pass"), "limits", "shout(loudly=True): TIMEOUT"),
+    "an endless loop for one input": (
+        called(f"import time\nwhile loudly: {WAIT}"),
+        "limits",
+        "shout(loudly=True): TIMEOUT",
+    ),
     "too much memory": (
         called("hog = [bytearray(2**20) for _ in range(2000)]"),
         "limits",
