@@ -312,7 +312,7 @@ async def test_a_maker_that_is_cancelled_leaves_nothing_running(office):
     ids=["many megabytes", "many small files", "files without names"],
 )
 async def test_a_maker_that_fills_the_disk_is_ended(office, code):
-    error = await refused(office, code, disk_bytes=20_000_000)
+    error = await refused(office, code, disk_bytes=5_000_000)
     assert error.kind is Kind.LIMIT_EXCEEDED
     assert error.message == "python used more disk than it may (setting builder.disk_mb); it was killed"
 
