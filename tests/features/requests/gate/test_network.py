@@ -21,6 +21,12 @@ WANTED = {
     "hosts": ["api.example.com"],
     "answers": ANSWERS,
 }
+# Most of what the network does has nothing to do with the inputs; without any, few calls are made.
+FIXED = {
+    **WANTED,
+    "inputs": [],
+    "example_usage": "from tools.star_lister import list_stars\n\nlist_stars()\n",
+}
 HONEST = """
 import json
 import urllib.request
@@ -43,6 +49,11 @@ ELSEWHERE = HONEST.replace(
     "    users, page",
     '    try:\n        urllib.request.urlopen("https://evil.example/")\n    except OSError:\n        pass\n    users, page',
 )
+
+
+def without_inputs(code):
+    """The code for a request like `FIXED`."""
+    return code.replace("repo: str", "").replace("{repo}", "owner/name")
 
 
 SCRAPER = """
@@ -101,11 +112,11 @@ def test_a_tool_is_proved_with_the_answers_of_its_request(prove, wanted):
 
 
 def test_a_connection_past_the_recorded_answers_is_named(prove, wanted):
-    judgement = prove(ELSEWHERE, wanted(**WANTED))
+    judgement = prove(without_inputs(ELSEWHERE), wanted(**FIXED))
     texts = [complaint.text for complaint in judgement.complaints if complaint.check == "effects"]
     assert texts == [
         (
-            "list_stars(repo='owner/name'): it connects to evil.example:443 (it was denied); "
+            "list_stars(): it connects to evil.example:443 (it was denied); "
             "remove it, or have that host among the hosts and recorded answers of the request"
         )
     ]
@@ -130,19 +141,20 @@ def test_without_recorded_answers_it_is_not_provable_and_nothing_runs(prove, wan
 
 
 def test_the_operator_may_add_answers_and_the_network_itself(prove, wanted):
-    request = wanted(**{**WANTED, "answers": None, "capabilities": None, "hosts": None})
+    request, code = wanted(**{**FIXED, "answers": None, "capabilities": None, "hosts": None}), without_inputs(HONEST)
     answers = tuple(recorded_answer(url, body=body) for url, body in PAGES.items())
     allowance = allowance_of("net.http", hosts=("api.example.com",), answers=answers)
-    assert not prove(HONEST, request).passed
-    assert prove(HONEST, request, allowance=allowance).complaints == ()
+    assert not prove(code, request).passed
+    assert prove(code, request, allowance=allowance).complaints == ()
 
 
 def test_the_operator_may_let_it_go_unproved_and_the_rest_is_still_looked_at(prove, wanted):
-    request, allowance = wanted(**{**WANTED, "answers": None}), allowance_of(unproved=True)
-    assert prove(HONEST, request, allowance=allowance).passed
-    writing = HONEST.replace("    users, page", "    open('/var/mark', 'w')\n    users, page")
+    request, allowance = wanted(**{**FIXED, "answers": None}), allowance_of(unproved=True)
+    honest = without_inputs(HONEST)
+    assert prove(honest, request, allowance=allowance).passed
+    writing = honest.replace("    users, page", "    open('/var/mark', 'w')\n    users, page")
     assert [complaint.check for complaint in prove(writing, request, allowance=allowance).complaints] == ["effects"]
-    elsewhere = prove(ELSEWHERE, request, allowance=allowance)
+    elsewhere = prove(without_inputs(ELSEWHERE), request, allowance=allowance)
     assert [complaint.check for complaint in elsewhere.complaints] == ["effects"]
     assert "evil.example" in elsewhere.complaints[0].text
 
@@ -166,19 +178,8 @@ def test_what_was_achieved_survives_a_network_that_fails(prove, wanted):
     assert "partial: request 2 of a call failed" in judgement.checks
 
 
-def without_inputs(code):
-    """The code for a request of `PARTIAL`."""
-    return code.replace("repo: str", "").replace("{repo}", "owner/name")
-
-
 TOKEN = {"url": "https://api.example.com/token", "body": '{"token": "s3cr3t"}'}
-# What is lost has nothing to do with the inputs; without any, few calls are made before the network fails.
-PARTIAL = {
-    **WANTED,
-    "inputs": [],
-    "example_usage": "from tools.star_lister import list_stars\n\nlist_stars()\n",
-    "requirements": ["Return partial results on failure"],
-}
+PARTIAL = {**FIXED, "requirements": ["Return partial results on failure"]}
 # The first request asks for something else, as many a tool does.
 KNOCKING = HONEST.replace(
     "    users, page = [], 0\n",

@@ -418,7 +418,7 @@ CALLED = {
         "LIMIT_EXCEEDED: text_shouter ran out of memory: it may use 256 MB",
     ),
     "too large an answer": (
-        called(answer='{"loud": "x" * 20_000_000, "letters": 1, "first": None}'),
+        called(answer='{"loud": "x" * 9_000_000, "letters": 1, "first": None}'),
         "limits",
         "LIMIT_EXCEEDED: text_shouter returned more than",
     ),
