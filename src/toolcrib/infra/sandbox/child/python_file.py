@@ -79,10 +79,6 @@ def _answer(job: dict[str, Any], code: bytes) -> tuple[str, int]:
 
 def rehearse() -> None:
     """Do in advance what every file will do: a page shared with the launcher is copied when it is first written."""
-    for name, module in list(sys.modules.items()):
-        # The attributes that an import of a loaded module reads.
-        getattr(getattr(module, "__spec__", None), "_initializing", None)
-        name.partition(".")
     space: dict[str, Any] = {}
     code = b"import os, sys\n\ndef main(**arguments):\n    return arguments\n"
     exec(compile(code, "rehearsal", "exec", dont_inherit=True), space)  # noqa: S102 - our own code
