@@ -24,6 +24,7 @@ PLANTED = [
 ]
 SECRETS = [".env", "sub/.env", "keys/id_rsa", "keys/server.pem"]
 
+# The tools below try several paths in one call, each after what came of the others: they go on after a refusal and fail with the last.
 PYTHON = """\
 __version__ = "1.0.0"
 __tool_type__ = "python"
@@ -36,6 +37,17 @@ import os
 
 
 def main(path: str, act: str) -> str:
+    *others, last = path.split(",")
+    outcomes = []
+    for other in others:
+        try:
+            outcomes.append(attempt(other, act))
+        except OSError:
+            outcomes.append("refused")
+    return "\\n".join([*outcomes, attempt(last, act)])
+
+
+def attempt(path, act):
     place = os.path.join(os.environ["TOOLCRIB_WORKSPACE"], bytes.fromhex(path).decode())
     if act == "read":
         return open(place).read()
@@ -56,9 +68,18 @@ NODE = """\
  */
 const fs = require('fs'), path = require('path');
 const given = (name) => process.argv[process.argv.indexOf('--' + name) + 1];
-const place = path.join(process.env.TOOLCRIB_WORKSPACE, Buffer.from(given('path'), 'hex').toString());
-if (given('act') === 'read') console.log(fs.readFileSync(place, 'utf8'));
-else { fs.mkdirSync(path.dirname(place), { recursive: true }); fs.writeFileSync(place, 'planted'); console.log('written'); }
+const attempt = (name) => {
+  const place = path.join(process.env.TOOLCRIB_WORKSPACE, Buffer.from(name, 'hex').toString());
+  if (given('act') === 'read') return fs.readFileSync(place, 'utf8');
+  fs.mkdirSync(path.dirname(place), { recursive: true });
+  fs.writeFileSync(place, 'planted');
+  return 'written';
+};
+const others = given('path').split(','), last = others.pop();
+for (const other of others) {
+  try { console.log(attempt(other)); } catch { console.log('refused'); }
+}
+console.log(attempt(last));
 """
 BASH = """\
 #!/bin/bash
@@ -70,28 +91,50 @@ BASH = """\
 # requires: [fs.read, fs.write, shell.execute]
 # parameters: [{name: path, type: string, required: true, description: p}, {name: act, type: string, required: true, description: a}]
 set -e
-place=$TOOLCRIB_WORKSPACE/$(printf "$(printf %s "$2" | sed 's/../\\\\x&/g')")
-if [ "$4" = read ]; then cat "$place"; else mkdir -p "$(dirname "$place")"; echo planted > "$place"; echo written; fi
+act=$4
+attempt() {
+  place=$TOOLCRIB_WORKSPACE/$(printf "$(printf %s "$1" | sed 's/../\\\\x&/g')")
+  if [ "$act" = read ]; then cat "$place"; else mkdir -p "$(dirname "$place")" && echo planted > "$place" && echo written; fi
+}
+rest=$2
+while [[ $rest == *,* ]]; do attempt "${rest%%,*}" || echo refused; rest=${rest#*,}; done
+attempt "$rest"
 """
 PYTHON_HANDLER = """
 import os
 def execute(args, context):
-    place = os.path.join(os.environ["TOOLCRIB_WORKSPACE"], bytes.fromhex(args["path"]).decode())
-    if args["act"] == "read":
-        return {"ok": True, "data": {"text": open(place).read()}}
+    *others, last = args["path"].split(",")
+    outcomes = []
+    for other in others:
+        try:
+            outcomes.append(attempt(other, args["act"]))
+        except OSError:
+            outcomes.append("refused")
+    return {"ok": True, "data": {"text": "\\n".join([*outcomes, attempt(last, args["act"])])}}
+def attempt(path, act):
+    place = os.path.join(os.environ["TOOLCRIB_WORKSPACE"], bytes.fromhex(path).decode())
+    if act == "read":
+        return open(place).read()
     os.makedirs(os.path.dirname(place), exist_ok=True)
     open(place, "w").write("planted")
-    return {"ok": True, "data": {"text": "written"}}
+    return "written"
 """
 NODE_HANDLER = """
 import fs from 'node:fs';
 import path from 'node:path';
 export async function execute({ args }) {
-  const place = path.join(process.env.TOOLCRIB_WORKSPACE, Buffer.from(args.path, 'hex').toString());
-  if (args.act === 'read') return { ok: true, data: { text: fs.readFileSync(place, 'utf8') } };
+  const others = args.path.split(','), last = others.pop(), outcomes = [];
+  for (const other of others) {
+    try { outcomes.push(attempt(other, args.act)); } catch { outcomes.push('refused'); }
+  }
+  return { ok: true, data: { text: [...outcomes, attempt(last, args.act)].join('\\n') } };
+}
+function attempt(name, act) {
+  const place = path.join(process.env.TOOLCRIB_WORKSPACE, Buffer.from(name, 'hex').toString());
+  if (act === 'read') return fs.readFileSync(place, 'utf8');
   fs.mkdirSync(path.dirname(place), { recursive: true });
   fs.writeFileSync(place, 'planted');
-  return { ok: true, data: { text: 'written' } };
+  return 'written';
 }
 """
 
@@ -152,7 +195,7 @@ def add_handler(crib, root, name, language, file, code):
 
 async def by_tool(crib, name, path, act):
     # Written so that no rule reads the name: the sandbox alone has to keep it.
-    return await crib.call(name, path=path.encode().hex(), act=act)
+    return await crib.call(name, path=",".join(one.encode().hex() for one in path.split(",")), act=act)
 
 
 async def by_primitive(crib, name, path, act):
@@ -176,6 +219,21 @@ WAYS = {
 }
 
 
+async def try_each(crib, way, paths, act):
+    """What came of each path: `refused`, or what was read or written; the last must not be refused, so that all are tried."""
+    if WAYS[way] is by_tool:
+        results = [result := await by_tool(crib, way, ",".join(paths), act)]
+        assert result.ok, result.error
+        outcomes = (result.value["text"] if isinstance(result.value, dict) else result.value).splitlines()
+        assert len(outcomes) == len(paths), outcomes
+    else:
+        results = [await WAYS[way](crib, way, path, act) for path in paths]
+        assert results[-1].ok, results[-1].error
+        outcomes = [repr(result.value) if result.ok else "refused" for result in results]
+    assert "canary" not in repr(results)
+    return dict(zip(paths, outcomes, strict=True))
+
+
 STAND_INS = {".toolcrib", "node_modules", "package.json", ".venv", "venv"}
 
 
@@ -193,12 +251,10 @@ def snapshot(root):
 @pytest.mark.parametrize("way", WAYS)
 async def test_nothing_that_is_protected_is_written(crib, root, way):
     async with asyncio.timeout(PATIENCE):
-        assert (await WAYS[way](crib, way, "docs/new.txt", "write")).ok
         before = snapshot(root)
-        for path in PLANTED:
-            result = await WAYS[way](crib, way, path, "write")
-            assert not result.ok, path
-    changed = {path for path, found in snapshot(root).items() if before.get(path) != found}
+        outcomes = await try_each(crib, way, [*PLANTED, "docs/new.txt"], "write")
+    assert {path for path, outcome in outcomes.items() if outcome != "refused"} == {"docs/new.txt"}
+    changed = {path for path, found in snapshot(root).items() if before.get(path) != found} - {"docs/new.txt"}
     # Code makes the folders on the way itself; what Toolcrib writes for a caller leaves none.
     assert changed <= ({"fresh", "site", "bare"} if WAYS[way] is by_tool else set())
     assert before.keys() <= snapshot(root).keys()
@@ -223,11 +279,9 @@ async def test_a_script_that_misses_a_module_too_is_told_of_both(crib, root):
 @pytest.mark.parametrize("way", WAYS)
 async def test_no_secret_is_read(crib, root, way):
     async with asyncio.timeout(PATIENCE):
-        assert "a note" in str((await WAYS[way](crib, way, "docs/note.txt", "read")).value)
-        for path in SECRETS:
-            result = await WAYS[way](crib, way, path, "read")
-            assert not result.ok, path
-            assert "canary" not in repr(result)
+        outcomes = await try_each(crib, way, [*SECRETS, "docs/note.txt"], "read")
+    assert "a note" in outcomes.pop("docs/note.txt")
+    assert outcomes == dict.fromkeys(SECRETS, "refused")
 
 
 SINK = """\
@@ -254,20 +308,21 @@ class PlantingSink:
 FILE_SINK = Path(__file__).parent / "seeds" / "fixtures" / "ai_tools" / "sinks" / "file_sink.py"
 
 
-@pytest.mark.parametrize("path", PLANTED)
-async def test_no_sink_writes_what_is_protected(crib, root, path):
+async def test_no_sink_writes_what_is_protected(crib, root):
     folder = root / ".ai" / "tools" / "sinks"
     folder.mkdir()
     (folder / "planting_sink.py").write_text(SINK)
     shutil.copy(FILE_SINK, folder)
     before = snapshot(root)
     async with asyncio.timeout(PATIENCE):
-        with pytest.raises(ToolError, match=r"protected|sensitive"):
-            async with crib.sink("file_sink", path=path) as sink:
-                await sink.write("planted")
-        with pytest.raises(ToolError, match="PermissionError"):
-            async with crib.sink("planting_sink") as sink:
-                await sink.write(path)
+        for path in PLANTED:
+            with pytest.raises(ToolError, match=r"protected|sensitive"):
+                async with crib.sink("file_sink", path=path) as sink:
+                    await sink.write("planted")
+            with pytest.raises(ToolError, match="PermissionError"):
+                async with crib.sink("planting_sink") as sink:
+                    await sink.write(path)
+            assert before.get(path) == snapshot(root).get(path), path
     changed = {place for place, found in snapshot(root).items() if before.get(place) != found}
     assert changed <= {"fresh", "site", "bare"}
 
@@ -278,10 +333,10 @@ async def test_what_git_is_told_to_obey_is_not_written(crib, root, way):
     (root / "sub" / "project" / ".git" / "config").write_text("[core]\n\thooksPath = tools/git\n")
     (root / ".git" / "hooks" / "pre-push").symlink_to("../../scripts/push")
     async with asyncio.timeout(PATIENCE):
-        for path in ("team.settings", "team/pre-commit", "sub/project/tools/git/pre-commit", "scripts/push"):
-            assert not (await WAYS[way](crib, way, path, "write")).ok, path
-            assert not (root / path).exists()
-        assert (await WAYS[way](crib, way, "sub/project/other.txt", "write")).ok
+        obeyed = ["team.settings", "team/pre-commit", "sub/project/tools/git/pre-commit", "scripts/push"]
+        outcomes = await try_each(crib, way, [*obeyed, "sub/project/other.txt"], "write")
+    assert {path for path, outcome in outcomes.items() if outcome != "refused"} == {"sub/project/other.txt"}
+    assert [path for path in obeyed if (root / path).exists()] == []
 
 
 GLOBAL = "[core]\n\thooksPath = .team-hooks\n\teditor = {0}/bin/editor --wait\n"
@@ -299,11 +354,10 @@ def global_settings(root, tmp_path_factory, monkeypatch):
 @pytest.mark.parametrize("way", WAYS)
 async def test_what_the_settings_of_the_user_make_git_run_is_not_written(global_settings, crib, root, way):
     async with asyncio.timeout(PATIENCE):
-        for path in BY_GLOBAL:
-            assert not (await WAYS[way](crib, way, path, "write")).ok, path
-            assert not (root / path).exists()
-        for path in ("team-hooks/pre-commit", "bin/other", "sub/project/other.txt"):
-            assert (await WAYS[way](crib, way, path, "write")).ok, path
+        allowed = ["team-hooks/pre-commit", "bin/other", "sub/project/other.txt"]
+        outcomes = await try_each(crib, way, [*BY_GLOBAL, *allowed], "write")
+    assert [path for path, outcome in outcomes.items() if outcome != "refused"] == allowed
+    assert [path for path in BY_GLOBAL if (root / path).exists()] == []
 
 
 async def test_no_sink_writes_what_the_settings_of_the_user_make_git_run(global_settings, crib, root):
