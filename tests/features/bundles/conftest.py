@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import pytest
 from sample_tools import host_tool
 from toolcrib import Tool
 from toolcrib.features.bundles.facade import Bundles
+from toolcrib.infra.files import Disk
 from toolcrib.infra.search.index import Index
 from toolcrib.infra.storage import MemoryStore
 from toolcrib.infra.storage.file_store import FileStore
@@ -37,13 +38,23 @@ class Clock:
         self.steady += seconds
 
 
+class UnflushedDisk(Disk):
+    """Flushes nothing: what lasts when the power fails is proved for the store itself, and a catalogue would only wait for it."""
+
+    def sync(self, descriptor: int) -> None:
+        """Nothing to do."""
+
+    def sync_files(self, names: Sequence[str], *, folder: int) -> None:
+        """Nothing to do."""
+
+
 class Shop:
     """A store that several catalogues share, each as a process of its own would."""
 
     def __init__(self, kind: str, root: Path) -> None:
         self.kind = kind
         self.root = root
-        self.store = MemoryStore() if kind == "memory" else FileStore(root)
+        self.store = MemoryStore() if kind == "memory" else FileStore(root, disk=UnflushedDisk())
         self.clock = Clock()
         self.opened: list[Bundles] = []
 
@@ -52,7 +63,7 @@ class Shop:
         index = Index(self.root.parent / "index.sqlite3") if self.kind == "sqlite" else Index(None)
         given: dict[str, Any] = {"entries": list, "functions": {}, "key": lambda: KEY, "clock": self.clock}
         bundles = Bundles(
-            self.store if self.kind == "memory" else FileStore(self.root),
+            self.store if self.kind == "memory" else FileStore(self.root, disk=UnflushedDisk()),
             index,
             **(given | {"monotonic": self.clock.monotonic} | settings),
         )
