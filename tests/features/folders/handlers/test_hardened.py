@@ -35,17 +35,18 @@ async def test_a_busy_loop_that_a_call_left_behind_costs_the_next_one_no_answer(
     assert pids[-1] != first
 
 
-async def test_several_busy_loops_cost_the_next_one_no_answer_either(folders):
+async def test_several_processes_that_are_stuck_cost_the_next_one_no_answer_either(folders):
+    # As stuck as in a busy loop, which the test above has.
     code = """
     export async function execute({ args, context }) {
       if (args.leave) {
         await context.messaging.send(1);
-        setTimeout(() => { for (;;); }, 0);
+        setTimeout(() => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0), 0);
       }
       return { ok: true, data: process.pid };
     };
     """
-    tool = folders.tool("spinners", code)
+    tool = folders.tool("stuck", code)
     both, waiting = asyncio.Event(), []
 
     async def send(_message):

@@ -1,7 +1,6 @@
 """Workers of handlers: kept from call to call, bounded over all tools, and gone when they are not wanted any more."""
 
 import asyncio
-import subprocess
 import sys
 import threading
 import time
@@ -11,6 +10,7 @@ import pytest
 
 from toolcrib import Crib, Kind, Session
 from toolcrib.features.folders import worker_pool as module
+from warm_python import run_python
 
 PID = "export const execute = ({ args }) => ({ ok: true, data: process.pid });"
 COUNT = "let n = 0; export const execute = () => ({ ok: true, data: [process.pid, ++n] });"
@@ -359,7 +359,7 @@ asyncio.run(crib.close())
 
 def test_a_loop_that_was_closed_with_its_worker_takes_no_place_for_ever(tmp_path):
     words = [sys.executable, "-W", "ignore", "-c", STRANDED, str(tmp_path)]
-    ended = subprocess.run(words, capture_output=True, text=True, timeout=50, check=False)
+    ended = run_python(words, capture_output=True, text=True, timeout=50)
     assert ended.returncode == 0, ended.stderr
     pairs = [list(map(int, line.split())) for line in ended.stdout.splitlines()]
     assert len({process for pair in pairs for process in pair}) == 4
