@@ -151,7 +151,7 @@ def eventually():
         until = time.monotonic() + seconds
         while not condition():
             assert time.monotonic() < until, "it never came to be"
-            await asyncio.sleep(0.005)
+            await asyncio.sleep(0.02)  # a look at every process of the machine takes milliseconds of computing
 
     return wait
 
