@@ -35,8 +35,9 @@ BRACES = re.compile(r"(?<![\w$\\])[{](?=\s)|(?:^|(?<=[;\n]))[ \t]*+\}(?=[\s;|&)<
 PASSES_ALL = re.compile(
     r'(?:^|[;&|\n{(]|\bthen\b|\bdo\b|\belse\b|\bexec\b)[ \t]*+([\w:-]++)[ \t]++[^\n;|&]*?"\$@"', re.MULTILINE
 )
+# The patterns of an arm, or space without an arm behind it: otherwise each empty line would read on to the end of the space.
 ARM = re.compile(
-    r"(?:^|;;&?|;&|\bin\b)\s*+\(?((?:[\w.*?:=\"'\[\]-]++[ \t]*+\|[ \t]*+)*[\w.*?:=\"'\[\]-]++)\)", re.MULTILINE
+    r"(?:^|;;&?|;&|\bin\b)\s*+\(?((?:[\w.*?:=\"'\[\]-]++[ \t]*+\|[ \t]*+)*[\w.*?:=\"'\[\]-]++)\)|^\s++", re.MULTILINE
 )
 CASES = re.compile(r"(?:^|[;&|\n(]|\bthen\b|\bdo\b|\belse\b)[ \t]*+case\b[^\n]{0,200}?\bin\b|\besac\b")
 SELECT = re.compile(r"(?:^|[;\n{])[ \t]*+select[ \t]++\w++[ \t]++in\b", re.MULTILINE)
@@ -224,7 +225,7 @@ def arms_of(body: str, head: re.Pattern[str]) -> dict[str, str]:
 def arms_behind(body: str, position: int) -> list[tuple[list[str], str]]:
     """The arms of the case that begins before this position: their patterns, and their code."""
     inside = body[position : min(end_of_case(body, position), position + CASE_LETTERS)]
-    found = list(islice(ARM.finditer(_without_inner_cases(inside)), MAX_PARAMETERS))
+    found = list(islice((arm for arm in ARM.finditer(_without_inner_cases(inside)) if arm[1]), MAX_PARAMETERS))
     arms = []
     for index, arm in enumerate(found):
         words = [word.strip().strip("\"'") for word in arm[1].split("|")]

@@ -91,7 +91,9 @@ def find_places(body: str, offset: int) -> dict[int, _Place]:
     places: dict[int, _Place] = {}
     for found in PLACE.finditer(body):
         number = int(found["braced"] or found["digit"]) + offset
-        place = places.setdefault(number, _Place(line=body.count("\n", 0, found.start()) + 1))
+        if number not in places:
+            places[number] = _Place(line=body.count("\n", 0, found.start()) + 1)
+        place = places[number]
         how = found["how"] or ""
         if how.startswith((":-", "-", ":=", "=")):
             place.optional = True
