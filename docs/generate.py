@@ -59,15 +59,15 @@ GATES = (
 )
 
 
-def pages() -> dict[Path, str]:
-    """Every generated page as it should be."""
+def pages(marks: dict[str, list[str]]) -> dict[Path, str]:
+    """Every generated page as it should be, with the tests of each row of the specification."""
     settings, architecture = DOCS / "settings.md", DOCS / "architecture.md"
     layout = _load_layout()
     house = layout.House.read()
     shown = _fill(architecture.read_text(encoding="utf-8"), "imports", layout.import_graph(house))
     return {
         architecture: _fill(shown, "figures", layout.figures_table(house)),
-        DOCS / "specification.md": specification(read_texts("specification"), find_marks(ROOT / "tests")),
+        DOCS / "specification.md": specification(read_texts("specification"), marks),
         DOCS / "reference.md": reference(read_texts("kinds")),
         settings: _fill(settings.read_text(encoding="utf-8"), "settings", settings_tables()),
     }
@@ -85,7 +85,7 @@ def _load_layout() -> ModuleType:
 
 def main() -> int:
     """Write the pages that are not as they should be."""
-    for page, text in pages().items():
+    for page, text in pages(find_marks(ROOT / "tests")).items():
         is_stale = not page.is_file() or page.read_text(encoding="utf-8") != text
         if is_stale:
             page.write_text(text, encoding="utf-8")

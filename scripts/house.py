@@ -64,11 +64,13 @@ class House:
 
         def walk(node: ast.AST, *, hidden: bool, typing: bool) -> None:
             for child in ast.iter_child_nodes(node):
+                if not isinstance(child, ast.stmt | ast.excepthandler | ast.match_case):
+                    continue  # expressions are most of a file, and hold no imports
                 found.extend(Import(target=name, hidden=hidden, typing=typing) for name in self._targets(child))
                 walk(
                     child,
                     hidden=hidden or isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef),
-                    typing=typing or (isinstance(child, ast.If) and "TYPE_CHECKING" in ast.dump(child.test)),
+                    typing=typing or (isinstance(child, ast.If) and names_type_checking(child.test)),
                 )
 
         walk(tree, hidden=False, typing=False)
@@ -123,6 +125,11 @@ class House:
             found[place][0] += 1
             found[place][1] += self.lines[name]
         return {place: (files, lines) for place, (files, lines) in sorted(found.items())}
+
+
+def names_type_checking(condition: ast.expr) -> bool:
+    """Whether a condition names `TYPE_CHECKING`, alone or as `typing.TYPE_CHECKING`."""
+    return any("TYPE_CHECKING" in (getattr(part, "id", ""), getattr(part, "attr", "")) for part in ast.walk(condition))
 
 
 def components(graph: dict[str, list[str]]) -> list[list[str]]:

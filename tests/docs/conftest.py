@@ -90,9 +90,9 @@ def generate() -> ModuleType:
 
 
 @pytest.fixture(scope="session")
-def generated(generate: ModuleType) -> dict[Path, str]:
+def generated(generate: ModuleType, marks: dict[str, list[str]]) -> dict[Path, str]:
     """What the generator writes now."""
-    return generate.pages()
+    return generate.pages(marks)
 
 
 @pytest.fixture(scope="session")
