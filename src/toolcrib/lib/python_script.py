@@ -75,11 +75,12 @@ def read_python_script(module: ast.Module, text: str = "", *, has_main: bool = T
     inner = [functions[name] for name in functions if name.startswith("_")]
     if not reads and (has_functions or not _acts([*acting, *inner])):
         return None
-    return _interface(module, acting, [one for one in read_usage(text) if not one.option])
+    return _interface(module, acting, [one for one in read_usage(text) if not one.option], bare=bare)
 
 
-def _interface(module: ast.Module, acting: list[ast.stmt], usage: list[Parameter]) -> CommandLine:
-    words = _read_words(module)
+def _interface(module: ast.Module, acting: list[ast.stmt], usage: list[Parameter], *, bare: bool) -> CommandLine:
+    nodes = list(ast.walk(module))
+    words = _read_words(nodes, bare=bare)
     if words.problem is not None:
         return CommandLine(problems=(words.problem,))
     if words.rest == REST and not words.places and usage and all(one.name and one.takes != SPREAD for one in usage):
@@ -98,7 +99,7 @@ def _interface(module: ast.Module, acting: list[ast.stmt], usage: list[Parameter
     if words.rest:
         name = words.rest if words.rest not in taken else REST
         parameters.append(Parameter(name=name, schema={"type": "array", "items": dict(WORD)}, takes=SPREAD))
-    is_read = any(_reads_input(node) for node in ast.walk(module))
+    is_read = any(map(_reads_input, nodes))
     # A script that checks its words first reads standard input only if no file is given.
     needs = is_read and not any(_is_choice(node) for statement in acting for node in ast.walk(statement))
     return CommandLine(parameters=tuple(parameters), stdin=STDIN if is_read else "", needs_stdin=needs, dashes=PLAIN)
@@ -107,11 +108,10 @@ def _interface(module: ast.Module, acting: list[ast.stmt], usage: list[Parameter
 # Uses of sys.argv
 
 
-def _read_words(module: ast.Module) -> _Words:
+def _read_words(nodes: list[ast.AST], *, bare: bool) -> _Words:
     words = _Words()
-    parents = {child: node for node in ast.walk(module) for child in ast.iter_child_nodes(node)}
-    bare = _imports_argv(module)
-    sources = [(node, 0) for node in ast.walk(module) if isinstance(node, ast.expr) and _argv(node, bare=bare)]
+    parents = {child: node for node in nodes for child in ast.iter_child_nodes(node)}
+    sources = [(node, 0) for node in nodes if isinstance(node, ast.expr) and _argv(node, bare=bare)]
     names: dict[str, int] = {}
     for node, offset in sources:
         alias = _alias(node, parents, offset)
@@ -120,7 +120,7 @@ def _read_words(module: ast.Module) -> _Words:
             names[name] = start
             sources += [
                 (found, start)
-                for found in ast.walk(module)
+                for found in nodes
                 if isinstance(found, ast.Name) and found.id == name and isinstance(found.ctx, ast.Load)
             ]
         elif alias is None:
