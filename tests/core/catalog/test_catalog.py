@@ -194,19 +194,19 @@ class Counted(dict):
     items = values
 
 
-@pytest.mark.parametrize("spelling", ["tool_{}", "tool-{}", "host/tool_{}", "host/tool-{}@1.0.0", "tool_{}@1.0.0"])
-def test_finding_one_of_ten_thousand_walks_through_none(make_tool, monkeypatch, spelling):
+def test_finding_one_of_a_thousand_walks_through_none(make_tool, monkeypatch):
     catalog = Catalog()
-    for number in range(10_000):
+    for number in range(1_000):
         catalog.add(make_tool(f"tool_{number}"))
     assert found(catalog, "tool_0")
     index = catalog.host.index
     counted = {part: Counted(getattr(index, part)) for part in ("names", "slugs")}
     for part, values in counted.items():
         monkeypatch.setattr(index, part, values)
-    for number in (0, 5_000, 9_999):
-        assert found(catalog, spelling.format(number)) == f"host/tool-{number}@1.0.0"
-    assert sum(part.walks for part in counted.values()) == 0
+    for spelling in ("tool_{}", "tool-{}", "host/tool_{}", "host/tool-{}@1.0.0", "tool_{}@1.0.0"):
+        for number in (0, 500, 999):
+            assert found(catalog, spelling.format(number)) == f"host/tool-{number}@1.0.0", spelling
+        assert sum(part.walks for part in counted.values()) == 0, spelling
     assert max(len(places) for places in index.slugs.values()) == 1
 
 

@@ -214,7 +214,8 @@ def test_a_secret_is_known_by_the_words_of_its_name(name, secret):
 @pytest.mark.parametrize("piece", ["a", "eyJ-", "://", "://a", "a-", "bearer ", "sk-", "a=", "-----BEGIN", "xoxa-"])
 def test_a_long_text_is_looked_through_once(piece):
     text = piece * (200_000 // len(piece))
-    hide_secrets({"text": text, text: [text, text]})
+    # As a text, as the word before another, as a name, and as the value of that name.
+    hide_secrets({"text": [text, ""], text: text})
 
 
 JSON = st.recursive(
