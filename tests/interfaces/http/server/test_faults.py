@@ -9,7 +9,7 @@ import os
 import re
 import signal
 import socket
-import sys
+import subprocess
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -20,6 +20,7 @@ import pytest
 
 from soaks import size
 from toolcrib import Crib
+from warm_python import WarmPython
 
 SECONDS = 60
 MODULE = '''
@@ -41,7 +42,7 @@ BUNDLE = "0198f000-0000-7000-8000-000000000001"
 class Server:
     """A running `crib serve`."""
 
-    process: asyncio.subprocess.Process
+    process: WarmPython
     port: int
     lines: list[Line]
 
@@ -77,7 +78,7 @@ class Server:
         return int(pages) * os.sysconf("SC_PAGE_SIZE")
 
     async def ended(self) -> int:
-        return await asyncio.wait_for(self.process.wait(), SECONDS)
+        return await asyncio.to_thread(self.process.wait, SECONDS)
 
 
 @dataclass
@@ -128,29 +129,30 @@ async def served(project: Path, **http: int) -> AsyncIterator[Server]:
     text = f'modules.tools = ["napping"]\nbuiltins.enabled = false\n[server]\n{settings}'
     (project / "toolcrib.toml").write_text(text, encoding="utf-8")
     with (project / "log.txt").open("ab") as log:
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "toolcrib", "serve", "--port", "0", "-C", str(project)),
+        process = WarmPython(
+            ["-m", "toolcrib", "serve", "--port", "0", "-C", project],
             env={**os.environ, "PYTHONUNBUFFERED": "1"},
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
             stderr=log,
         )
     try:
-        while b"http://" not in (line := await asyncio.wait_for(process.stdout.readline(), SECONDS)):
+        while b"http://" not in (line := await asyncio.wait_for(asyncio.to_thread(process.stdout.readline), SECONDS)):
             assert line, (project / "log.txt").read_text(encoding="utf-8")
-        reading = asyncio.ensure_future(process.stdout.read())
+        reading = asyncio.ensure_future(asyncio.to_thread(process.stdout.read))
         server = Server(process, int(line.strip().rpartition(b":")[2]), [])
         yield server
         for one in server.lines:
             one.close()
-        if process.returncode is None:
+        if process.poll() is None:
             process.send_signal(signal.SIGTERM)
-            await asyncio.wait_for(process.wait(), SECONDS)
+            await server.ended()
         await reading
     finally:
-        if process.returncode is None:
+        if process.poll() is None:
             process.kill()
-            await process.wait()
+            process.wait(SECONDS)
+        process.stdout.close()
 
 
 async def nap(server: Server, number: int, seconds: float = 0.05) -> tuple[int, Any]:
