@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+from warm_python import run_python
+
 HEAD = """
 import sys
 from toolcrib.features.agent_classes.import_paths import PATHS, document_imports
@@ -90,6 +92,7 @@ import core as after
 assert after is core
 """,
         files,
+        start=run_python,
     )
     assert printed == f"types {'1' if 'core/types.py' in files else 'absent'}\nrules absent\n"
 
