@@ -18,6 +18,7 @@ from toolcrib.interfaces.cli.program import HEADINGS, cli
 from toolcrib.lib import __version__
 from toolcrib.toolkit.cli import read_line
 from toolcrib.toolkit.cli.group import WordsCommand
+from warm_python import run_python
 
 COMMANDS = Plugins().named("commands")
 LOADED = """
@@ -51,11 +52,13 @@ def register(plugins):
 
 @pytest.fixture
 def run(tmp_path):
-    """Run code of a fresh interpreter in an empty folder, with these folders to import from."""
+    """Run a module, or code in a fresh interpreter, in an empty folder, with these folders to import from."""
 
     def start(*words: str, path: Path | None = None) -> subprocess.CompletedProcess[str]:
         (tmp_path / "empty").mkdir(exist_ok=True)
-        return subprocess.run(
+        # What code finds loaded is told by a real start alone.
+        begin = run_python if words[0] == "-m" else subprocess.run
+        return begin(
             [sys.executable, *words],
             cwd=tmp_path / "empty",
             env={**os.environ, **({} if path is None else {"PYTHONPATH": str(path)})},
