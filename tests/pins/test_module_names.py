@@ -88,8 +88,10 @@ def named() -> Iterator[tuple[str, str]]:
     """Where each name stands, and the name."""
     for file in sorted(SOURCE.rglob("*.py")):
         text = file.read_text(encoding="utf-8")
-        # Most files only import what is ours, and the interpreter looks after that.
-        if "toolcrib" not in re.sub(r"^\s*(?:from|import) toolcrib[\w.]*", "", text, flags=re.MULTILINE):
+        # Most files only import what is ours, and the interpreter looks after that. Below the imports of a file they stand in texts.
+        head, *rest = re.split(r"^(?=def |class |async |@|[A-Z_]+\b)", text, maxsplit=1, flags=re.MULTILINE)
+        head = re.sub(r"^\s*(?:from|import) toolcrib[\w.]*", "", head, flags=re.MULTILINE)
+        if "toolcrib" not in head + "".join(rest):
             continue
         tree = ast.parse(text)
         place = file.relative_to(SOURCE).as_posix()
