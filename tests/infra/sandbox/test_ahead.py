@@ -6,14 +6,17 @@ import errno
 import json
 import os
 import signal
+import subprocess
+import sys
 import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from sandboxes import make_sandbox
 
 from toolcrib.infra.sandbox import system
-from toolcrib.infra.sandbox.jobs import Effect, PythonFile
+from toolcrib.infra.sandbox.jobs import Effect, PythonFile, SandboxPolicy
 
 WHO = "import os\ndef main(): return [os.getpid(), os.getppid()]"
 
@@ -128,3 +131,38 @@ async def test_a_job_that_is_too_long_for_one_write_arrives_whole(sandbox, make_
     job = replace(make_job("def main(words): return sum(map(len, words))"), arguments={"words": words})
     ended = await sandbox.run(job, deadline=time.monotonic() + 60)
     assert json.loads(ended.result)["value"] == 1_000_000
+
+
+async def look_at_mounts(folder: str) -> None:
+    """Print what jobs see in the folder after a mount over it, and after its end; each has a worker that was forked before."""
+    policy = SandboxPolicy(read=(Path("/"),), programs=True)
+    code = f"import os\ndef main(): return os.listdir({folder!r})"
+    job = PythonFile(path=Path(folder, "x.py"), code=code.encode(), entry="main", arguments={}, policy=policy)
+    sandbox = make_sandbox()
+    try:
+        for observe in (False, True):
+            seen = []
+            for command in (["true"], ["mount", "-t", "tmpfs", "none", folder], ["umount", folder]):
+                await asyncio.to_thread(subprocess.run, command, check=True)
+                ended = await sandbox.run(
+                    replace(job, policy=replace(policy, observe=observe)), deadline=time.monotonic() + 60
+                )
+                seen.append(json.loads(ended.result or b"null")["value"])
+                await waiting(sandbox)
+            print(json.dumps(seen))
+    finally:
+        sandbox.close()
+
+
+def test_a_mount_that_came_or_went_since_the_fork_is_seen_where_mounts_are_not_shared(tmp_path):
+    (tmp_path / "below").touch()
+    root = Path(__file__).parents[3]
+    code = f"import sys\nsys.path += [{str(root)!r}, {str(root / 'tests/support')!r}]\n"
+    code += "import asyncio\nfrom tests.infra.sandbox.test_ahead import look_at_mounts\n"
+    code += f"asyncio.run(look_at_mounts({str(tmp_path)!r}))\n"
+    user = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
+    own = ["unshare", *user, "--mount", "--propagation", "private"]
+    if subprocess.run([*own, "true"], capture_output=True, timeout=30, check=False).returncode:
+        pytest.skip("nothing can be mounted here")
+    done = subprocess.run([*own, sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    assert [json.loads(line) for line in done.stdout.splitlines()] == [[["below"], [], ["below"]]] * 2, done.stderr

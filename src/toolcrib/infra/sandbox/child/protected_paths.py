@@ -72,7 +72,7 @@ class Mounts:
     def were_lost(self, ready: Collection[int] = ()) -> bool:
         """Whether a mount is missing; `ready` are descriptors known to have an event."""
         if self._kept and not self._were_lost:
-            told = any(_has_event(descriptor, select.POLLIN) for descriptor in self.descriptors())
+            told = any(has_event(descriptor, select.POLLIN) for descriptor in self.descriptors())
             self._were_lost = told or (self._is_due(ready) and self._misses_one())
         return self._were_lost
 
@@ -92,7 +92,7 @@ class Mounts:
 
     def _is_due(self, ready: Collection[int]) -> bool:
         # The event is reported once: to the poll that waited, or now.
-        if any(table in ready or _has_event(table, select.POLLPRI) for table in self.urgent()):
+        if any(table in ready or has_event(table, select.POLLPRI) for table in self.urgent()):
             return True
         if not self._has_to_ask or time.monotonic() < self._next:
             return False
@@ -182,7 +182,7 @@ def _with_folders(paths: Iterable[str]) -> set[str]:
     return found
 
 
-def _has_event(descriptor: int, kind: int) -> bool:
+def has_event(descriptor: int, kind: int) -> bool:
     """Whether the descriptor has an event of this kind."""
     poll = select.poll()
     poll.register(descriptor, kind)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 import socket
 import time
@@ -12,7 +13,7 @@ from toolcrib.infra.channel import Frames, frame
 from toolcrib.infra.sandbox import system
 from toolcrib.infra.sandbox.child import broker, confinement, notifications, python_file, resource_limits
 from toolcrib.infra.sandbox.child.observer import Observer
-from toolcrib.infra.sandbox.child.protected_paths import Mounts, Placeholders
+from toolcrib.infra.sandbox.child.protected_paths import Mounts, Placeholders, has_event
 from toolcrib.infra.sandbox.system import Events, ProcessTree
 
 TYPE_CHECKING = False  # see system
@@ -318,6 +319,8 @@ class SpareWorker:
 
     def __init__(self) -> None:
         self._ours, self._theirs = socket.socketpair()
+        # Tells of changes since the fork. Mounts that are not shared, as in many containers, do not propagate to the worker.
+        self._mounts = os.open("/proc/self/mountinfo", os.O_RDONLY | os.O_CLOEXEC)
         self.process = system.fork()
         if self.process != 0:
             self._theirs.close()
@@ -325,7 +328,7 @@ class SpareWorker:
     def give(self, task: Task) -> bool:
         """Send it the task; False if the task needs a differently prepared worker, and this one is killed."""
         policy = task.job["policy"]
-        if policy["network"] or policy["unconfined"]:
+        if policy["network"] or policy["unconfined"] or has_event(self._mounts, select.POLLPRI):
             self.end()
             return False
         message = {**task.job, "folder": task.folder}
@@ -335,6 +338,7 @@ class SpareWorker:
         except OSError:
             self.end()
             return False
+        os.close(self._mounts)
         if task.call_handler is None:
             self._ours.close()
         else:
@@ -345,6 +349,7 @@ class SpareWorker:
         """In the worker, wait for the task; exits if there will be none."""
         system.prctl(system.PDEATHSIG, signal.SIGKILL)
         self._ours.close()
+        os.close(self._mounts)
         namespaces = confinement.enter(network=False, in_advance=True)
         confinement.rehearse()
         python_file.rehearse()
@@ -360,6 +365,7 @@ class SpareWorker:
     def end(self) -> None:
         """Kill it and reap it."""
         self._ours.close()
+        os.close(self._mounts)
         os.kill(self.process, signal.SIGKILL)
         os.waitpid(self.process, 0)
 
