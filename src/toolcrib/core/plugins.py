@@ -15,7 +15,6 @@ import functools
 import os
 import sys
 import threading
-import time
 from collections.abc import Mapping
 from types import GeneratorType
 from typing import TYPE_CHECKING, Any
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
     Make = Callable[[Any], Any]
 
 ENTRY_POINT_GROUP = "toolcrib.plugins"
-_SETTLED = 10 * 10**9  # nanoseconds after which an installation that changed a folder has ended
 
 # The `register` function of each feature of ours, and what it provides: a kind of part, or `kind:name`. A feature is only
 # loaded when one of its parts is requested. The order decides between parts of equal names.
@@ -425,28 +423,24 @@ def find_packages(group: str) -> Iterable[EntryPoint]:
 
     Importing importlib.metadata takes longer than the rest of the start, so it is used only if a file mentions the group.
     """
-    if not any(_mentions(f"[{group}]".encode(), folder) for folder in sys.path if folder):
+    needle = f"[{group}]".encode()
+    if not any(needle in text for folder in sys.path if folder for text in _entry_points_in(folder)):
         return ()
     from importlib.metadata import entry_points
 
     return entry_points(group=group)
 
 
-def _mentions(group: bytes, folder: str) -> bool:
+def _entry_points_in(folder: str) -> Iterator[bytes]:
+    """The entry points of the packages in a folder of `sys.path`, by plain system calls: every Crib waits for them."""
     with contextlib.suppress(OSError):
-        changed, now = os.stat(folder).st_mtime_ns, time.time_ns()  # noqa: PTH116  as below
-        # A folder that has just changed is read again the next time: a package may still be on its way into it.
-        return _mentioned(group, folder, changed if now - changed > _SETTLED else now)
-    return False
-
-
-@functools.lru_cache
-def _mentioned(group: bytes, folder: str, changed: int) -> bool:  # noqa: ARG001  forgets what was before the change
-    """Whether a package in a folder of `sys.path`, which changed last then, has entry points of the group."""
-    for name in os.listdir(folder):  # noqa: PTH208  pathlib takes three times as long, and every start waits for it
-        if name.endswith(".dist-info"):
-            place = f"{folder}/{name}/entry_points.txt"
-            with contextlib.suppress(OSError), open(place, "rb") as file:  # noqa: PTH123  as above
-                if group in file.read():
-                    return True
-    return False
+        for name in os.listdir(folder):  # noqa: PTH208  see above
+            if name.endswith(".dist-info"):
+                try:
+                    file = os.open(f"{folder}/{name}/entry_points.txt", os.O_RDONLY)
+                except OSError:
+                    continue
+                try:
+                    yield os.read(file, os.fstat(file).st_size)
+                finally:
+                    os.close(file)
