@@ -33,7 +33,7 @@ OWNERS = {**dict.fromkeys(CONNECTS, "infra/egress"), **dict.fromkeys(STARTS, "in
 RUN_FILES = {"infra/sandbox/child/python_file.py", "infra/sandbox/child/call_arguments.py"}
 BETWEEN_LINES = {token_types.COMMENT, token_types.NL}
 UNSAFE = {"eval", "exec", "compile", "__import__"}
-LIMITED = re.compile(rf"\b(?:{'|'.join(OWNERS)})\b|(?<![\w.])(?:{'|'.join(UNSAFE)})\b")
+LIMITED = re.compile(rf"\b(?:{'|'.join(OWNERS)})\b|(?<!\bre\.)\b(?:{'|'.join(UNSAFE)})\b")
 # Names of our own that only look like the standard library's.
 OURS = {("platform", "system")}
 

@@ -27,7 +27,7 @@ COMMAND = re.compile(r"(?<![\w/.])crib ((?:-C \S+ )?[a-z][\w-]*(?: [^;,()`\n]*)?
 NOUN = re.compile(r"\b(?:the|this|a|another|each|every|one|no|that|of) crib\b", re.IGNORECASE)
 # Where a text may name a command, in the source of a module: to parse every module takes many times as long as to look for this.
 CANDIDATE = re.compile(r"(?<!tool)crib (?:-C |[a-z])")
-BETWEEN_TEXTS = re.compile(r"[\"']\s*[fr]*[\"']", re.IGNORECASE)
+BETWEEN_TEXTS = re.compile(r"[\"']\s*(?:#[^\n]*\s*)*[fr]*[\"']", re.IGNORECASE)
 OPTION = re.compile(r"(?<!\S)(--[a-z][a-z-]*|-[a-zA-Z])(?![\w-])")
 
 

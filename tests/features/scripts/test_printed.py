@@ -51,6 +51,13 @@ def test_what_lies_where_every_job_has_a_folder_of_its_own_is_told_with_the_cure
         printed_value(TOOL, ended(cannot_start=problem, exit_code=127), 5)
 
 
+def test_a_fault_of_the_own_folder_of_a_job_is_not_told_to_move():
+    problem = "OSError: [Errno 24] Too many open files: '/dev/shm/scratch'"
+    with pytest.raises(ToolError) as caught:
+        printed_value(TOOL, ended(cannot_start=problem, exit_code=127), 5)
+    assert caught.value.message == f"sample could not be started: {problem}"
+
+
 def test_a_process_whose_end_was_not_seen_has_failed():
     with pytest.raises(ToolError, match="sample was killed"):
         printed_value(TOOL, ended(exit_code=None, stdout=b"half"), 5)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import json
 import sys
@@ -417,6 +418,6 @@ def python_runtime() -> tuple[Path, ...]:
 
 def explain_start(problem: str) -> str:
     """Why a job was not started, with the cure where that is known."""
-    if f"{SHARED_MEMORY}/" in problem:
+    if f"[Errno {errno.ENOENT}]" in problem and f"{SHARED_MEMORY}/" in problem:
         return f"{problem}; every job gets a {SHARED_MEMORY} of its own, so move the project elsewhere"
     return problem

@@ -125,9 +125,9 @@ def _has_children() -> bool:
         return False
 
 
-def _is_own(file: str) -> bool:
+def _is_own(file: object) -> bool:
     """Whether it is a file of the package; this probe is in its folder too."""
-    return file.startswith(f"{FOLDER}/")
+    return isinstance(file, str) and file.startswith(f"{FOLDER}/")
 
 
 def _describe_function(function: Any) -> Facts:
