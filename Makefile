@@ -90,7 +90,7 @@ $(INSTALLED): pyproject.toml requirements-dev.txt
 # What the suite and the linters need besides.
 $(READY): $(INSTALLED)
 	@echo "Installing what the tests need into $(VENV) …"
-	$(call install,-r requirements-dev.txt -e .)
+	$(call install,-r requirements-dev.txt)
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .judges .orders .site
