@@ -1,7 +1,9 @@
 """Statements on SQLite: bound arguments, typed rows, limits, writing, and what the file is guarded by."""
 
+import asyncio
 import json
 import sqlite3
+import struct
 import tracemalloc
 from datetime import date
 from pathlib import Path
@@ -360,3 +362,24 @@ async def test_a_workspace_elsewhere_is_where_paths_begin(shop: Shop, tmp_path: 
     async with Crib(tmp_path, workspace={"folder": inside}) as crib:
         result: Any = await crib.call(shop.store(ALL))
         assert len(result.value["rows"]) == len(CUSTOMERS)
+
+
+def write_super_journal(database: Path, victim: Path) -> None:
+    """What a tool that may write files leaves beside a database: the journal of a transaction that names another file."""
+    magic, sector, name = bytes.fromhex("d9d505f920a163d7"), 512, str(victim).encode()
+    head = magic + struct.pack(">5I", 0, 1, database.stat().st_size // 4096, sector, 4096)
+    end = struct.pack(">I", 0x40000000 // 4096 + 1) + name + struct.pack(">2I", len(name), sum(name)) + magic
+    Path(f"{database}-journal").write_bytes(head.ljust(sector, b"\0") + end)
+
+
+@pytest.mark.parametrize("place", ["outside", "beside the database"])
+async def test_a_journal_that_names_another_file_deletes_nothing(shop: Shop, tmp_path: Path, place: str) -> None:
+    victim = tmp_path.with_name(f"{tmp_path.name}-victim") if place == "outside" else shop.root / "notes.txt"
+    victim.write_text("kept")
+    write = shop.store("UPDATE customers SET city = 'Bonn'", write=True, confirm=False)
+    read = shop.store(ALL)
+    write_super_journal(shop.root / "shop.sqlite", victim)
+    for name in (write, read):
+        assert (await shop.call(name)).error.kind is Kind.BLOCKED
+        assert "journal" in str(await asyncio.to_thread(shop.crib.problems_of, shop.crib.require(name).tool))
+    assert victim.read_text() == "kept"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sqlite3
 import threading
 import time
@@ -32,6 +33,8 @@ T = TypeVar("T")
 CONNECTIONS = 8
 MAX_WAITING = 256
 BATCH = 200
+# A rollback journal that ends with this names the journal of a transaction over several databases.
+JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
 # SQLite itself waits so long for another process; beyond that we wait, because our own waiting can be ended at once.
 BUSY_SECONDS = 0.05
 PAUSE_SECONDS = 0.02
@@ -164,6 +167,7 @@ class SqliteEngine:
         """Let SQLite parse a statement, without running it; raises ToolError."""
         try:
             file = find()
+            refuse_super_journal(file)
             with locked(file), closing(Connection(file, write=write, memory_mb=self.memory_mb)) as connection:
                 connection.execute(f"EXPLAIN {statement.text}", [None] * len(statement.places)).close()
         except (sqlite3.Error, sqlite3.Warning, MemoryError) as problem:
@@ -273,6 +277,7 @@ class _Work:
 
     def _run(self) -> Generator[list[Row], None, None]:
         file = self._file
+        refuse_super_journal(file)
         with locked(file):
             connection = self._engine.take(file, write=self._write, pragmas=self.pragmas) or self._open(file)
             try:
@@ -454,6 +459,23 @@ class Connection:
         else:
             is_open = self.write and action in CHANGING
         return sqlite3.SQLITE_OK if is_open else sqlite3.SQLITE_DENY
+
+
+def refuse_super_journal(file: JailedFile) -> None:
+    """Refuse a database whose journal names another file: SQLite would delete that file when it rolls back."""
+    try:
+        with open(f"{file.path}-journal", "rb", opener=_open_at_once) as journal:
+            journal.seek(-len(JOURNAL_MAGIC), os.SEEK_END)
+            names_another = journal.read() == JOURNAL_MAGIC
+    except OSError:  # there is no journal, or it is shorter
+        return
+    if names_another:
+        message = f"{file.path}-journal belongs to a transaction over several databases; finish it with sqlite3"
+        raise ToolError(Kind.BLOCKED, message)
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK | os.O_NOFOLLOW)
 
 
 def _code_of(problem: Exception) -> int:
