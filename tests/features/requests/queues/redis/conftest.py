@@ -70,6 +70,10 @@ class Server:
             return connection.recv(16).startswith((b"+PONG", b"-NOAUTH"))
         return False
 
+    @property
+    def is_alive(self):
+        return self.process.poll() is None
+
     def kill(self):
         self.process.kill()
         self.process.wait(30)
@@ -110,12 +114,13 @@ class FaultProxy:
     """Stands between a client and the server: slow, deaf, or gone.
 
     `latency` delays every piece; `swallow` answers are thrown away, each with its connection, after the server has obeyed;
-    `refusing` hangs up on whoever comes.
+    `refusing` hangs up on whoever comes; `before_piece` is called before each piece is passed on.
     """
 
     def __init__(self, port):
         self.target, self.latency, self.swallow, self.refusing = port, 0.0, 0, False
         self.opened = 0
+        self.before_piece = lambda: None
         self._writers = set()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever)
@@ -181,6 +186,7 @@ class FaultProxy:
                 raise ConnectionResetError
             if self.latency:
                 await asyncio.sleep(self.latency)
+            self.before_piece()
             writer.write(piece)
             await writer.drain()
         raise ConnectionResetError

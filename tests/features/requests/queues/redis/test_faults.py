@@ -35,6 +35,43 @@ def request_of(spelled):
     return make
 
 
+@pytest.mark.soak
+def test_a_server_that_is_killed_at_any_point_of_a_hand_over_loses_and_doubles_nothing(
+    queue_at, start_server, proxy_to, request_of, eventually
+):
+    server = start_server(*KEEPING)
+    for number in range(1, 100):
+        queue_at(server.url).file(request_of(number, name=f"tool_{number}"))
+        proxy = proxy_to(server.port)
+        left = [server.kill, *[int] * (number - 1)]  # calls before the pieces of the conversation; the last one kills
+        proxy.before_piece = lambda left=left: left.pop()() if left else None
+        queue = queue_at(proxy.url)
+        finished = 0
+
+        def hand_over(queue=queue, number=number):
+            """Claim the request and finish it; true once it is ready."""
+            nonlocal finished
+            try:
+                if claim := queue.claim("a", 0.2):
+                    finished += bool(queue.finish(claim, MADE))
+                queue.reconcile()
+                return queue.get(f"req_20240115_{number:03}").status is Status.READY
+            except ToolError as problem:
+                assert problem.kind is Kind.TRANSIENT
+                server.is_alive or server.start()
+
+        eventually(hand_over)
+        queue.close()
+        was_over = bool(left)  # before the server was to be killed
+        left.clear()
+        server.is_alive or server.start()
+        assert finished <= 1
+        assert queue_at(server.url).claim("another", 60) is None
+        if was_over:
+            return
+    raise AssertionError("no hand-over passed without a fault")
+
+
 class TestAServerThatIsDown:
     @pytest.mark.spec("S0-31")
     def test_a_request_is_refused_and_its_sender_is_told(self, queue_at, start_server, request_of):
