@@ -37,7 +37,7 @@ ROOT = Path(__file__).resolve().parent.parent
 JUDGES = ROOT / "judges"
 PLACES = ROOT / ".judges"
 OWN = ROOT / ".venv"
-MINUTES_FOR_ALL = 40
+MINUTES_FOR_ALL = 45
 # For the packages of one judge, and of all; beside the minutes for judging.
 FETCH_SECONDS, FETCH_SECONDS_FOR_ALL = 300, 900
 # From this part of its minutes on a judge is reported as slow: on a slower machine it would not end in time.

@@ -128,6 +128,11 @@ async def test_a_description_that_speaks_of_a_tool_of_another_bundle_is_found(cr
     assert await warnings(crib_of, *same) == []
 
 
+async def test_a_text_without_blanks_is_searched_in_linear_time(crib_of):
+    long = tool_of("helper", f"Call {'x' * 200_000} or {'a_' * 100_000}", bundle="other")
+    assert await warnings(crib_of, tool_of("send_mail", bundle="mail"), long) == []
+
+
 @pytest.mark.parametrize("provider", ["openai", "openai-responses", "gemini", "anthropic", "mcp"])
 async def test_exports_show_what_is_hidden(crib_of, provider):
     crib = crib_of(tool_of(description="Tell\u200b the\U000e0041 weather."), builtins={"enabled": False})

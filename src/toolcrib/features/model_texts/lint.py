@@ -21,6 +21,8 @@ MAX_TEXTS = 2_000
 LEAST_NAME = 5
 # A name that no text holds by chance: `read_mail`, `mail2`, `readMail`.
 COMPOUND = re.compile(r"[^\W_]+(?:[_-][^\W_]+)+|[^\W\d_]+\d+|[a-z]+[A-Z][^\W_]*")
+# Each letter belongs to one match at most, so that a text without blanks is searched in linear time.
+WORDS = re.compile(r"[^\W_]+(?:[_-][^\W_]+)*")
 
 # Phrases that no description of a tool needs, matched ignoring case.
 _OTHERS = r"(?:all |any |the |your |every )*(?:previous|prior|above|earlier|other|system)"
@@ -99,7 +101,7 @@ class TextLint:
         for tool in tools if owners else ():
             for place, text in texts_of(tool):
                 # A text without a blank is the name of a parameter or a value of an enum.
-                others = (owners[word] for word in COMPOUND.findall(text) if word in owners and " " in text)
+                others = (owners[word] for word in WORDS.findall(text) if word in owners and " " in text)
                 if other := next((other for other in others if _is_foreign(other, tool)), None):
                     yield f"{_name(tool)}: {place} speaks of the tool {other.name} of another bundle; describe this tool alone"
                     break
