@@ -5,16 +5,25 @@ from __future__ import annotations
 import base64
 import hashlib
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 
-def make_wheel(folder: Path, name: str = "crib_sample", version: str = "1.0", text: str = "ANSWER = 42\n") -> None:
-    """A package of one module, written by hand."""
+def make_wheel(
+    folder: Path,
+    name: str = "crib_sample",
+    version: str = "1.0",
+    text: str = "ANSWER = 42\n",
+    more: Mapping[str, str] = MappingProxyType({}),
+) -> None:
+    """A package of one module and more files, written by hand."""
     info = f"{name}-{version}.dist-info"
     files = {
         f"{name}.py": text,
         f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n",
         f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: hand\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        **more,
     }
     record = ""
     for path, content in files.items():

@@ -1,5 +1,6 @@
 """Environments that files declare or that lie beside them."""
 
+import contextlib
 import importlib.util
 import io
 import json
@@ -333,6 +334,24 @@ def test_packages_are_compiled_when_they_are_installed_since_the_sandbox_cannot_
     python = environments.prepare(tmp_path / "a.py", code, envs=tmp_path / "envs", wheels=wheels)
     (source,) = python.parent.parent.rglob("crib_sample.py")
     assert Path(importlib.util.cache_from_source(str(source))).is_file()
+
+
+def test_no_code_of_a_package_runs_outside_the_sandbox_when_it_is_installed(installer, tmp_path):
+    wheels, trace = tmp_path / "wheels", tmp_path / "trace"
+    wheels.mkdir()
+    act = f"open({str(trace)!r}, 'a').write('ran\\n')\n"
+    scripts = "crib_sample-1.0.data/scripts"
+    startup = {"compileall.py": act, "crib.pth": f"import sys; {act}", "sitecustomize.py": act, "usercustomize.py": act}
+    # uv itself refuses such a program.
+    names = () if installer == "uv" else (f"{scripts}/python", f"{scripts}/python3")
+    programs = dict.fromkeys(names, f"#!/bin/sh\necho ran >> {trace}\n")
+    make_wheel(wheels, text=act, more={**startup, **programs})
+    code = block('# dependencies = ["crib-sample"]').encode()
+    python = environments.prepare(tmp_path / "a.py", code, envs=tmp_path / "envs", wheels=wheels)
+    assert "crib_sample 1.0" in environments.list_packages(python)
+    with contextlib.suppress(ToolError):  # its Python may be another file now, which is refused and not started
+        environments.find_interpreter(tmp_path / "a.py", code, root=tmp_path, envs=tmp_path / "envs", search_path="")
+    assert not trace.exists()
 
 
 def test_a_package_that_would_have_to_be_built_is_refused_and_nothing_stays(installer, wheels, tmp_path):

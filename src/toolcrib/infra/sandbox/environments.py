@@ -1,7 +1,7 @@
 """Virtual environments of Python files: found beside the file, or created from what it declares.
 
-A call never installs anything. `prepare` installs, from wheels only, so that no code of a package runs before it is
-imported in the sandbox.
+A call never installs anything. `prepare` installs, from wheels only, and never starts the Python of an environment that
+holds a package, so that no code of a package runs outside the sandbox.
 """
 
 from __future__ import annotations
@@ -161,6 +161,8 @@ _LEFT_BEHIND_SECONDS = 24 * 3600.0
 _TAIL_LINES = 40
 _TAIL_CHARACTERS = 4_000
 _QUIET = ("--disable-pip-version-check", "--no-input")
+# Files that do not compile, such as those for another Python, are left out.
+_COMPILE = "import compileall, sys; compileall.compile_dir(sys.argv[1], quiet=2)"
 
 
 def find_interpreter(
@@ -314,19 +316,21 @@ def _install(
     program, target = str(interpreter.program), str(place / _PYTHON)
     installer.tell(f"making an environment with {program}")
     uv = _find_uv()
-    # Bytecode is written now: the sandbox may not write it, and every call would compile each package again.
     if uv is not None:
         installer.run([uv, "venv", "--quiet", "--no-project", "--relocatable", "--python", program, str(place)])
-        command = [uv, "pip", "install", "--compile-bytecode", "--python", target]
+        command = [uv, "pip", "install", "--no-compile-bytecode", "--python", target]
     elif _has_pip():
         installer.run([program, "-I", "-m", "venv", "--symlinks", "--without-pip", str(place)])
-        command = [sys.executable, "-I", "-m", "pip", "--python", target, "install", "--compile", *_QUIET]
+        command = [sys.executable, "-I", "-m", "pip", "--python", target, "install", "--no-compile", *_QUIET]
     else:
         installer.run([program, "-I", "-m", "venv", "--symlinks", str(place)])
-        command = [target, "-I", "-m", "pip", "install", "--compile", *_QUIET]
+        command = [target, "-I", "-m", "pip", "install", "--no-compile", *_QUIET]
     if dependencies:
         installer.tell(f"installing {', '.join(dependencies)}")
         installer.run([*command, "--only-binary", ":all:", *source, "--", *dependencies])
+        # Now, because the sandbox may not write bytecode, and not by the Python of the environment, as uv would: it runs
+        # the *.pth files and the sitecustomize of the packages.
+        installer.run([program, "-I", "-W", "ignore", "-c", _COMPILE, str(place)])
 
 
 def _has_pip() -> bool:
