@@ -126,6 +126,7 @@ class Crib:
             find=self.find,
             suggest=self._catalog.suggest,
             own_entries=self._catalog.own_entries,
+            entries_near=self._catalog.entries_near,
             forget_tools=self._catalog.forget,
             open_trial_crib=_open_trial_crib,
         )
@@ -348,7 +349,7 @@ class Crib:
         """Warnings about the definition of a tool, which do not keep it from being called."""
         lint: TextLint = self._resources.get("text_lint")
         root = self.settings.root
-        found = [*tool.warnings, *lint.of_tool(tool)]
+        found = [*tool.warnings, *lint.of_tool(tool), *self._resources.get("scripts").warnings(tool)]
         return found if root is None else [line.replace(f"{root}/", "") for line in found]
 
     def missing(self, tool: Tool) -> list[str]:

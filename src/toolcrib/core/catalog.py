@@ -7,14 +7,16 @@ from itertools import chain, takewhile
 from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
 
+from toolcrib.core.file_source import FileSource
 from toolcrib.core.sources import STORED_RANKS, CatalogIndex, LateSource, Rank, Switches, ToolList, current_view
 from toolcrib.infra.settings import Table, read_word_set, read_words, setting
 from toolcrib.lib.names import action_of, did_you_mean, read_address, slug_of
 from toolcrib.model.errors import LIST_THE_TOOLS, Cure, Kind, ToolError, cure_of
-from toolcrib.model.tool import Broken, Chained, Entry, Script
+from toolcrib.model.tool import Broken, Entry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
+    from pathlib import Path
 
     from toolcrib.core.sources import StoredSwitches, View
     from toolcrib.model.protocols import Source
@@ -239,6 +241,14 @@ class Catalog:
             return any(tool.bundle in source.bundles for source in own)
         return isinstance(found, Entry) and found.tool.bundle == tool.bundle
 
+    def entries_near(self, path: Path) -> tuple[object, Iterator[Entry]]:
+        """The tools of the folders around a file and below its own, and a value that stays equal as long as they do."""
+        files = (each for each in self._sources if isinstance(each, FileSource))
+        near = [each for each in files if each.path in path.parents or path.parent in each.path.parents]
+        switches = self._switches.stored and self._switches.stored.generation()
+        state = switches, *(each.generation() for each in near)
+        return state, (self._switches.apply(entry) for each in near for entry in each.entries())
+
     def stored_word(self, name: str) -> str:
         """The key that grants the stored tool which a call by this name without a bundle finds; empty if it finds none."""
         try:
@@ -334,7 +344,7 @@ class Catalog:
         slug = slug_of(read_address(name).name)
         if same := [tool.address for tool in seen if tool.slug == slug]:
             return f"the tool of that name is {' or '.join(same[:NAMED_TOOLS])}"
-        function = next((tool for tool in seen if name and _function_of(tool) == name), None)
+        function = next((tool for tool in seen if tool.script and name and tool.script.entry == name), None)
         if function is not None:
             return f"a tool has the name of its file, so {name[:200]} is called {function.name}"
         return did_you_mean(name, {tool.name for tool in seen})
@@ -426,12 +436,6 @@ class Catalog:
         if rest == "*":
             return any(slug_of(bundle) == slug_of(known) for source in self._sources for known in source.bundles)
         return isinstance(self._ask(Wanted(word, None, None), None, self._sources)[0], Broken)
-
-
-def _function_of(tool: Tool) -> str:
-    """The name of the function of a file tool; empty for other kinds of tools."""
-    script = tool.run.script if isinstance(tool.run, Chained) else tool.run
-    return script.entry if isinstance(script, Script) else ""
 
 
 def _read_wanted(name: str, bundle: str | None, version: str | None) -> Wanted:

@@ -27,7 +27,7 @@ from toolcrib.infra.files import (
 )
 from toolcrib.lib.names import slug_of, version_order
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.model.tool import Broken, Chained, Entry, Script
+from toolcrib.model.tool import Broken, Entry
 from toolcrib.values.records import record
 
 if TYPE_CHECKING:
@@ -275,10 +275,9 @@ def translate(
 
 def _other_files(path: Path, entries: Iterable[Entry], problem: ToolError | None) -> Iterator[str]:
     for entry in entries:
-        run = entry.tool.run
-        script = run.script if isinstance(run, Chained) else run
+        script = entry.tool.script
         # Nearly always the same Path object; comparing two paths takes longer.
-        if isinstance(script, Script) and script.path is not path and script.path != path:
+        if script is not None and script.path is not path and script.path != path:
             yield str(script.path)
     beside = None if problem is None else problem.details.get("beside")
     yield from (str(other) for other in (beside if isinstance(beside, list) else ()))

@@ -547,6 +547,12 @@ class Tool:
         return self.run.kind
 
     @property
+    def script(self) -> Script | None:
+        """The file of code that it runs, by itself or through executors; None if it runs none."""
+        run = self.run.script if isinstance(self.run, Chained) else self.run
+        return run if isinstance(run, Script) else None
+
+    @property
     def address(self) -> str:
         """The unambiguous name of this tool: bundle, slug and version."""
         return f"{self.bundle}/{self.slug}@{self.version}"

@@ -339,9 +339,8 @@ def compile_to(place, text):
     [
         lambda tools: write(tools, "rates/__init__.py", "RATE = 100\n"),
         lambda tools: compile_to(Path(cache_from_source(str(tools / "rates.py"))), "RATE = 100\n"),
-        lambda tools: write(tools, "random.py", "raise SystemExit\n"),
     ],
-    ids=["package", "bytecode", "module of Python"],
+    ids=["package", "bytecode"],
 )
 async def test_what_python_takes_in_place_of_an_imported_file_needs_a_fresh_approval(tmp_path, replace_module):
     write(tmp_path, "tools/pay.py", RATES)
@@ -351,6 +350,23 @@ async def test_what_python_takes_in_place_of_an_imported_file_needs_a_fresh_appr
         crib.approvals.approve(approval.id, by="ann")
         replace_module(tmp_path / "tools")
         assert (await ask(crib, "pay", amount=5)).id != approval.id
+
+
+@pytest.mark.parametrize("is_first", [False, True])
+async def test_a_file_called_like_a_module_of_python_is_shown_only_where_the_code_puts_its_folder_first(
+    tmp_path, is_first
+):
+    first = "import sys\nsys.path.insert(0, __file__.rpartition('/')[0])\n" if is_first else ""
+    write(tmp_path, "tools/pay.py", RATES)
+    write(tmp_path, "tools/rates.py", f"{first}import colorsys\nRATE = getattr(colorsys, 'RATE', 1)\n")
+    write(tmp_path, "tools/colorsys.py", "RATE = 100\n")
+    async with Crib(tmp_path) as crib:
+        approval = await ask(crib, "pay", amount=5)
+        titles = [part["title"] for part in approval.runs]
+        assert titles == ["tools/pay.py", "tools/rates.py", *(["tools/colorsys.py"] if is_first else [])]
+        crib.approvals.approve(approval.id, by="ann")
+        result = await crib.call(call("pay", amount=5))
+    assert result.value == ("paid 5 100" if is_first else "paid 5 1")
 
 
 async def test_a_module_that_is_bytecode_alone_is_named_with_its_hash(tmp_path):

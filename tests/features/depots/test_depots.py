@@ -278,3 +278,47 @@ def test_a_depot_can_be_read_by_a_web_server_of_another_user(author, depot):
         if path.name != ".lock":
             assert path.stat().st_mode & (0o055 if path.is_dir() else 0o044), path
     assert not os.access(depot / "tools/hello/1.0.0/files/hello.py", os.X_OK)
+
+
+def tool_of(name: str, *modules: str) -> str:
+    """The code of a tool that imports these modules, and gives what is in them."""
+    imports = "".join(f"import {module}\n" for module in modules)
+    words = ", ".join(f"getattr({module}, 'WORD', None)" for module in modules)
+    return f'{imports}\ndef {name}() -> list:\n    """Give words."""\n    return [{words}]\n'
+
+
+def refusal_of(name: str, file: str) -> str:
+    return f"{name} may not import {file}: its tool is disabled, or was pulled or built and keeps its files"
+
+
+async def test_what_was_pulled_is_imported_only_by_the_tools_that_it_came_with(project_of, depot):
+    helpers = {name: f"WORD = {name!r}\n" for name in ("_one", "_both", "_same", "_own")}
+    one, two = tool_of("one", "_one", "_both", "_own"), tool_of("two", "_both", "_same")
+    async with project_of("author", one=one, two=two, **helpers) as author:
+        author.publish("one", str(depot), files=["_one.py", "_both.py"])
+        author.publish("two", str(depot), files=["_both.py", "_same.py"])
+    own = {f"use_{name}": tool_of(f"use_{name}", name) for name in ("_one", "_both", "_same", "one")}
+    async with project_of("user", _own=helpers["_own"], _same=helpers["_same"], **own) as user:
+        for name in ("one", "two"):
+            await user.pull(name, str(depot), enable=True)
+        assert (await user.call("one")).value == ["_one", "_both", "_own"]
+        assert (await user.call("two")).value == ["_both", "_same"]
+        # The same bytes were there before: they are the project's own.
+        assert (await user.call("use__same")).value == ["_same"]
+        for name in ("_one", "_both", "one"):
+            assert (await user.call(f"use_{name}")).error.reason == refusal_of(f"use_{name}", f"{name}.py")
+    async with project_of("user") as user:
+        assert (await user.call("use__one")).error.reason == refusal_of("use__one", "_one.py")
+        record = user.settings.root / "tools" / ".pulled.json"
+        record.write_text("[]")
+        message = f"{record}: write an object with the files of each tool that was pulled"
+        assert (await user.call("use__one")).error.reason == message
+
+
+async def test_a_tool_whose_name_is_that_of_a_module_is_told_when_it_is_published_and_pulled(author, user, depot):
+    (author.settings.root / "tools" / "csv.py").write_text(tool_of("csv"))
+    (warning,) = author.publish("csv", str(depot)).left_behind
+    pulled = await user.pull("csv", str(depot))
+    said = "csv.py: 'import csv' in another file finds the module of Python or of a package; rename the file if it is meant"
+    assert warning == said
+    assert pulled.to_do == f"it is disabled; look at it, then enable it with: crib enable csv\n{warning}"

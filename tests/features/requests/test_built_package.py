@@ -421,6 +421,22 @@ class TestWhatRuns:
         assert (folder / "helper.py").read_text() == before
         assert not (folder / "new.py").exists()
 
+    async def test_its_files_are_imported_by_no_other_tool(self, project, crib_of):
+        folder = put(project)
+        loads = "    return {'loud': importlib.import_module(text).__file__}\n"
+        other = wanted(name="text_looker", example_usage=str(WANTED["example_usage"]).replace("shouter", "looker"))
+        put(project, f"import importlib\ndef shout(text):\n{loads}", other)
+        own = folder.parent / "own.py"
+        first = "import sys\nsys.path.insert(0, __file__.rpartition('/')[0])\n"
+        for before in ("", first):
+            own.write_text(f"{before}from text_shouter import text_shouter\ndef own() -> str:\n    return 'ran'\n")
+            async with Crib(project) as crib:
+                assert (await crib.call("text_shouter", text="a")).value == {"loud": "A"}
+                error = (await crib.call("own")).error
+                looked = (await crib.call("text_looker", text="text_shouter.text_shouter")).error
+            assert error.reason.startswith("own " if before else "own may not import text_shouter: "), error.reason
+            assert looked.reason.startswith("text_looker needs the Python module text_shouter")
+
     async def test_a_package_reads_its_own_files_and_nothing_else_there(self, project, crib_of):
         code = (
             "from pathlib import Path\n\ndef shout(text):\n    try:\n"

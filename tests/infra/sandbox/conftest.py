@@ -37,8 +37,8 @@ def policy(tmp_path):
 
 @pytest.fixture
 def run_python(sandbox, tmp_path, policy):
-    async def run(code, *, entry="main", seconds=10.0, within=policy, **arguments):
-        path = tmp_path / "sample.py"
+    async def run(code, *, entry="main", seconds=10.0, within=policy, file="sample.py", **arguments):
+        path = tmp_path / file
         job = PythonFile(path=path, code=code.encode(), entry=entry, arguments=arguments, policy=within)
         return await sandbox.run(job, deadline=time.monotonic() + seconds)
 

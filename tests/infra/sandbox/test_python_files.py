@@ -3,6 +3,7 @@
 import json
 import sys
 import time
+from dataclasses import replace
 
 import pytest
 from sandboxes import make_sandbox
@@ -49,16 +50,80 @@ async def test_a_coroutine_function_is_awaited(run_python):
 
 async def test_a_file_is_a_module_of_its_own_name(run_python, tmp_path):
     ended = await run_python(
-        "import sys\ndef main(): return [__name__, __file__, sys.argv, sys.path[0], sys.modules[__name__].__file__]"
+        "import sys\ndef main(): return [__name__, __file__, sys.argv, sys.modules[__name__].__file__]"
     )
     path = str(tmp_path / "sample.py")
-    assert value_of(ended) == ["sample", path, [path], str(tmp_path), path]
+    assert value_of(ended) == ["sample", path, [path], path]
 
 
 async def test_a_file_can_import_its_neighbours_and_leaves_no_cache_behind(run_python, tmp_path):
     (tmp_path / "helper.py").write_text("ANSWER = 42")
     assert value_of(await run_python("from helper import ANSWER\ndef main(): return ANSWER")) == 42
     assert [file.name for file in tmp_path.iterdir()] == ["helper.py"]
+
+
+# A module that is loaded, one that is not, one in C, one of another system, and installed ones.
+TAKEN = ("json", "colorsys", "_struct", "msvcrt", "encodings", "orjson", "toolcrib")
+
+
+async def test_files_beside_a_file_take_the_name_of_no_module_that_is_installed(run_python, tmp_path):
+    for name in TAKEN:
+        (tmp_path / f"{name}.py").write_text("STOLEN = True")
+        (tmp_path / f"{name}.so").write_bytes(b"")
+    (tmp_path / "html").mkdir()
+    (tmp_path / "html" / "__init__.py").write_text("STOLEN = True")
+    code = (
+        "import importlib\n"
+        "def main(names):\n"
+        "    found = {}\n"
+        "    for name in names:\n"
+        "        try:\n"
+        "            found[name] = hasattr(importlib.import_module(name), 'STOLEN')\n"
+        "        except ModuleNotFoundError:\n"
+        "            found[name] = None\n"
+        "    return found"
+    )
+    ended = await run_python(code, names=[*TAKEN, "html"])
+    expected = {**dict.fromkeys((*TAKEN, "html"), False), "msvcrt": None}
+    assert value_of(ended) == expected
+
+
+async def test_a_file_beside_a_file_does_not_take_the_name_of_a_package_without_init(run_python, tmp_path):
+    installed = tmp_path / "installed"
+    (installed / "spread" / "part").mkdir(parents=True)
+    (installed / "spread" / "part" / "__init__.py").write_text("WORD = 'installed'")
+    (tmp_path / "spread.py").write_text("raise SystemExit")
+    code = f"import sys\nsys.path.append({str(installed)!r})\nfrom spread import part\ndef main(): return part.WORD"
+    assert value_of(await run_python(code)) == "installed"
+
+
+async def test_a_file_that_is_called_like_a_module_can_import_it(run_python):
+    for name in ("json", "orjson"):
+        code = f"import {name}\ndef main(): return {name}.loads('[1]')"
+        assert value_of(await run_python(code, file=f"{name}.py")) == [1]
+
+
+async def test_hidden_files_are_not_imported_and_not_read(run_python, tmp_path, policy):
+    (tmp_path / "helper.py").write_text("ANSWER = 42")
+    (tmp_path / "kit").mkdir()
+    (tmp_path / "kit" / "__init__.py").write_text("ANSWER = 42")
+    code = (
+        "import importlib, pathlib, sys\n"
+        "def main():\n"
+        "    said = []\n"
+        "    for before in (False, True):\n"
+        "        sys.path[:0] = [str(pathlib.Path(__file__).parent)] if before else []\n"
+        "        for name in ('helper', 'kit'):\n"
+        "            try:\n"
+        "                said.append(hasattr(importlib.import_module(name), 'ANSWER'))\n"
+        "            except (ImportError, PermissionError) as problem:\n"
+        "                said.append(type(problem).__name__)\n"
+        "    return said"
+    )
+    hidden = replace(policy, hidden=(tmp_path / "helper.py", tmp_path / "kit"))
+    ended = await run_python(code, within=hidden)
+    assert value_of(ended) == ["ModuleNotFoundError", "ModuleNotFoundError", "PermissionError", False]
+    assert value_of(await run_python(code)) == [True] * 4
 
 
 async def test_a_file_can_import_what_is_installed(run_python):

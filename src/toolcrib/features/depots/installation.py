@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from contextlib import suppress
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from toolcrib.infra.files import OPEN_FOLDER, make_folder
 from toolcrib.infra.files.durable import create_in, explained, replace_in
+from toolcrib.infra.files.pulled_files import PULLED, read_pulled
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
@@ -40,7 +42,19 @@ def install(
         wanted = [file for file in files if _is_new(package, file, root, replace=replace)]
         if wanted:
             announce()
+            _record(package.manifest, {file.path for file in wanted}, root)
         return _place(package, wanted, root)
+
+
+def _record(manifest: Manifest, written: set[str], root: Path) -> None:
+    """Record what is pulled, so that tools of another origin cannot import it; a file that was there is the project's own."""
+    known = {name: [file for file in files if (root / file).exists()] for name, files in read_pulled(root).items()}
+    pulled = written.union(*known.values())
+    known[manifest.name] = [file.path for file in manifest.files if file.path in pulled]
+    make_folder(root)
+    _write_file(
+        root / PULLED, json.dumps({name: files for name, files in known.items() if files}, indent=2).encode(), FILE_MODE
+    )
 
 
 def _inspect(package: Package, staging: Path, check: Callable[[Path, Manifest], None]) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from toolcrib.features.depots.package import FOLDERS, MAX_FILE_BYTES, Manifest, Package, PackedFile
 from toolcrib.infra.files import durable
+from toolcrib.infra.sandbox.jobs import shadow_of
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Chained, Handler
 
@@ -94,6 +95,12 @@ def left_behind(tool: Tool, package: Package, own: Iterable[str]) -> list[str]:
     if executor is not None and executor not in set(own):
         missing.append(f"it is executed by {executor}, which must be there wherever it is pulled; publish that too")
     return missing
+
+
+def shadows(manifest: Manifest) -> list[str]:
+    """Warnings about files of a package that no other file can import by their names."""
+    files = () if manifest.tree == FOLDERS else manifest.files
+    return [shadow for file in files if (shadow := shadow_of(PurePosixPath(file.path)))]
 
 
 def whole_name(tool: Tool) -> str:

@@ -27,6 +27,7 @@ from toolcrib.features.depots.packed_tool import (
     pack,
     packed_file,
     refuse_elsewhere,
+    shadows,
     whole_name,
 )
 from toolcrib.infra.egress import EgressSettings
@@ -84,8 +85,8 @@ def publish(
     root, tree = _tree_of(tool, parts)
     package = pack(tool, root, tree, files)
     own = {"python", *(entry.name for entry in system_tools())}
-    missing = tuple(left_behind(tool, package, own))
-    return Published(manifest=_add(package, place, key), left_behind=missing)
+    missing = [*left_behind(tool, package, own), *shadows(package.manifest)]
+    return Published(manifest=_add(package, place, key), left_behind=tuple(missing))
 
 
 def _add(package: Package, place: str, key: Path | None) -> Manifest:
@@ -149,9 +150,8 @@ async def pull(
         announce=partial(_disable, parts, root, found) if not enable else lambda: None,
         replace=replace,
     )
-    return Pulled(
-        manifest=manifest, written=tuple(written), signed=signed, to_do=_to_do(manifest, written, enable=enable)
-    )
+    to_do = [_to_do(manifest, written, enable=enable), *shadows(manifest)]
+    return Pulled(manifest=manifest, written=tuple(written), signed=signed, to_do="\n".join(filter(None, to_do)))
 
 
 def publish_bundle(slug: str, version: str, place: str, parts: Resources, *, key: Path | None = None) -> Published:

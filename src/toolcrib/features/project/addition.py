@@ -19,7 +19,7 @@ from toolcrib.features.project.readiness import RUNS_IT
 from toolcrib.infra.settings import FILE_NAME, PROJECT_SCRIPTS
 from toolcrib.lib.protected_names import judge
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.model.tool import Chained, Handler, Script
+from toolcrib.model.tool import Chained, Script
 from toolcrib.toolkit.client_protocol import ProjectCrib
 
 if TYPE_CHECKING:
@@ -271,10 +271,9 @@ def _is_of(tool: Tool, target: Path) -> bool:
 
 def _files_of(tool: Tool) -> Iterator[str]:
     """The files that a tool runs besides the one that describes it."""
-    run = tool.run.script if isinstance(tool.run, Chained) else tool.run
-    if isinstance(run, Script):
-        yield str(run.path)
-    if isinstance(tool.run, Chained) and not isinstance(run, Handler):
+    if tool.script is not None:
+        yield str(tool.script.path)
+    if isinstance(tool.run, Chained):
         words = re.findall(r"[\w.-]+", json.dumps(tool.run.config, default=str))
         yield from (str(tool.run.folder / word) for word in words)
 

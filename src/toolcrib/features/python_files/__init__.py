@@ -38,5 +38,6 @@ def _for_runner(resources: Resources) -> dict[str, object]:
         "channel": partial(resources.get, "child_channel"),
         "workspace_policy": resources.get("workspace_policy"),
         "variables": resources.lend_variables(),
+        "hidden": resources.get("origins").hidden_from,
         "observe": resources.observe,
     }

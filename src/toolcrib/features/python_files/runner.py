@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 from toolcrib.core.plugins import later
@@ -37,7 +38,9 @@ if TYPE_CHECKING:
     from toolcrib.model.tool import Tool
 
 # Loaded on first use: only approvals need it.
-script_parts: Callable[[Script, Path], Iterable[RunPart]] = later("toolcrib.infra.programs.code_parts:script_parts")
+script_parts: Callable[[Script, Path, tuple[Path, ...]], Iterable[RunPart]] = later(
+    "toolcrib.infra.programs.code_parts:script_parts"
+)
 PYTHON = "python"
 SECONDS_WITHOUT_CONTEXT = 30.0
 
@@ -54,12 +57,14 @@ class PythonFileRunner:
         channel: Callable[[], ChildChannel],
         workspace_policy: WorkspacePolicy,
         variables: Callable[[], GrantedVariables] | None = None,
+        hidden: Callable[[Tool], tuple[Path, ...]] = lambda _: (),
         observe: bool = False,
     ) -> None:
         self._sandbox = sandbox
         self._channel = channel
         self._workspace_policy = workspace_policy
         self._variables = variables
+        self._hidden = hidden
         self._observe = observe
 
     def bind(self, tool: Tool) -> Bound:
@@ -67,9 +72,10 @@ class PythonFileRunner:
         if not isinstance(tool.run, Script):
             raise ToolError(Kind.EXECUTOR_NOT_FOUND, f"{tool.name} is a {tool.kind} and no plain Python file")
         runtime = (tool.run.path.absolute().parent, *python_runtime())
-        policy = build_policy(tool.requires, self._workspace_policy, runtime, observe=self._observe)
-        workspace = self._workspace_policy.workspace
-        return _BoundFile(tool, tool.run, self._sandbox, self._channel, policy, workspace, self._variables)
+        hidden, workspace_policy = partial(self._hidden, tool), self._workspace_policy
+        policy = partial(build_policy, tool.requires, workspace_policy, runtime, observe=self._observe)
+        workspace = workspace_policy.workspace
+        return _BoundFile(tool, tool.run, self._sandbox, self._channel, policy, hidden, workspace, self._variables)
 
     async def close(self) -> None:
         """No-op: each call ends its own process."""
@@ -89,7 +95,8 @@ class _BoundFile:
         script: Script,
         sandbox: Sandbox,
         channel: Callable[[], ChildChannel],
-        policy: SandboxPolicy,
+        policy: Callable[..., SandboxPolicy],
+        hidden: Callable[[], tuple[Path, ...]],
         workspace: Path,
         variables: Callable[[], GrantedVariables] | None,
     ) -> None:
@@ -98,6 +105,7 @@ class _BoundFile:
         self._sandbox = sandbox
         self._channel = channel
         self._policy = policy
+        self._hidden = hidden
         self._workspace = workspace
         self._variables = variables
 
@@ -106,11 +114,11 @@ class _BoundFile:
         if self._script.language != PYTHON:
             message = f"{self._script.path}: no runner for {self._script.language!r}; scripts are written in {PYTHON!r}"
             raise ToolError(Kind.EXECUTOR_NOT_FOUND, message)
-        self._sandbox.check(self._policy)
+        self._sandbox.check(self._policy(hidden=self._hidden()))
 
     def preview(self, arguments: dict[str, object], call: Call) -> Iterable[RunPart]:
         """The bytes that were read, and what the file imports beside it."""
-        return script_parts(self._script, self._workspace)
+        return script_parts(self._script, self._workspace, self._hidden())
 
     async def run(self, arguments: dict[str, object], context: Context | None) -> Outcome:
         """Call the script's entry function in a process of its own."""
@@ -127,7 +135,7 @@ class _BoundFile:
             code=script.code,
             entry=script.entry,
             arguments=arguments,
-            policy=self._policy,
+            policy=self._policy(hidden=self._hidden()),
             convention=script.convention,
             imports=script.imports,
             project=self._workspace,

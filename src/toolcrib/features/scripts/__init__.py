@@ -47,6 +47,7 @@ def register(plugins: Plugins) -> None:
     plugins.add_resource("script_trees", _script_trees)
     plugins.add_resource("environments", _environments_folder)
     plugins.add_resource("script_format", "toolcrib.features.scripts.format:ScriptFile", given=lambda _: {})
+    plugins.add_resource("origins", "toolcrib.features.scripts.origins:Origins", given=_for_origins)
     plugins.add_resource("scripts", "toolcrib.features.scripts.facade:Scripts")
     plugins.add_format("toolcrib.features.scripts.program_files:ProgramFile", suffixes=PROGRAM_SUFFIXES, in_trees=False)
     plugins.add_source("scripts", _script_sources)
@@ -87,6 +88,11 @@ def _environments_folder(resources: Resources) -> Path | None:
     return cache / "toolcrib" / "environments"
 
 
+def _for_origins(resources: Resources) -> dict[str, object]:
+    folders = [*resources.tool_folders(), *resources.get("script_trees").values()]
+    return {"find": resources.get("entries_near"), "folders": folders}
+
+
 def _tree(resources: Resources, written: str) -> Path | None:
     """Where a tree lies; None if it lies in a home and there is none, or if it is a link that leads out of the project."""
     if written == "~" or written.startswith("~/"):
@@ -124,6 +130,7 @@ def _for_runner(resources: Resources) -> dict[str, object]:
         "sandbox": resources.get("sandbox"),
         "workspace_policy": resources.get("workspace_policy"),
         "find": resources.find_below,
+        "hidden": resources.get("origins").hidden_from,
         "egress": lambda: resources.get("egress"),
         "jail": lambda: resources.get("jail"),
         "http": lambda: resources.get("http_requests"),

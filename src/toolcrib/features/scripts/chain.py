@@ -37,7 +37,9 @@ if TYPE_CHECKING:
     from toolcrib.model.tool import Entry, Script, Tool
 
 # Only needed to preview a call.
-script_parts: Callable[[Script, Path], Iterable[RunPart]] = later("toolcrib.infra.programs.code_parts:script_parts")
+script_parts: Callable[[Script, Path, tuple[Path, ...]], Iterable[RunPart]] = later(
+    "toolcrib.infra.programs.code_parts:script_parts"
+)
 MAX_CHAIN = 10
 ALIASES = {"python": "python_runtime"}
 COMMAND = "command"
@@ -101,7 +103,7 @@ class Order:
     the platform knows (request_id, version, tool_version, slug, tool_id, bundle_id, client_id, now). `variable` gives a
     variable of the host, None if it is not set, and raises CAPABILITY_MISSING for one that was not granted to this tool. If it
     `streams`, what the tool yields or prints is sent to the client at once. `variables` are those that were granted and
-    that its file names.
+    that its file names. `hidden` are the files beside it that it may not import.
     """
 
     tool: Tool
@@ -112,6 +114,7 @@ class Order:
     variable: Callable[[str], str | None]
     streams: bool = False
     variables: tuple[str, ...] = ()
+    hidden: tuple[Path, ...] = ()
 
     @property
     def is_primitive(self) -> bool:
@@ -162,6 +165,7 @@ class BoundChain:
         variable: Callable[[Tool, str], str | None],
         version: str,
         variables: Callable[[Tool, bytes], tuple[str, ...]] = lambda *_: (),
+        hidden: Callable[[Tool], tuple[Path, ...]] = lambda _: (),
     ) -> None:
         self._tool = tool
         self._run = run
@@ -170,6 +174,7 @@ class BoundChain:
         self._variable = variable
         self._version = version
         self._variables = variables
+        self._hidden = hidden
 
     def check(self, arguments: dict[str, object], call: Call) -> object:
         """Refuse a tool without an executor, a library or sink, and what the driver refuses."""
@@ -181,7 +186,7 @@ class BoundChain:
         order = self._order(arguments, call.id, call.caller)
         yield from self._driver(order.chain.primitive).preview(order, call)
         script = self._run.script
-        yield from () if script is None else script_parts(script, self._run.folder)
+        yield from () if script is None else script_parts(script, self._run.folder, order.hidden)
         for executor in order.chain.elements[1:]:
             if not is_ours(executor):
                 yield _executor_part(executor)
@@ -194,15 +199,18 @@ class BoundChain:
         return await self._driver(order.chain.primitive).run(order, context)
 
     def _order(self, arguments: dict[str, object], call_id: str, caller: str) -> Order:
-        script = self._run.script
+        script, chain = self._run.script, self._resolve()
+        # Executors bring files of their own origin.
+        hidden = [self._hidden(element) for element in chain.elements if not is_ours(element)]
         return Order(
             tool=self._tool,
             run=self._run,
-            chain=self._resolve(),
+            chain=chain,
             arguments=arguments,
             values=self._values(call_id, caller),
             variable=self._granted,
             variables=() if script is None else self._variables(self._tool, script.code),
+            hidden=tuple(path for path in hidden[0] if all(path in other for other in hidden)) if hidden else (),
         )
 
     def _resolve(self) -> Chain:

@@ -14,7 +14,7 @@ from toolcrib.features.scripts.program_files import OTHER_LANGUAGES, SUFFIXES, w
 from toolcrib.features.scripts.sink import open_sink
 from toolcrib.infra.files import read_beginning
 from toolcrib.infra.sandbox.environments import prepare, read_requirements
-from toolcrib.infra.sandbox.jobs import CLEAN_ENVIRONMENT, PROXY_VARIABLES
+from toolcrib.infra.sandbox.jobs import CLEAN_ENVIRONMENT, PROXY_VARIABLES, shadow_of
 from toolcrib.infra.settings import GIVEN_TO_TOOLS
 from toolcrib.lib.environment_reads import needed_variables
 from toolcrib.lib.javascript_program import needed_packages
@@ -73,6 +73,11 @@ class Scripts:
         search_path = self._resources.get("host_commands").trusted_path
         return prepare(path, code, envs=environments, search_path=search_path, progress=say, packages=packages)
 
+    def warnings(self, tool: Tool) -> list[str]:
+        """A warning if other files cannot import the file of a tool by its name."""
+        shadow = "" if tool.script is None else shadow_of(tool.script.path)
+        return [shadow] if shadow else []
+
     def missing(self, tool: Tool) -> list[str]:
         """What the file of a tool needs and does not have, each with the command or the setting that provides it."""
         run = tool.run.script if isinstance(tool.run, Chained) else tool.run
@@ -95,13 +100,8 @@ class Scripts:
 
         Empty for a file that runs with another Python, whose packages are not checked.
         """
-        run = tool.run.script if isinstance(tool.run, Chained) else tool.run
-        if (
-            not isinstance(run, Script)
-            or run.language != PYTHON
-            or run.packages
-            or read_requirements(run.path, run.code)
-        ):
+        run = tool.script
+        if run is None or run.language != PYTHON or run.packages or read_requirements(run.path, run.code):
             return []
         if self._interpreter_of(tool) is not None:
             return []
@@ -175,6 +175,7 @@ class Scripts:
             egress=lambda: resources.get("egress"),
             grants=resources.grants,
             variables=resources.get("granted_variables"),
+            hidden=resources.get("origins").hidden_from(entry.tool),
         )
 
 

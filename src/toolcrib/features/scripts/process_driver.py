@@ -214,7 +214,12 @@ class ProcessDriver:
             entry=script.entry,
             arguments=order.arguments,
             policy=build_policy(
-                order.tool.requires, self._workspace_policy, runtime, listed=listed, observe=self._observe
+                order.tool.requires,
+                self._workspace_policy,
+                runtime,
+                listed=listed,
+                hidden=order.hidden,
+                observe=self._observe,
             ),
             convention=script.convention,
             argv=tuple(words),

@@ -8,12 +8,14 @@ from __future__ import annotations
 import json
 import re
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolcrib.features.scripts.chain import chained
 from toolcrib.infra.programs import node_runtime, refuse_changed_script
 from toolcrib.infra.programs.executables import basic_variables, search_path
 from toolcrib.infra.programs.node_runtime import refuse_without_proxy
+from toolcrib.infra.sandbox.child import neighbours
 from toolcrib.infra.sandbox.jobs import (
     CLEAN_ENVIRONMENT,
     PROGRAMS,
@@ -33,7 +35,6 @@ from toolcrib.values import joins_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from pathlib import Path
 
     from toolcrib.features.scripts.chain import Order
     from toolcrib.infra.programs.executables import Executable, Executables
@@ -61,6 +62,9 @@ PRIMITIVE_CAPABILITIES = frozenset({PROGRAMS, READ, WRITE})
 # The interpreter of a file without a shebang line.
 INTERPRETERS = {"python": "python", "javascript": "node", "bash": "bash"}
 
+NEIGHBOURS = Path(neighbours.__file__)
+# `-c` and `-m` name code instead of a file.
+_PYTHON_CODE = re.compile(r"-[A-Za-z]*[cm]")
 _QUOTES = re.compile(r"""\\.|'[^']*'|"(?:\\.|[^"\\])*"|(?P<open>['"])""", re.DOTALL)
 
 
@@ -88,6 +92,8 @@ class Programs:
         words = [*slots.words(COMMAND)[1:], *self._arguments(order, slots, found)]
         line = slots.line() if not names_the_file(order) else Words(words=(), stdin=slots.stdin())
         argv = [found.argv[0], *self._node_options(order, found), *found.argv[1:], *words, *line.words]
+        if found.program.startswith("python"):
+            argv = _with_neighbours_last(argv)
         return self._program(order, slots, argv, found, line.stdin)
 
     def _called_directly(self, order: Order) -> Program:
@@ -183,12 +189,14 @@ class Programs:
         check_words([*argv, *environment.values()], order.tool.name)
         # Executors of our own have no folder.
         homes = [chained(element).folder for element in order.chain.elements if not is_ours(element)]
-        seen = (*homes, *(() if found is None else found.runtime), *near, *node_runtime.FILES)
+        seen = (*homes, *(() if found is None else found.runtime), *near, *node_runtime.FILES, NEIGHBOURS)
         return Program(
             argv=tuple(argv),
             cwd=inside(folder, slots.folder(), (folder, workspace)),
             environment=environment,
-            policy=build_policy(order.tool.requires, self._workspace_policy, seen, observe=self._observe),
+            policy=build_policy(
+                order.tool.requires, self._workspace_policy, seen, hidden=order.hidden, observe=self._observe
+            ),
             channel=CALLS in order.tool.requires,
             files={} if script is None else {script.path.absolute(): script.code},
             stdin=stdin,
@@ -392,6 +400,13 @@ def inside(base: Path, written: str, allowed: Iterable[Path]) -> Path:
     if not is_folder:
         raise ToolError(Kind.NOT_FOUND, f"cwd {written[:200]!r} is not a folder")
     return folder
+
+
+def _with_neighbours_last(argv: list[str]) -> list[str]:
+    """The words that start a Python file, which then finds what is installed before the files beside it."""
+    words = enumerate(argv[1:], 1)
+    place = next((place for place, word in words if word.endswith(".py") or _PYTHON_CODE.match(word)), 0)
+    return [*argv[:place], str(NEIGHBOURS), *argv[place:]] if argv[place].endswith(".py") else argv
 
 
 def _list_of_words(written: object) -> list[object]:

@@ -30,7 +30,7 @@ class ExecutorRunner:
     """Runs tools with an executor by the driver of their primitive.
 
     `find` looks executors up, `variable` gives a host variable that the operator granted to a tool (None for one that
-    was not), and `variables` says which of those a file names. `search_path` is where commands are looked for, `roots` are the
+    was not), and `variables` says which of those a file names. `hidden` are the files beside a tool's that it may not import. `search_path` is where commands are looked for, `roots` are the
     folders of projects, and `environments` is where the environments of Python files are kept. `version` is that of the application, for tools that name it. `valves` tells what
     the operator set for a file of Open WebUI, None if that is nothing. `egress`,
     `jail` and `http`, which sends requests, are only made when a tool needs them.
@@ -49,6 +49,7 @@ class ExecutorRunner:
         http: Callable[[], HttpRunner],
         variable: Callable[[Tool, str], str | None],
         variables: Callable[[Tool, bytes], tuple[str, ...]] = lambda *_: (),
+        hidden: Callable[[Tool], tuple[Path, ...]] = lambda _: (),
         search_path: str = "",
         roots: tuple[Path, ...] = (),
         environments: Path | None = None,
@@ -64,6 +65,7 @@ class ExecutorRunner:
         self._http = http
         self._variable = variable
         self._variables = variables
+        self._hidden = hidden
         self._search_path = search_path
         self._roots = roots
         self._environments = environments
@@ -76,7 +78,9 @@ class ExecutorRunner:
         """Bind the tool alone; its chain of executors is looked up at each call."""
         if not isinstance(tool.run, Chained):
             raise ToolError(Kind.EXECUTOR_NOT_FOUND, f"{tool.name} is a {tool.kind} and no executor runs it")
-        return BoundChain(tool, tool.run, self._find, self._driver, self._variable, self._version, self._variables)
+        return BoundChain(
+            tool, tool.run, self._find, self._driver, self._variable, self._version, self._variables, self._hidden
+        )
 
     async def close(self) -> None:
         """Nothing to do: sandbox, egress and jail are closed by their owner."""

@@ -56,6 +56,7 @@ async def open_sink(
     egress: Callable[[], Egress],
     grants: Grants,
     variables: GrantedVariables | None = None,
+    hidden: tuple[Path, ...] = (),
     seconds: float = EVENT_SECONDS,
 ) -> AsyncIterator[Sink]:
     """A sink to write events to; once the block is left, all of them are on disk.
@@ -70,7 +71,7 @@ async def open_sink(
     _refuse_missing(tool, grants, tool.requires if PATH in run.config or PATH not in given else tool.requires | {WRITE})
     place = await asyncio.to_thread(_make_file, jail, given.get(PATH))
     with _hold(jail.root, place) as file:
-        job = _job(tool, run, script, given, workspace_policy, file, granted)
+        job = _job(tool, run, script, given, workspace_policy, file, granted, hidden)
         deadline = time.monotonic() + LONGEST_SECONDS
         proxy = make_proxy(egress, run.hosts, deadline) if job.policy.network else None
         sink = Sink(tool, job, seconds, masking)
@@ -316,10 +317,11 @@ def _job(
     workspace_policy: WorkspacePolicy,
     file: OneFile | None,
     granted: Mapping[str, str],
+    hidden: tuple[Path, ...],
 ) -> PythonFile:
     if WRITE in tool.requires and workspace_policy.unwritable:
         raise ToolError(Kind.BLOCKED, f"{tool.name} requires {WRITE}: {workspace_policy.unwritable}")
-    policy = build_policy(tool.requires, workspace_policy, (run.folder, *python_runtime()))
+    policy = build_policy(tool.requires, workspace_policy, (run.folder, *python_runtime()), hidden=hidden)
     return PythonFile(
         path=script.path,
         code=script.code,

@@ -182,7 +182,11 @@ def to_error(tool: Tool, job: PythonFile, described: Described) -> ToolError:
     if "in_arguments" in described:
         return ToolError(Kind.VALIDATION, f"{tool.name}: {described.get('message')}")
     logger.error("%s failed unexpectedly\n%s", tool.name, described.get("traceback"))
-    known = _too_much(tool, job, described) or _no_module(tool, described) or _denied(tool, job, described)
+    known = (
+        _too_much(tool, job, described)
+        or _no_module(tool, described, job.policy.hidden)
+        or _denied(tool, job, described)
+    )
     known = (
         known or _no_variable(tool, job, described) or _no_file(tool, described) or _unloadable(tool, job, described)
     )
@@ -351,11 +355,17 @@ def _too_much(tool: Tool, job: PythonFile, described: Described) -> ToolError | 
     return ToolError(Kind.LIMIT_EXCEEDED, message, partial_side_effects=True, details={"limit": limit})
 
 
-def _no_module(tool: Tool, described: Described) -> ToolError | None:
+def _no_module(tool: Tool, described: Described, hidden: Iterable[Path] = ()) -> ToolError | None:
     module = described.get("missing")
     if not isinstance(module, str) or _MODULE_NAME.fullmatch(module) is None:
         return None
     package, _, inner = module.partition(".")
+    if (file := next((path for path in hidden if path.name.removesuffix(".py") == package), None)) is not None:
+        reason = (
+            f"{tool.name} may not import {file.name}: its tool is disabled, or was pulled or built and keeps its files"
+        )
+        enable = Cure("enable that tool, or put what is needed into a file of your own", "ask the operator to enable it")
+        return ToolError(Kind.BLOCKED, reason, cure=enable, partial_side_effects=True)
     if inner:
         pin = PINS.get(module, f"{package}==…")
         reason = f"{tool.name} needs {module}, which the installed version of {package} does not have"

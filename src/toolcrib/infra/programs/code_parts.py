@@ -13,6 +13,8 @@ import sys
 from typing import TYPE_CHECKING
 
 from toolcrib.infra.files import read_beginning
+from toolcrib.infra.sandbox.child.neighbours import is_installed
+from toolcrib.infra.sandbox.jobs import site_paths
 from toolcrib.lib.python_source import MAX_IMPORTS, all_imports, parse_python
 from toolcrib.lib.run_part import PartKind, RunPart
 from toolcrib.model.errors import ToolError
@@ -42,7 +44,6 @@ BOUND_BY_STAMP = (
     "The approval is bound to their sizes and the times of their last change, and to nothing that they import."
 )
 FURTHER = f"These may be imported too, and are not shown. {BOUND_BY_STAMP}"
-SHADOWS = f"Code that imports a module of Python of such a name may run the file instead. {BOUND_BY_STAMP}"
 NOT_FOLLOWED = "What this file imports cannot be read from it in full; such files are not part of this approval."
 TOO_MANY = f"More than {MAX_LOOKED_AT:,} files may be imported; the others are not part of this approval."
 
@@ -55,8 +56,8 @@ _SHELL_SOURCE = re.compile(rb"""^\s*(?:\.|source)\s+["']?(\.{1,2}/[^"'\s;&|]{1,2
 _BETWEEN_WORDS = re.compile(r"""[\s'"=;|&<>()]+""")
 
 
-def script_parts(script: Script, root: Path) -> Iterator[RunPart]:
-    """The file of a script first, and then what it imports: the files of its package, or those beside it."""
+def script_parts(script: Script, root: Path, hidden: Sequence[Path] = ()) -> Iterator[RunPart]:
+    """The file of a script first, and then what it imports: the files of its package, or those beside it that are not `hidden`."""
     facts = (("language", script.language), ("entry", f"{script.entry}, {script.convention}"))
     note = "" if script.files else BESIDE
     yield RunPart(kind=PartKind.CODE, title=_name_of(script.path, root), data=script.code, facts=facts, note=note)
@@ -64,7 +65,7 @@ def script_parts(script: Script, root: Path) -> Iterator[RunPart]:
     for name, data in sorted(script.files.items()):
         if folder / name != script.path.absolute():
             yield RunPart(kind=PartKind.CODE, title=_name_of(folder / name, root), data=data)
-    yield from () if script.files else _imported_parts(script, root)
+    yield from () if script.files else _imported_parts(script, root, hidden)
 
 
 def named_parts(
@@ -143,7 +144,7 @@ def _stamp(path: Path) -> tuple[tuple[str, str], ...] | None:
     return ("size", str(found.st_size)), ("place on the disk", f"{found.st_dev}:{found.st_ino}"), ("changed", changed)
 
 
-def _imported_parts(script: Script, root: Path) -> Iterator[RunPart]:
+def _imported_parts(script: Script, root: Path, hidden: Sequence[Path]) -> Iterator[RunPart]:
     """The files beside a script that it imports, and those that they import, up to a limit."""
     own = script.path.absolute()
     files, walk = _Files([own.parent.resolve()]), _Walk()
@@ -152,7 +153,9 @@ def _imported_parts(script: Script, root: Path) -> Iterator[RunPart]:
     while waiting:
         path, code = waiting.pop(0)
         found = _Imports(path, code, script.language, own.parent, walk)
-        for place in (place for place in found.places() if place not in known):
+        for place in found.places():
+            if place in known or any(map(place.is_relative_to, hidden)):
+                continue
             known.add(place)
             if len(known) > MAX_FILES:
                 further.append(place)
@@ -162,9 +165,6 @@ def _imported_parts(script: Script, root: Path) -> Iterator[RunPart]:
         if not found.is_complete:
             yield RunPart(kind=PartKind.NOTE, title=_name_of(path, root), note=NOT_FOLLOWED)
     yield from _stamped_part("further files", further, root, FURTHER)
-    if script.language == PYTHON:
-        shadowing = [place for place in walk.shadowing(own.parent) if place not in known]
-        yield from _stamped_part("files with the names of Python's own modules", shadowing, root, SHADOWS)
     if walk.left < 0:
         yield RunPart(kind=PartKind.NOTE, title="further files", note=TOO_MANY)
 
@@ -208,6 +208,12 @@ class _Imports:
             return
         self.is_complete = len(imports) < MAX_IMPORTS
         names = {name.partition(".")[0] for name in imports if name}
+        # What is installed comes first, unless the file itself puts its folder before it.
+        if b"sys.path" in self._code:
+            beside = {name.partition(".")[0] for name in _listed(self._folder)}
+            names |= {name for name in beside if is_installed(name, site_paths())}
+        else:
+            names -= sys.stdlib_module_names
         yield from self._walk.modules(self._folder, names)
 
     def _named(self, pattern: re.Pattern[bytes], base: Path, endings: Iterable[str]) -> Iterator[Path]:
@@ -242,12 +248,6 @@ class _Walk:
                     yield place / name
         for name in sorted(wanted):
             yield from self.below(folder / name)
-
-    def shadowing(self, folder: Path) -> Iterator[Path]:
-        """Files with the names of Python's own modules: the folder of a script comes first where modules are looked for."""
-        names = {name.partition(".")[0] for name in _listed(folder)}
-        # Nothing imports the tests of Python itself, and many projects have a folder of that name.
-        return self.modules(folder, (names & sys.stdlib_module_names) - {"test"})
 
     def below(self, folder: Path) -> Iterator[Path]:
         """The files in a folder, links followed, no folder twice; code before bytecode."""

@@ -8,11 +8,12 @@ import json
 import sys
 import sysconfig
 from dataclasses import field, fields, replace
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 from toolcrib.infra.channel import frame
 from toolcrib.infra.sandbox import DISK_MB, MEMORY_MB, PROCESSES
+from toolcrib.infra.sandbox.child.neighbours import is_installed
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import MEGABYTE
 from toolcrib.values.records import record
@@ -81,7 +82,8 @@ class SandboxPolicy:
 
     `read` and `write` are folders and files, including everything below them; writing does not include reading. A
     folder in `read` that is also `listed` shows only the names in it, plus what is in `read` itself. Paths under
-    `closed` are neither readable nor writable, paths under `fixed` are not writable. Protected names (see
+    `closed` are neither readable nor writable, paths under `fixed` are not writable. `hidden` files and folders beside a Python
+    file cannot be imported, and with a mount namespace not be read. Protected names (see
     lib.protected_names) are not writable either, except those that the operator `opened`. The sandbox fills in `masked`
     (secret files below the `guarded` folders) and `hooks` (further paths that Git runs or obeys) before each job. `files` are
     single writable files; a job whose file was replaced is not started. `programs` allows executing programs that may
@@ -95,6 +97,7 @@ class SandboxPolicy:
     write: tuple[Path, ...] = ()
     files: tuple[OneFile, ...] = ()
     closed: tuple[Path, ...] = ()
+    hidden: tuple[Path, ...] = ()
     fixed: tuple[Path, ...] = ()
     guarded: tuple[Path, ...] = ()
     masked: tuple[Path, ...] = ()
@@ -277,6 +280,13 @@ def site_paths() -> list[str]:
     return [entry for entry in sys.path[max(places, default=-1) + 1 :] if entry]
 
 
+def shadow_of(path: PurePath) -> str:
+    """Why no other file finds this Python file when it imports its name; empty if it does."""
+    if path.suffix != ".py" or not is_installed(path.stem, site_paths()):
+        return ""
+    return f"{path}: 'import {path.stem}' in another file finds the module of Python or of a package; rename the file if it is meant"
+
+
 # From declared capabilities to a policy: only what is declared is allowed.
 
 READ = "fs.read"
@@ -333,13 +343,14 @@ def build_policy(
     runtime: Iterable[Path] = (),
     *,
     listed: Iterable[Path] = (),
+    hidden: Iterable[Path] = (),
     observe: bool = False,
 ) -> SandboxPolicy:
     """Build the policy of a job with these capabilities; `runtime` are further readable paths, such as its own folder.
 
-    In `listed` folders the job sees names only, and no file that is not in `runtime`.
+    In `listed` folders the job sees names only, and no file that is not in `runtime`. Of `hidden` paths those in `runtime` count.
     """
-    return _build(frozenset(requires), workspace_policy, tuple(runtime), tuple(listed), observe)
+    return _build(frozenset(requires), workspace_policy, tuple(runtime), tuple(listed), tuple(hidden), observe)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -348,6 +359,7 @@ def _build(
     workspace_policy: WorkspacePolicy,
     runtime: tuple[Path, ...],
     listed: tuple[Path, ...],
+    hidden: tuple[Path, ...],
     observe: bool,  # noqa: FBT001 - a cache keeps apart what is named and what is not
 ) -> SandboxPolicy:
     programs = PROGRAMS in capabilities
@@ -364,6 +376,7 @@ def _build(
         write=write,
         # Skip what the job cannot reach anyway: every exception costs time at each start.
         closed=_within(workspace_policy.closed, (*read, *write)),
+        hidden=_within(hidden, runtime),
         fixed=_within(workspace_policy.fixed, write),
         guarded=(workspace_policy.workspace,)
         if _is_seen(workspace_policy.workspace, (*workspace, *write, *runtime))

@@ -154,7 +154,10 @@ class TestTheName:
     @pytest.mark.parametrize(
         ("name", "reason"),
         [
-            *((name, "is a module that tools import") for name in ("os", "json", "string", "toolcrib")),
+            *(
+                (name, "is a module that tools import")
+                for name in ("os", "json", "string", "toolcrib", "orjson", "click")
+            ),
             *((name, "is a module that tools import") for name in ("sitecustomize", "usercustomize", "conftest")),
             *((name, "is the name of a device on Windows") for name in ("con", "nul", "com1", "lpt9")),
         ],

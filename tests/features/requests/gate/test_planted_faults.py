@@ -257,14 +257,10 @@ def test_what_importing_does_is_seen(name, prove):
     assert [word for word in words if not any(word in text for text in texts)] == [], judgement.complaints
 
 
-def test_what_a_file_does_that_is_called_like_a_module_of_the_gate_is_seen(prove):
-    thread = (
-        "import threading, time\nthreading.Thread(target=time.sleep, args=(9,), name='idler', daemon=True).start()\n"
-    )
-    judgement = prove({"text_shouter.py": shout(before="import inspect"), "inspect.py": thread})
-    assert [complaint.text for complaint in judgement.complaints] == [
-        "importing text_shouter.py leaves the thread idler running; do such things inside the function, and undo them there"
-    ]
+def test_a_file_that_is_called_like_a_module_of_python_is_not_what_is_imported(prove):
+    files = {"inspect.py": "raise SystemExit", "json.py": "raise SystemExit"}
+    judgement = prove({"text_shouter.py": shout(before="import inspect, json\njson.dumps(1)"), **files})
+    assert (judgement.passed, judgement.complaints) == (True, ())
 
 
 # One input of two values, so that few calls are made.

@@ -6,7 +6,6 @@ import ast
 import hashlib
 import json
 import re
-import sys
 import warnings
 from collections import Counter
 from dataclasses import asdict, dataclass, field, replace
@@ -22,6 +21,8 @@ from toolcrib.features.requests.document.extensions import (
 )
 from toolcrib.features.requests.document.fields import CODE_FIELD, RequestText, checked_text, show
 from toolcrib.features.requests.document.parameters import output_schema_of, parameters_of, read_inputs, read_outputs
+from toolcrib.infra.sandbox.child.neighbours import is_installed
+from toolcrib.infra.sandbox.jobs import site_paths
 from toolcrib.lib.schema import accepts
 from toolcrib.lib.schema_structure import is_json
 from toolcrib.model.errors import Kind, ToolError
@@ -87,8 +88,7 @@ def name_problem(name: str) -> str:
     if not SNAKE_CASE.fullmatch(name) or len(name) > MAX_NAME or iskeyword(name):
         rule = f"use snake_case of at most {MAX_NAME} characters, no keyword of Python, such as {NAME}"
         return f"{show(name)} cannot be imported as tools.NAME; {rule}"
-    # Beside its own files a tool would import itself in place of that module.
-    if name in sys.stdlib_module_names or name in HOST_MODULES:
+    if name in HOST_MODULES or is_installed(name, site_paths()):
         return f"{show(name)} is a module that tools import; say the target and the action, such as {NAME}"
     if name in DEVICES:
         return f"{show(name)} is the name of a device on Windows; say the target and the action, such as {NAME}"

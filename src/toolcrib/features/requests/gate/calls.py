@@ -32,17 +32,11 @@ MOST = 5
 # The values in a message, which differ between calls that show the same mistake.
 _VALUE = re.compile(r"""("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|\d+(?:\.\d+)?)""")
 EMPTY_ORDER = 'json.loads("{}")'
-# Under any file names of the candidate, the probe imports the standard library, and the candidate imports what it
-# would in a call; sys.path, sys.modules and sys.argv look to it as in a call.
+# sys.modules and sys.argv look to the candidate as in a call.
 APART = """import os, sys
-place, known = sys.path.pop(0), set(sys.modules)
 exec(compile({text!r}, __file__, "exec", dont_inherit=True))
-beside = {{name.partition(".")[0] for name in os.listdir(place)}}
-for name in [name for name in sys.modules.keys() - known if name.partition(".")[0] in beside]:
-    del sys.modules[name]
 sys.modules.pop(__name__, None)
-sys.argv[0] = os.path.join(place, {entry!r})
-sys.path.insert(0, place)
+sys.argv[0] = os.path.join(os.path.dirname(__file__), {entry!r})
 """
 SHOWN_LETTERS = 300
 MOST_LEFT = 20

@@ -89,7 +89,7 @@ TYPES = {
 @pytest.fixture(scope="module")
 def function():
     sys.dont_write_bytecode = True
-    sys.path.insert(0, str(PACKAGE))
+    sys.path.append(str(PACKAGE))
     path = PACKAGE / f"{MODULE}.py"
     assert path.is_file(), f"write the tool in package/{MODULE}.py"
     spec = importlib.util.spec_from_file_location(MODULE, path)

@@ -201,7 +201,7 @@ def _arrange(policy: dict[str, Any], files: list[int]) -> None:
         isolation.make_read_only([*writable, *alone])
     except FileNotFoundError as problem:
         raise ConfinementError("something that the job may write was removed meanwhile; call again") from problem
-    isolation.mask([path for path in policy["masked"] if os.path.lexists(path)])
+    isolation.mask([path for path in (*policy["masked"], *policy["hidden"]) if os.path.lexists(path)])
     fixed = [path for path in _outermost(map(os.path.realpath, policy["fixed"])) if _roots_of(path, writable)]
     closed = list(map(os.path.realpath, policy["closed"]))
     _refuse_links([*policy["fixed"], *policy["closed"]], policy["write"])

@@ -22,7 +22,7 @@ import time
 import types
 
 from toolcrib.infra.channel import MAX_NAMES, is_harmless
-from toolcrib.infra.sandbox.child import framework_object, handler_context, script_channel
+from toolcrib.infra.sandbox.child import framework_object, handler_context, neighbours, script_channel
 from toolcrib.infra.sandbox.child.call_arguments import (
     ArgumentsError,
     LoadedModule,
@@ -105,7 +105,6 @@ def _prepare(job: dict[str, Any]) -> None:
     # The script may import the real Toolcrib; the launcher has loaded only a part of it under that name.
     for name in [name for name in sys.modules if name.partition(".")[0] == "toolcrib"]:
         del sys.modules[name]
-    forget_shadowed(job["cwd"], job["name"])
     os.environ.clear()
     os.environ.update(job["environment"])
     if "TZ" in os.environ:
@@ -119,7 +118,8 @@ def _prepare(job: dict[str, Any]) -> None:
         handler_context.offer_imports(job["cwd"])
     elif "python" in job:  # an environment of its own, which has no Toolcrib
         handler_context.offer_stand_in()
-    sys.path[:] = [job["cwd"], *sys.path, *job["python_path"]]
+    sys.path += job["python_path"]
+    sys.meta_path.append(neighbours.Neighbours(job["cwd"], job["policy"]["hidden"]))
     sys.argv[:] = [job["path"], *job["argv_words"]]
     if "python" in job:
         sys.executable = job["python"]["executable"]
@@ -138,10 +138,9 @@ def _load(
     """Load the file as a module of this name."""
     module = type(sys)(name)
     module.__file__ = job["path"]
-    # Not over a loaded module: a tool may be called json.
-    if name == "__main__":
+    # Not over another module: a tool may be called json.
+    if name == "__main__" or not (name in sys.modules or neighbours.is_installed(name)):
         sys.modules[name] = module
-    sys.modules.setdefault(name, module)
     source: Any = code
     if framework is not None:
         source = framework.parse(code, job["path"])
@@ -441,7 +440,6 @@ def _own_part(problem: BaseException, path: str) -> TracebackType | None:
 MAX_TRIED = 4_000  # more than the standard library has: beyond it, files only invent names
 
 _tried: set[str] = set()
-_loaded: set[str] = set()
 
 
 def preload(order: bytes) -> bool:
@@ -449,12 +447,10 @@ def preload(order: bytes) -> bool:
     names = [name for name in order[1:].decode("ascii", "replace").split() if name not in _tried]
     if not names or len(_tried) >= MAX_TRIED:
         return False
-    before = set(sys.modules)
     for name in names[:MAX_NAMES]:
         _tried.add(name)
         if is_harmless(name):
             _import(name)
-    _loaded.update(module.partition(".")[0] for module in sys.modules.keys() - before)
     gc.freeze()
     return True
 
@@ -464,14 +460,3 @@ def _import(name: str) -> None:
         importlib.import_module(name)
     except Exception:  # noqa: BLE001 - a module may be missing on this system; the script's own import reports it
         return
-
-
-def forget_shadowed(folder: str, own: str) -> None:
-    """Let modules in this folder shadow preloaded ones of the same name, as in a fresh interpreter."""
-    try:
-        neighbours = {entry.partition(".")[0] for entry in os.listdir(folder)}  # noqa: PTH208 - see system
-    except OSError:
-        return
-    for top in (neighbours & _loaded) - {own}:
-        for name in [name for name in sys.modules if name.partition(".")[0] == top]:
-            del sys.modules[name]
