@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from toolcrib.infra.files import OPEN_FOLDER, make_folder
 from toolcrib.infra.files.durable import create_in, explained, replace_in
-from toolcrib.infra.files.pulled_files import PULLED, read_pulled
+from toolcrib.infra.programs.origins import PULLED, read_pulled
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:

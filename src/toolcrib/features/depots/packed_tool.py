@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from toolcrib.features.depots.package import FOLDERS, MAX_FILE_BYTES, Manifest, Package, PackedFile
 from toolcrib.infra.files import durable
-from toolcrib.infra.sandbox.jobs import shadow_of
+from toolcrib.infra.programs.code_parts import shadow_of
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Chained, Handler
 

@@ -47,7 +47,7 @@ def register(plugins: Plugins) -> None:
     plugins.add_resource("script_trees", _script_trees)
     plugins.add_resource("environments", _environments_folder)
     plugins.add_resource("script_format", "toolcrib.features.scripts.format:ScriptFile", given=lambda _: {})
-    plugins.add_resource("origins", "toolcrib.features.scripts.origins:Origins", given=_for_origins)
+    plugins.add_resource("origins", "toolcrib.infra.programs.origins:Origins", given=_for_origins)
     plugins.add_resource("scripts", "toolcrib.features.scripts.facade:Scripts")
     plugins.add_format("toolcrib.features.scripts.program_files:ProgramFile", suffixes=PROGRAM_SUFFIXES, in_trees=False)
     plugins.add_source("scripts", _script_sources)

@@ -13,8 +13,9 @@ from toolcrib.features.scripts.chain import LIBRARY, SINK, resolve
 from toolcrib.features.scripts.program_files import OTHER_LANGUAGES, SUFFIXES, why_ignored
 from toolcrib.features.scripts.sink import open_sink
 from toolcrib.infra.files import read_beginning
+from toolcrib.infra.programs.code_parts import shadow_of
 from toolcrib.infra.sandbox.environments import prepare, read_requirements
-from toolcrib.infra.sandbox.jobs import CLEAN_ENVIRONMENT, PROXY_VARIABLES, shadow_of
+from toolcrib.infra.sandbox.jobs import CLEAN_ENVIRONMENT, PROXY_VARIABLES
 from toolcrib.infra.settings import GIVEN_TO_TOOLS
 from toolcrib.lib.environment_reads import needed_variables
 from toolcrib.lib.javascript_program import needed_packages

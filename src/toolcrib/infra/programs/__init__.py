@@ -364,7 +364,9 @@ def _no_module(tool: Tool, described: Described, hidden: Iterable[Path] = ()) ->
         reason = (
             f"{tool.name} may not import {file.name}: its tool is disabled, or was pulled or built and keeps its files"
         )
-        enable = Cure("enable that tool, or put what is needed into a file of your own", "ask the operator to enable it")
+        enable = Cure(
+            "enable that tool, or put what is needed into a file of your own", "ask the operator to enable it"
+        )
         return ToolError(Kind.BLOCKED, reason, cure=enable, partial_side_effects=True)
     if inner:
         pin = PINS.get(module, f"{package}==…")

@@ -21,7 +21,7 @@ from toolcrib.model.errors import ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-    from pathlib import Path
+    from pathlib import Path, PurePath
 
     from toolcrib.model.tool import Script
 
@@ -167,6 +167,13 @@ def _imported_parts(script: Script, root: Path, hidden: Sequence[Path]) -> Itera
     yield from _stamped_part("further files", further, root, FURTHER)
     if walk.left < 0:
         yield RunPart(kind=PartKind.NOTE, title="further files", note=TOO_MANY)
+
+
+def shadow_of(path: PurePath) -> str:
+    """Why no other file finds this Python file when it imports its name; empty if it does."""
+    if path.suffix != ".py" or not is_installed(path.stem, site_paths()):
+        return ""
+    return f"{path}: 'import {path.stem}' in another file finds the module of Python or of a package; rename the file if it is meant"
 
 
 def _stamped_part(title: str, places: Sequence[Path], root: Path, note: str) -> Iterator[RunPart]:

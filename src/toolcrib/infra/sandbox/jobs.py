@@ -8,12 +8,11 @@ import json
 import sys
 import sysconfig
 from dataclasses import field, fields, replace
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolcrib.infra.channel import frame
 from toolcrib.infra.sandbox import DISK_MB, MEMORY_MB, PROCESSES
-from toolcrib.infra.sandbox.child.neighbours import is_installed
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import MEGABYTE
 from toolcrib.values.records import record
@@ -278,13 +277,6 @@ def site_paths() -> list[str]:
     library = _library()
     places = [place for place, entry in enumerate(sys.path) if entry in library or entry.endswith("lib-dynload")]
     return [entry for entry in sys.path[max(places, default=-1) + 1 :] if entry]
-
-
-def shadow_of(path: PurePath) -> str:
-    """Why no other file finds this Python file when it imports its name; empty if it does."""
-    if path.suffix != ".py" or not is_installed(path.stem, site_paths()):
-        return ""
-    return f"{path}: 'import {path.stem}' in another file finds the module of Python or of a package; rename the file if it is meant"
 
 
 # From declared capabilities to a policy: only what is declared is allowed.

@@ -5,13 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolcrib.infra.files import stamp_on_disk
-from toolcrib.infra.files.pulled_files import PULLED, read_pulled
+from toolcrib.infra.files import read_small, stamp_on_disk
+from toolcrib.lib.documents import MAX_DEFINITION_BYTES, read_json
+from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from toolcrib.model.tool import Entry, Tool
+
+# The record of what was pulled, in a folder of tools: it stays with the files when they are copied.
+PULLED = ".pulled.json"
 
 
 class Origins:
@@ -55,3 +59,13 @@ def _code_of(tool: Tool) -> Path | None:
     """The file with the code of a tool, or the folder of a package."""
     script = tool.script
     return None if script is None else script.path.parent if script.files else script.path
+
+
+def read_pulled(folder: Path) -> dict[str, list[str]]:
+    """The paths of the files from the folder, by the tool that they came with."""
+    path = folder / PULLED
+    data = read_small(path, MAX_DEFINITION_BYTES)
+    found = {} if data is None else read_json(data, place=str(path))
+    if not isinstance(found, dict) or not all(isinstance(files, list) for files in found.values()):
+        raise ToolError(Kind.VALIDATION, f"{path}: write an object with the files of each tool that was pulled")
+    return {name: list(map(str, files)) for name, files in found.items()}
