@@ -55,9 +55,9 @@ def test_every_rule_meets_the_protocol(tmp_path):
 
 
 def test_an_engine_starts_with_the_default_rules_and_rules_replace_them(tmp_path):
-    names = [DangerousCommands.name, SensitiveFiles.name]
+    names = [DangerousCommands.name, SensitiveFiles.name, "data_flow"]
     assert [rule.name for rule in RuleEngine(workspace=tmp_path).rules] == names
-    assert [rule.name for rule in RuleEngine().rules] == ["dangerous_commands", "sensitive_files"]
+    assert [rule.name for rule in RuleEngine().rules] == names
     assert RuleEngine(rules=[]).rules == ()
     chosen = network()
     assert RuleEngine(rules=[chosen]).rules == (chosen,)

@@ -129,7 +129,7 @@ class Slow:
     """A step that takes its time between being judged and being counted: meanwhile another thread wants the same place."""
 
     tool, mark = "t", b""
-    capabilities: frozenset[str] = frozenset()
+    notes: frozenset[str] = frozenset()
 
     def __init__(self, session):
         self.rival = threading.Thread(target=lambda: self.admitted.append(session.admit(LOOK_UP)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import orjson
@@ -10,11 +11,12 @@ import orjson
 from toolcrib.core.call_state import mode_of
 from toolcrib.core.grants import missing_grants
 from toolcrib.core.plugins import later
-from toolcrib.core.rules import strictest
+from toolcrib.core.rules import NotingRule, strictest
 from toolcrib.lib.documents import check_plain
 from toolcrib.model.call import MAX_DEPTH, Consent
 from toolcrib.model.errors import Cure, Kind, ToolError, cure_of
 from toolcrib.model.result import ALLOW, Decision, Verdict, confirm, deny
+from toolcrib.model.session import CountedCall
 from toolcrib.model.tool import MODES, Behaviour
 
 if TYPE_CHECKING:
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from toolcrib.lib.schema import Validator
     from toolcrib.model.protocols import ApprovalStore
     from toolcrib.model.result import Result
-    from toolcrib.model.session import CountedCall, Session
+    from toolcrib.model.session import Session
 
 
 # Describes why a value is invalid; loaded on first use, because a call with valid arguments and value does not need it.
@@ -366,8 +368,11 @@ def step_of(session: Session, state: CallState, plan: Plan) -> CountedCall:
     """The CountedCall of a call; its arguments must have been validated and have their defaults."""
     if state.step is None:
         mark = _mark(plan.address, state.arguments) if _looks_for_loops(state, session) else b""
-        is_retrieval = _is_retrieval(plan)
-        state.step = session.step(plan.address, is_retrieval=is_retrieval, mark=mark, capabilities=plan.tool.requires)
+        call = replace(state.call, arguments=state.arguments)
+        notes = frozenset(
+            note for rule in plan.rules if isinstance(rule, NotingRule) for note in rule.notes(plan.tool, call)
+        )
+        state.step = CountedCall(tool=plan.address, is_retrieval=_is_retrieval(plan), mark=mark, notes=notes)
     return state.step
 
 

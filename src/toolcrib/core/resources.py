@@ -204,7 +204,9 @@ class Resources:
         for word in settings.explicit("access").get("variables", ()):
             owner, _, name = word.partition(":")
             self._variables.setdefault(owner, set()).add(name)
-        self._variable_owners = ToolWords(self._variables, means)
+        # Matches words with which the settings name tools.
+        self.tool_words = partial(ToolWords, means=means)
+        self._variable_owners = self.tool_words(self._variables)
         self.runners = Runners(self)
         self._values: dict[str, Any] = {}
         self._lent: set[str] = set()
@@ -331,7 +333,7 @@ class Resources:
 
     def variable(self, tool: Tool, name: str) -> str | None:
         """A variable of the host or a secret, if it is granted to the tool; None if not, empty if it is not set."""
-        if name not in self._granted_variables(tool):
+        if name not in self.granted_variables(tool):
             return None
         if name in self.environment:
             return self.environment[name]
@@ -340,14 +342,15 @@ class Resources:
 
     def granted_names(self, tool: Tool, code: bytes) -> tuple[str, ...]:
         """The variables and secrets that are granted to the tool and mentioned in its file."""
-        names = self._granted_variables(tool)
+        names = self.granted_variables(tool)
         return tuple(sorted(name for name in names if re.search(rf"\b{name}\b".encode(), code)))
 
     def variable_word(self, tool: Tool, name: str) -> str:
         """The item of `access.variables` that grants a variable to this tool only."""
         return f"{self._variable_owners.own_word(tool)}:{name}"
 
-    def _granted_variables(self, tool: Tool) -> set[str]:
+    def granted_variables(self, tool: Tool) -> set[str]:
+        """The names of the variables and secrets that the settings grant to the tool."""
         return {name for owner in self._variable_owners.of(tool) for name in self._variables[owner]}
 
     def lend_variables(self) -> Callable[[], GrantedVariables] | None:

@@ -101,7 +101,7 @@ def show_hidden_in(value: object) -> object:
 
 def escaped_in(value: object) -> dict[str, str]:
     """The strings and keys of a JSON value by their escaped form, where that differs and is no string of the value itself."""
-    strings = set(_strings(value))
+    strings = set(strings_in(value))
     escaped = {show_hidden(text): text for text in strings}
     return {shown: text for shown, text in escaped.items() if shown not in strings}
 
@@ -119,13 +119,14 @@ def restore_hidden(value: object, escaped: Mapping[str, str], depth: int = 0) ->
     return value
 
 
-def _strings(value: object) -> Iterator[str]:
+def strings_in(value: object) -> Iterator[str]:
+    """Every string of a JSON value, keys included."""
     if isinstance(value, str):
         yield value
     for item in value if isinstance(value, dict | list | tuple) else ():
-        yield from _strings(item)
+        yield from strings_in(item)
         if isinstance(value, dict):
-            yield from _strings(value[item])
+            yield from strings_in(value[item])
 
 
 def _find(text: str) -> Iterator[HiddenCharacter]:

@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 class CountedCall:
     """A call as its session counts it; `mark` is a hash of the call, and empty if loop detection is off.
 
-    `capabilities` are those of the tool.
+    `notes` are what rules remember of the call.
     """
 
     tool: str
     is_retrieval: bool = False
     mark: bytes = b""
-    capabilities: frozenset[str] = frozenset()
+    notes: frozenset[str] = frozenset()
 
 
 @dataclass(kw_only=True, slots=True)
@@ -88,7 +88,7 @@ class Session:
         self._state: Mapping[str, object] = MappingProxyType(dict(state or {}))
         self._is_active = True
         self._calls = 0
-        self._capabilities: dict[str, str] = {}
+        self._notes: dict[str, str] = {}
         self._turn = Turn()
         self._send = send
         # One for each message being sent, resolved when the connection closes, so that its task stops waiting.
@@ -125,9 +125,9 @@ class Session:
         return self._calls
 
     @property
-    def capabilities(self) -> Mapping[str, str]:
-        """The capabilities of the tools called in this session, each with the first tool that had it."""
-        return MappingProxyType(self._capabilities)
+    def notes(self) -> Mapping[str, str]:
+        """What rules remember of the calls of this session, each with the first tool that it was noted for."""
+        return MappingProxyType(self._notes)
 
     def next_turn(self) -> None:
         """Begin a turn, after a message of the user: reset its budgets and its loop detection."""
@@ -152,12 +152,6 @@ class Session:
         """Whether the tool has reached MAX_EMPTY empty results in this turn."""
         return _is_reached(self.MAX_EMPTY, self._turn.empty.get(tool, 0))
 
-    def step(
-        self, tool: str, *, is_retrieval: bool = False, mark: bytes = b"", capabilities: frozenset[str] = frozenset()
-    ) -> CountedCall:
-        """Make the CountedCall of a call."""
-        return CountedCall(tool=tool, is_retrieval=is_retrieval, mark=mark, capabilities=capabilities)
-
     def admit(self, step: CountedCall) -> Turn | None:
         """Count a call and return its turn; None if a budget is exhausted or the call is a loop. Check and count are atomic."""
         with self._lock:
@@ -166,8 +160,8 @@ class Session:
                 return None
             self._calls += 1
             self._turn.count(step, 1)
-            for capability in step.capabilities:
-                self._capabilities.setdefault(capability, step.tool)
+            for note in step.notes:
+                self._notes.setdefault(note, step.tool)
             return self._turn
 
     def uncount(self, step: CountedCall, turn: Turn) -> None:

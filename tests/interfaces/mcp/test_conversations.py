@@ -59,14 +59,15 @@ async def test_one_caller_does_not_use_up_the_budget_of_another(client_of, tmp_p
 
 
 @pytest.mark.parametrize("is_old", [False, True])
-async def test_a_client_that_read_private_data_sends_nothing(client_of, is_old):
-    client = client_of(read_diary, post, safety_rules={"data_flow": True}, grants={"*": ["fs.*", "net.*"]})
+async def test_a_client_that_has_private_data_sends_nothing_unasked(client_of, is_old, monkeypatch):
+    client = client_of(read_diary, post, safety_rules={"private": ["read_diary"]}, grants={"*": ["fs.*", "net.*"]})
+    monkeypatch.setitem(client.crib.settings["approvals"].__dict__, "wait_seconds", 0)
     used = await client.open() if is_old else client
     assert (await used.call("post")).result["content"][0]["text"] == "sent"
     assert (await used.call("read_diary")).result["content"][0]["text"] == "dear diary"
     refused = (await used.call("post")).result
     assert refused["isError"] is True
-    assert "host/read-diary@1.0.0 may have read private data" in refused["content"][0]["text"]
+    assert "host/read-diary@1.0.0 has private data" in refused["content"][0]["text"]
 
 
 async def test_a_rule_of_the_host_program_sees_the_session(client_of):

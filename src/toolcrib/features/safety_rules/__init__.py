@@ -35,7 +35,11 @@ def register(plugins: Plugins) -> None:
     plugins.add_resource(
         "data_flow",
         "toolcrib.features.safety_rules.data_flow:DataFlow",
-        given=lambda resources: {"where": resources.settings.where("safety_rules.data_flow")},
+        given=lambda resources: {
+            "resources": resources,
+            "private": _setting(resources, "private"),
+            "workspace": resources.settings.workspace,
+        },
     )
     plugins.add_rules("safety_rules", _make_rules)
     plugins.add_settings("safety_rules", "toolcrib.features.safety_rules.settings:SafetyRulesSettings")
@@ -48,7 +52,7 @@ def _make_rules(resources: Resources) -> list[Rule]:
     rules: list[Rule] = [
         TextRule(name, partial(resources.get, name), screen) for name in DEFAULT_RULES if name not in off
     ]
-    if _setting(resources, "data_flow"):
+    if _setting(resources, "data_flow") is not False:
         rules.append(resources.get("data_flow"))
     return [*rules, *(resources.get("operator_patterns") if "rules" in resources.settings.places else ())]
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from toolcrib.core.grants import GrantsSettings
 from toolcrib.features.safety_rules import DEFAULT_RULES
+from toolcrib.features.safety_rules.data_flow import is_path
 from toolcrib.infra.settings import Table, read_switch, read_word_set, read_words, setting
 
 _KEYS = ("forbidden_patterns", "include_text", "name")
@@ -14,6 +16,17 @@ def _read_default_rules(name: str, value: object) -> frozenset[str]:
     words = read_word_set(name, value)
     if unknown := sorted(words - set(DEFAULT_RULES)):
         raise ValueError(f"{name}: no default rule is called {unknown[0]!r}; known are {', '.join(DEFAULT_RULES)}")
+    return words
+
+
+def _read_private(name: str, value: object) -> tuple[str, ...]:
+    words = read_words(name, value)
+    for word in words:
+        try:
+            if not is_path(word):
+                GrantsSettings.check_word(word)
+        except ValueError as problem:
+            raise ValueError(f"{name}: {word!r:.80}: {problem}; a path begins with ./ or /") from None
     return words
 
 
@@ -55,10 +68,15 @@ class SafetyRulesSettings(Table, name="safety_rules"):
         summary=f"names of default rules to leave out: {', '.join(DEFAULT_RULES)}",
     )
     data_flow: bool = setting(
-        default=False,
+        default=True,
         read=read_switch,
+        summary="whether a call that may send data out (`net.*`) needs confirmation in a session that has private data",
+    )
+    private: tuple[str, ...] = setting(
+        default=(),
+        read=_read_private,
         opens=False,
-        summary="whether a session that has read private data (fs.read, shell.execute, data.*, net.postgresql) may no longer send any out",
+        summary="whose results are private data, besides those of tools that hold a secret: tools named as in `[grants]`, and paths that begin with `./` or `/`",
     )
     commands: tuple[str, ...] = setting(
         default=(),
