@@ -240,7 +240,7 @@ class Crib:
     def search_tools(
         self, text: str, *, is_question: bool = False, everything: bool = False, limit: int = 10
     ) -> tuple[list[Facts], bool]:
-        """The tools that match a search text or a question; and whether there are more."""
+        """The tools that match a search text, then those that answer it as a question; and whether there are more."""
         return self._descriptions.search(text, is_question=is_question, everything=everything, limit=limit)
 
     def switch_tool(self, name: str, *, on: bool) -> tuple[str, str] | None:
@@ -533,18 +533,18 @@ class Crib:
         """Bundles and the tools in them: put, switch, delete, list and search, of every owner."""
         return self._resources.get("bundles")  # type: ignore[no-any-return]  # registered with this type
 
-    def find_tools(self, question: str, *, limit: int = 10) -> list[Tool]:
-        """The tools that match a question in plain words and have their grants, best match first."""
+    def find_tools(self, text: str, *, limit: int = 10) -> list[Tool]:
+        """The tools that have their grants and match a text, best match first, then those that answer it as a question."""
         found: list[Tool] = []
-        page = self.bundles.ask(question, page_size=limit)
+        page = self.bundles.search(text, page_size=limit)
         if not page.items:
-            self.request_from_search(question)
+            self.request_from_search(text)
         while True:
             tools = (each.kept.tool for each in page.items)
             found += [tool for tool in tools if tool is not None and not self.grants.missing(tool)]
             if len(found) >= limit or not page.next_token:
                 return found[:limit]
-            page = self.bundles.ask(question, page_size=limit, page_token=page.next_token)
+            page = self.bundles.search(text, page_size=limit, page_token=page.next_token)
 
     @property
     def requests(self) -> Requests:

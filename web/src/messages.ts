@@ -49,6 +49,7 @@ export const english = {
   "tools.state.notOffered": "Not offered to models",
   "tools.version": "version {version}",
   "tools.confirms": "needs confirmation",
+  "tools.related": "related",
   "tools.switch": "Enable {name}",
   "tools.kind.function": "function",
   "tools.kind.script": "script",

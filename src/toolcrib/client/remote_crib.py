@@ -243,9 +243,9 @@ class RemoteCrib:
         entry = self.find(name)
         return "" if entry is None else entry.tool.documentation
 
-    def find_tools(self, question: str, *, limit: int = 10) -> list[Tool]:
-        """The tools that match a question in plain words and have their grants, best match first."""
-        found, _ = self.search_tools(question, is_question=True, limit=limit)
+    def find_tools(self, text: str, *, limit: int = 10) -> list[Tool]:
+        """The tools that have their grants and match a text, best match first, then those that answer it as a question."""
+        found, _ = self.search_tools(text, limit=limit)
         shown = (self._find(facts["address"]) for facts in found)
         granted = (facts for facts in shown if not isinstance(facts, str) and not facts["missingGrants"])
         return [read_entry(facts, self.url).tool for facts in granted]
@@ -264,7 +264,7 @@ class RemoteCrib:
     def search_tools(
         self, text: str, *, is_question: bool = False, everything: bool = False, limit: int = 10
     ) -> tuple[list[Facts], bool]:
-        """The tools that match a search text or a question; and whether there are more."""
+        """The tools that match a search text, then those that answer it as a question; and whether there are more."""
         query = [("question" if is_question else "q", text), ("includeDisabled", str(everything).lower())]
         page = self.server.ask("GET", TOOLS, shapes.FOUND_PAGE, query=[*query, ("pageSize", str(limit))]).document
         tools: list[Facts] = page["tools"]

@@ -162,8 +162,8 @@ class AnyCrib(CallingCrib, Protocol):
     def documentation(self, name: str) -> str:
         """The documentation of a tool; empty if it has none, or if there is no such tool."""
 
-    def find_tools(self, question: str, *, limit: int = 10) -> list[Tool]:
-        """The tools that match a question in plain words and have their grants, best match first."""
+    def find_tools(self, text: str, *, limit: int = 10) -> list[Tool]:
+        """The tools that have their grants and match a text, best match first, then those that answer it as a question."""
 
     def list_tools(self, *, tags: Sequence[str] = (), executors: bool = False) -> list[Facts]:
         """The tools that have all of the tags, as JSON; or the executors instead."""
@@ -174,7 +174,7 @@ class AnyCrib(CallingCrib, Protocol):
     def search_tools(
         self, text: str, *, is_question: bool = False, everything: bool = False, limit: int = 10
     ) -> tuple[list[Facts], bool]:
-        """The tools that match a search text or a question; and whether there are more."""
+        """The tools that match a search text, then those that answer it as a question; and whether there are more."""
 
     def request_from_search(self, text: str) -> str:
         """File a request for a search without results and return its id; empty if none was filed."""

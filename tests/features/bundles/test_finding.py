@@ -205,3 +205,31 @@ def test_hits_come_in_their_tiers_and_then_the_newest_first(bundles, put_bundle,
     found = [(each.kept.slug, each.tier) for each in bundles.search("weather").items]
     assert found[:3] == [("weather-new", "prefix"), ("weather-old", "prefix"), ("forecast", "word")]
     assert found[3:] == [("wether", "fuzzy")]
+
+
+def test_tools_that_answer_the_text_as_a_question_follow_those_that_match_it(bundles, put_bundle, tool_document):
+    id_ = put_bundle(bundles)
+    for slug, description in (
+        ("refund", "Refund a customer."),
+        ("reimburse", "Pay for a refund, in money."),
+        ("money-back", "Says the rules."),
+        ("cash", "Counts it."),
+        ("exchange", "Changes a currency."),
+        ("time", "Tells the time."),
+    ):
+        bundles.put_tool(id_, slug, "v1", tool_document(displayName=slug, description=description))
+
+    def hits(page):
+        return [(each.kept.slug, str(each.tier)) for each in page.items]
+
+    assert dict(hits(bundles.search("give money back")))["refund"] == "relevance"
+    everything = hits(bundles.search("money"))
+    assert [tier for _, tier in everything] == ["prefix", "word", "relevance", "relevance"]
+    assert [slug for slug, _ in everything[:2]] == ["money-back", "reimburse"]
+    first = bundles.search("money", page_size=3)
+    bundles.put_tool(id_, "money", "v1", tool_document(displayName="money"))
+    second = bundles.search("money", page_size=3, page_token=first.next_token)
+    assert hits(first) + hits(second) == everything, "the token continues the second part, where it was"
+    assert not second.next_token
+    tiers = [tier for _, tier in hits(bundles.search("money", page_size=3))]
+    assert tiers == ["prefix", "prefix", "word"], "a full page of matches is followed by nothing else"

@@ -88,6 +88,9 @@ async def test_the_list_of_the_page_is_filtered_and_sliced_by_the_server(world):
     assert everything["total"] == len(everything["tools"]) == slice_["total"]
     assert slice_["tools"] == everything["tools"][1:2]
     assert disabled["tools"] == [tool for tool in everything["tools"] if not tool["enabled"]]
+    assert {tool["foundBy"] for tool in everything["tools"]} == {""}
+    found = (await world.client.get(f"/ui/tools?q={everything['tools'][0]['name']}")).json["tools"]
+    assert (found[0]["name"], found[0]["foundBy"]) == (everything["tools"][0]["name"], "prefix")
     assert set(everything["filters"]) == {"bundle", "tag", "kind", "effects"}
 
 

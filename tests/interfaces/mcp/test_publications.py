@@ -300,6 +300,8 @@ async def test_of_a_large_catalogue_a_client_gets_a_search_and_calls_by_name(cli
     assert described["inputSchema"]["required"] == ["first"]
     assert called["structuredContent"] == 6
     assert "plus_7" in [each["name"] for each in found]
+    asked = (await client.call("search_tools", {"query": "what adds to a number"})).result["structuredContent"]["tools"]
+    assert asked, "a text that matches nothing is answered as a question"
     for arguments in ({}, {"name": 5}, {"name": "plus_5", "arguments": []}):
         assert (await client.call("call_tool", arguments)).result["isError"] is True
     assert (await client.call("search_tools", {"query": "x", "limit": 999})).result["isError"] is True

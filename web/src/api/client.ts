@@ -27,6 +27,7 @@ export interface ToolRow {
   offered: boolean;
   notOffered: string;
   origin: string;
+  foundBy: string;
 }
 
 // What GET /crib/tools says of a tool; the document leaves these facts open because formats add their own.

@@ -711,7 +711,7 @@ export interface paths {
         };
         /**
          * Search the tools of all bundles.
-         * @description By typed text: prefix matches before whole words before fuzzy matches, the newest first in each group. Or by a question in plain language, the most relevant first. Send one of the two. Needs the scope `read`.
+         * @description By typed text: prefix matches before whole words before fuzzy matches, the newest first in each group; where fewer than a page match, they are followed by those that answer it as a question (`match` is `relevance`). Or by a question in plain language alone, the most relevant first. Send one of the two. Needs the scope `read`.
          */
         get: operations["searchTools"];
         put?: never;
@@ -751,7 +751,7 @@ export interface paths {
         };
         /**
          * Search the tools of all bundles.
-         * @description By typed text: prefix matches before whole words before fuzzy matches, the newest first in each group. Or by a question in plain language, the most relevant first. Send one of the two. Needs the scope `read`.
+         * @description By typed text: prefix matches before whole words before fuzzy matches, the newest first in each group; where fewer than a page match, they are followed by those that answer it as a question (`match` is `relevance`). Or by a question in plain language alone, the most relevant first. Send one of the two. Needs the scope `read`.
          */
         get: operations["searchToolsToo"];
         put?: never;

@@ -156,6 +156,7 @@ function Row({ tool }: { tool: ToolRow }) {
           <Link href={`/tools/${encodeURIComponent(tool.address)}`} className="ellipsis">{tool.name}</Link>
           <Badge variant="outline" color="gray" tt="none" c="var(--mantine-color-text)" title={tool.origin || tool.bundle}>{tool.bundle}</Badge>
           <Text size="xs" visibleFrom="sm" className="ellipsis">{t("tools.version", { version: tool.version })}</Text>
+          {tool.foundBy === "relevance" && <Badge variant="outline" color="blue" tt="none" c="var(--mantine-color-text)">{t("tools.related")}</Badge>}
           {tool.requiresConfirmation && <Badge variant="outline" color="orange" tt="none" c="var(--mantine-color-text)">{t("tools.confirms")}</Badge>}
           <Text size="xs" visibleFrom="md" c="dimmed" className="ellipsis">{tool.origin}</Text>
         </Group>

@@ -181,7 +181,9 @@ def bundle_delete(opener: Opener[ProjectCrib], name: str, *, url: str | None) ->
 @click.command("search", epilog=example("crib search --question is the server up"))
 @click.argument("text", nargs=-1, required=True, metavar="TEXT...")
 @click.option(
-    "--question", is_flag=True, help="TEXT is a question in plain language; the most relevant tools come first."
+    "--question",
+    is_flag=True,
+    help="Only what answers TEXT as a question in plain language; the most relevant tools come first.",
 )
 @click.option("--all", "everything", is_flag=True, help="Include disabled tools.")
 @click.option("--limit", type=click.IntRange(1, 256), default=10, show_default=True, help="How many tools.")
@@ -201,7 +203,7 @@ def search(
 ) -> int:
     """Search tools.
 
-    Names that begin with TEXT come first, then tools that contain its words, then similar words.
+    Names that begin with TEXT come first, then tools that contain its words, then similar words, then tools that answer it as a question.
     """
     with opener.open_any(url) as crib, working("searching; new tools are indexed first"):
         words = " ".join(text)

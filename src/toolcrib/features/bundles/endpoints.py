@@ -521,8 +521,9 @@ TOOL_ENDPOINTS = EndpointTable(
             handler=ToolEndpoints.search,
             scope=Scope.READ,
             summary="Search the tools of all bundles.",
-            description="By typed text: prefix matches before whole words before fuzzy matches, the newest first in each group. "
-            "Or by a question in plain language, the most relevant first. Send one of the two.",
+            description="By typed text: prefix matches before whole words before fuzzy matches, the newest first in each group; where fewer than a page match, "
+            "they are followed by those that answer it as a question (`match` is `relevance`). "
+            "Or by a question in plain language alone, the most relevant first. Send one of the two.",
             query=(TYPED, QUESTION, INCLUDE_DISABLED, PAGE_SIZE, PAGE_TOKEN),
             replies={200: Reply(description="A page of tools, each with how it matched.", schema="FoundPage")},
         ),

@@ -8,7 +8,7 @@ import hashlib
 import hmac
 import json
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import chain, islice
 from typing import TYPE_CHECKING, TypeVar
@@ -21,7 +21,7 @@ from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Entry
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from toolcrib.features.bundles.index_sync import IndexSync
     from toolcrib.features.bundles.lookup import Lookup
@@ -173,11 +173,17 @@ class BundlePages:
         page_token: str = "",
         patience: float | None = None,
     ) -> Page[Found]:
-        """Tools that match a typed text: prefixes before whole words before fuzzy matches, then the newest first."""
+        """Tools that match a typed text: prefixes before whole words before fuzzy matches, then the newest first.
+
+        Where fewer than a page match, they are followed by those that answer the text as a question. A page token says
+        which of the two parts it continues.
+        """
         text = check_text(text)
         query = ["search", text, include_disabled]
         size = check_page_size(page_size)
         position = self.cursors.read(query, page_token) if page_token else None
+        if isinstance(position, dict):
+            return self._relevant(query, text, size, position, include_disabled=include_disabled, patience=patience)
         after = _read_hit(position) if isinstance(position, list) else None
         is_complete = self.lookup.look(patience)
         counts = self.metrics()
@@ -191,7 +197,15 @@ class BundlePages:
             for hit in _batches(hits_after, size + 1)
             if (kept := self._usable(hit.id, counts, include_disabled=include_disabled)) is not None
         )
-        return self._page(query, found, size, is_complete=is_complete)
+        pairs = [*islice(found, size + 1)]
+        page = self._cut(query, pairs, size, is_complete=is_complete)
+        if page_token or len(pairs) >= size:
+            return page
+        matching = {str(position[-1]) for position, _ in pairs}
+        rest = self._relevant(
+            *(query, text, size - len(pairs)), without=matching, include_disabled=include_disabled, patience=patience
+        )
+        return replace(rest, items=(*page.items, *rest.items))
 
     def ask(
         self,
@@ -202,18 +216,30 @@ class BundlePages:
         page_token: str = "",
         patience: float | None = None,
     ) -> Page[Found]:
-        """Tools that answer a question in plain language, at most MAX_ANSWERS, the most relevant first.
-
-        The page token contains the remaining hits as they were.
-        """
+        """Tools that answer a question in plain language, at most MAX_ANSWERS, the most relevant first."""
         question = check_text(question)
         query = ["ask", question, include_disabled]
         size = check_page_size(page_size)
+        position = self.cursors.read(query, page_token) if page_token else None
+        return self._relevant(query, question, size, position, include_disabled=include_disabled, patience=patience)
+
+    def _relevant(
+        self,
+        query: object,
+        question: str,
+        size: int,
+        position: object = None,
+        *,
+        without: Collection[str] = (),
+        include_disabled: bool,
+        patience: float | None,
+    ) -> Page[Found]:
+        """The most relevant tools but these. The page token contains the remaining hits as they were."""
         is_complete = self.lookup.look(patience)
-        most = MAX_ANSWERS if current_view() is None else MAX_LOOKED_THROUGH
+        most = len(without) + (MAX_ANSWERS if current_view() is None else MAX_LOOKED_THROUGH)
         ask = partial(self.index.ask, question, limit=most, include_disabled=include_disabled)
         answer = partial(self._read, ask, is_complete=is_complete)
-        hits = self._rest(self.cursors.read(query, page_token), answer) if page_token else answer()
+        hits = [hit for hit in answer() if hit.id not in without] if position is None else self._rest(position, answer)
         counts = self.metrics()
         if current_view() is not None:
             # A token names the hits that are left, and must not name one that the caller may not see.
@@ -236,7 +262,8 @@ class BundlePages:
 
     def _rest(self, position: object, answer: Callable[[], list[Hit]]) -> list[Hit]:
         """The hits that a token refers to; `answer` gives the current hits, which are mostly the same."""
-        scores = {str(digest): float(score) for digest, score in position} if isinstance(position, list) else {}
+        left = position.get(Tier.RELEVANCE, ()) if isinstance(position, dict) else ()
+        scores = {str(digest): float(score) for digest, score in left}
         slots: dict[str, str] = {}
         for id_ in chain((hit.id for hit in answer()), (row.id for row in self.lookup.rows())):
             if len(slots) == len(scores):
@@ -250,7 +277,7 @@ class BundlePages:
         ]
 
     def _rest_token(self, query: object, hits: list[Hit]) -> str:
-        return self.cursors.write(query, [[_digest(hit.id), round(hit.score, 4)] for hit in hits])
+        return self.cursors.write(query, {Tier.RELEVANCE: [[_digest(hit.id), round(hit.score, 4)] for hit in hits]})
 
     def _after(self, query: object, page_token: str) -> str:
         return str(self.cursors.read(query, page_token)) if page_token else ""
@@ -264,7 +291,9 @@ class BundlePages:
         self, query: object, found: Iterable[tuple[object, T]], size: int, *, is_complete: bool = True
     ) -> Page[T]:
         """The first items, each found with its position, and a token if there are more."""
-        pairs = [*islice(found, size + 1)]
+        return self._cut(query, [*islice(found, size + 1)], size, is_complete=is_complete)
+
+    def _cut(self, query: object, pairs: Sequence[tuple[object, T]], size: int, *, is_complete: bool) -> Page[T]:
         token = self.cursors.write(query, pairs[size - 1][0]) if len(pairs) > size else ""
         return Page(items=tuple(item for _, item in pairs[:size]), next_token=token, indexing=not is_complete)
 

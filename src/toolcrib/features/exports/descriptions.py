@@ -37,7 +37,7 @@ class Descriptions:
         return None if entry is None else all_facts_of(crib, entry)
 
     def search(self, text: str, *, is_question: bool, everything: bool, limit: int) -> tuple[list[Facts], bool]:
-        """The tools that match a search text or a question; and whether there are more."""
+        """The tools that match a search text, then those that answer it as a question; and whether there are more."""
         bundles = self._resources.get("bundles")
         look: Search = bundles.ask if is_question else bundles.search
         page = look(text, include_disabled=everything, page_size=limit)

@@ -111,6 +111,9 @@ fill in = complete
 give up = timeout cancel
 carry out = execute
 bring back = restore
+money back = refund
+give back = return refund
+pay back = refund
 upside down = reverse
 the other way round = reverse
 at the same time = concurrent parallel
@@ -178,7 +181,7 @@ object instance, module package library, source code, comment note remark, versi
 memory ram, processor cpu core, disk drive storage volume, network net, port socket, connection link session,
 task job work, thread worker, parallel concurrent simultaneous, queue backlog, event occurrence,
 log journal record history, database db sql, transaction commit, weather forecast temperature climate,
-rain precipitation, price cost fee rate, money currency cash, pay payment charge, buy purchase order, sell sale,
+rain precipitation, price cost fee rate, money currency cash, pay payment charge, buy purchase order, sell sale, refund reimburse repay,
 invoice bill, meeting appointment event calendar, song music audio sound, movie film video, place location position,
 city town, country nation, map route directions, flight plane, car vehicle, restaurant food, phone telephone call,
 customer client, employee staff worker, company business firm, news article, book title, stock share, colour color

@@ -60,12 +60,20 @@ class Filters:
 def list_tools(crib: Crib, query: Query, reader: Reader) -> dict[str, object]:
     """One slice of the list, the length of the list, and with the first slice the values to filter by."""
     offset, size, filters = query.number("offset") or 0, query.number("size") or MAX_PAGE, Filters.of(query)
-    entries, is_indexing = _search(crib, query.text("q")) if query.text("q").strip() else (list(crib.entries), False)
-    found = [entry for entry in entries if filters.match(entry, lambda one: _is_offered(crib, one))]
-    if not query.text("q").strip():
+    text, is_indexing = query.text("q").strip(), False
+    tiers: dict[str, str] = {}
+    entries = {entry.tool.address: entry for entry in crib.entries}
+    if text:
+        tiers, is_indexing = _search(crib, text)
+        entries = {address: entries[address] for address in tiers if address in entries}
+    found = [entry for entry in entries.values() if filters.match(entry, lambda one: _is_offered(crib, one))]
+    if not text:
         found.sort(key=lambda entry: (entry.tool.name.casefold(), entry.tool.address))
     answer: dict[str, object] = {
-        "tools": [_row(crib, entry, reader) for entry in found[offset : offset + size]],
+        "tools": [
+            {**_row(crib, entry, reader), "foundBy": tiers.get(entry.tool.address, "")}
+            for entry in found[offset : offset + size]
+        ],
         "total": len(found),
         "indexing": is_indexing,
     }
@@ -74,17 +82,15 @@ def list_tools(crib: Crib, query: Query, reader: Reader) -> dict[str, object]:
     return answer
 
 
-def _search(crib: Crib, text: str) -> tuple[list[Entry], bool]:
-    """The tools that match what was typed, the best first, and whether stored ones are still being indexed."""
-    by_address = {entry.tool.address: entry for entry in crib.entries}
-    found: list[Entry] = []
+def _search(crib: Crib, text: str) -> tuple[dict[str, str], bool]:
+    """How the tools were found that match what was typed, by address, the best first; and whether stored ones are still being indexed."""
+    found: dict[str, str] = {}
     token, is_indexing = "", False
     while len(found) < MAX_FOUND:
         page = crib.bundles.search(
             text, include_disabled=True, page_size=MAX_PAGE, page_token=token, patience=INDEX_SECONDS
         )
-        addresses = (one.kept.tool.address for one in page.items if one.kept.tool is not None)
-        found += [entry for address in addresses if (entry := by_address.get(address)) is not None]
+        found |= {one.kept.tool.address: one.tier for one in page.items if one.kept.tool is not None}
         token, is_indexing = page.next_token, page.indexing
         if not token:
             break
