@@ -119,6 +119,7 @@ def test_several_capabilities_are_listed_in_what_explain_says(crib_of):
         'write "forward" = ["fs.read", "mail.send"] under [grants] in toolcrib.toml, '
         "or for one call: --grant fs.read --grant mail.send",
         "ask the operator to grant it",
+        administrator='write "forward" = ["fs.read", "mail.send"] under [grants] in toolcrib.toml',
     )
 
 

@@ -27,14 +27,17 @@ def test_each_reader_is_told_what_that_reader_can_do() -> None:
         Reader.CLIENT: "x is not built; ask the operator to build it",
         Reader.MODEL: "x is not built; use another tool",
         Reader.SEARCHER: "x is not built; search for another",
+        Reader.ADMINISTRATOR: "x is not built; run: crib build",
     }
+    listing = ToolError(Kind.NOT_FOUND, "x", cure=Cure("crib list", "GET /crib/tools"), details={"where": "file"})
+    assert listing.told_to(Reader.ADMINISTRATOR).details == {"where": "file", "cure": "GET /crib/tools"}
     assert str(error) == error.message == "x is not built; run: crib build"
     assert error.told_to(Reader.CLIENT).details["cure"] == "ask the operator to build it"
 
 
 def test_a_cure_for_the_operator_alone_sends_others_to_the_operator() -> None:
     error = ToolError(Kind.VALIDATION, "x is wrong", cure=Cure("run: crib check"))
-    for reader in set(Reader) - {Reader.OPERATOR}:
+    for reader in set(Reader) - {Reader.OPERATOR, Reader.ADMINISTRATOR}:
         assert error.told_to(reader).message == f"x is wrong; {ASK_THE_OPERATOR}"
 
 
@@ -75,7 +78,7 @@ def test_an_error_keeps_its_type_and_its_cure_when_it_is_given_a_place_or_pickle
     assert (type(revived), revived.status, revived.cure, revived.message) == (Refusal, 421, BUILD, placed.message)
 
 
-@pytest.mark.parametrize("reader", sorted(set(Reader) - {Reader.OPERATOR}))
+@pytest.mark.parametrize("reader", sorted(set(Reader) - {Reader.OPERATOR, Reader.ADMINISTRATOR}))
 def test_what_is_wrong_with_the_settings_is_for_the_operator(reader: Reader) -> None:
     error = SettingsError("/srv/shop/.toolcrib/key: others can read the key", cure=Cure("run chmod 600"))
     assert error.told_to(Reader.OPERATOR) is error

@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from toolcrib import Kind, tool
-from toolcrib.toolkit.loop_watch import _LoopWatch, watch_loop
+from toolcrib.toolkit.loop_watch import PACKAGE, _LoopWatch, watch_loop
 
 SECONDS = 30
 SHORT_SECONDS = 1
@@ -64,6 +64,18 @@ async def test_a_function_that_blocks_the_loop_is_named_while_it_does(crib_of, h
             # The loop comes to its other work: what blocks it next is told again.
             for _ in range(3):
                 await asyncio.sleep(0)
+
+
+async def test_our_own_code_that_blocks_the_loop_is_reported_as_our_bug(heard):
+    source = compile("def block(came):\n    return came.wait(5)\n", f"{PACKAGE}/made_up.py", "exec")
+    ours = {}
+    exec(source, ours)
+    heard.words = "block ("
+    with watch_loop(0.02):
+        await asyncio.sleep(0)
+        assert ours["block"](heard.came)
+    assert heard.lines[0].startswith(f"block ({PACKAGE}/made_up.py:2)")
+    assert "this is a bug of Toolcrib" in heard.lines[0]
 
 
 def wait_for(event, seconds=SECONDS):

@@ -11,7 +11,7 @@ import orjson
 from toolcrib.core.call_state import mode_of
 from toolcrib.core.grants import missing_grants
 from toolcrib.core.plugins import later
-from toolcrib.core.rules import NotingRule, strictest
+from toolcrib.core.rules import strictest
 from toolcrib.lib.documents import check_plain
 from toolcrib.model.call import MAX_DEPTH, Consent
 from toolcrib.model.errors import Cure, Kind, ToolError, cure_of
@@ -369,9 +369,8 @@ def step_of(session: Session, state: CallState, plan: Plan) -> CountedCall:
     if state.step is None:
         mark = _mark(plan.address, state.arguments) if _looks_for_loops(state, session) else b""
         call = replace(state.call, arguments=state.arguments)
-        notes = frozenset(
-            note for rule in plan.rules if isinstance(rule, NotingRule) for note in rule.notes(plan.tool, call)
-        )
+        # What later calls of the session are judged by.
+        notes = frozenset(note for rule in plan.rules if hasattr(rule, "notes") for note in rule.notes(plan.tool, call))
         state.step = CountedCall(tool=plan.address, is_retrieval=_is_retrieval(plan), mark=mark, notes=notes)
     return state.step
 

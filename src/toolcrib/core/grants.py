@@ -181,7 +181,8 @@ class Grants:
         # A capability alone is granted to the name that is called, which may mean another tool.
         named = "" if own == tool.name else f"{own}:"
         cure = " ".join(f"--grant {named}{capability}" for capability in sorted(missing))
-        return Cure(f"{line} under [grants] in {FILE_NAME}, or for one call: {cure}", "ask the operator to grant it")
+        line = f"{line} under [grants] in {FILE_NAME}"
+        return Cure(f"{line}, or for one call: {cure}", "ask the operator to grant it", administrator=line)
 
     def refusal(self, tool: Tool, missing: Collection[str]) -> ToolError:
         """The error for a tool that lacks grants."""

@@ -6,7 +6,7 @@ import functools
 import logging
 from contextvars import ContextVar
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING
 
 from toolcrib.core.plugins import Plugins
 from toolcrib.core.resources import Resources
@@ -93,14 +93,6 @@ def default_rules(workspace: Path) -> list[Rule]:
     plugins = Plugins()
     settings = load_settings(None, {}, plugins.tables(), {"workspace": {"folder": workspace}})
     return Resources(settings, {}, plugins=plugins).rules()
-
-
-@runtime_checkable
-class NotingRule(Protocol):
-    """A rule that judges later calls of a session by what it noted about the earlier ones."""
-
-    def notes(self, tool: Tool, call: Call) -> Iterable[str]:
-        """What the session has to remember of a call; its arguments were validated."""
 
 
 class TextRule:

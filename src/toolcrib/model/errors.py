@@ -57,24 +57,30 @@ class Reader(StrEnum):
     CLIENT = "client"  # sends HTTP requests to the server, without access to its files and commands
     MODEL = "model"  # calls the tools that it was given
     SEARCHER = "searcher"  # a model that finds the tools of a large catalog by searching
+    ADMINISTRATOR = "administrator"  # a client that may do everything; it only turns to files and commands where requests do not help
 
 
+# Those who are told which setting or file decided.
+SETTING_READERS = frozenset({Reader.OPERATOR, Reader.ADMINISTRATOR})
 ASK_THE_OPERATOR = "ask the operator"
 
 
 @record(kw_only=False)
 class Cure:
-    """How to resolve a failure, worded for each reader; a model without a text of its own gets that of the client."""
+    """How to resolve a failure, worded for each reader; one without a text of its own gets that of the client (an administrator no ASK_THE_OPERATOR)."""
 
     operator: str
     client: str = ASK_THE_OPERATOR
     model: str = ""
     searcher: str = ""
+    administrator: str = ""
 
     def words_for(self, reader: Reader) -> str:
         """The text for this reader."""
         if reader is Reader.OPERATOR:
             return self.operator
+        if reader is Reader.ADMINISTRATOR:
+            return self.administrator or (self.operator if self.client.startswith(ASK_THE_OPERATOR) else self.client)
         told = {Reader.MODEL: self.model, Reader.SEARCHER: self.searcher or self.model}
         return told.get(reader) or self.client
 
@@ -160,10 +166,10 @@ class ToolError(Exception):
     def told_to(self, reader: Reader) -> Self:
         """The error with a cure that this reader can follow."""
         words = self.cure.words_for(reader)
-        if reader is Reader.OPERATOR or (words == self.cure.operator and "where" not in self.details):
+        if words == self.cure.operator and (reader in SETTING_READERS or "where" not in self.details):
             return self
-        # Only the operator may see and change the setting or file that decided.
-        details = {name: fact for name, fact in self.details.items() if name not in {"cure", "where"}}
+        hidden = {"cure"} if reader in SETTING_READERS else {"cure", "where"}
+        details = {name: fact for name, fact in self.details.items() if name not in hidden}
         return self.replace(cure=words, details=details)
 
     @property
@@ -207,7 +213,7 @@ class SettingsError(ToolError):
 
     def told_to(self, reader: Reader) -> Self:
         """Hide from all but the operator which setting of which file is wrong."""
-        if reader is Reader.OPERATOR:
+        if reader in SETTING_READERS:
             return self
         return self.replace(reason="the server is not set up for this", cure=ASK_THE_OPERATOR, details={})
 

@@ -6,7 +6,7 @@ from dataclasses import field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from toolcrib.model.errors import Cure, Kind, Reader, ToolError, cure_of
+from toolcrib.model.errors import SETTING_READERS, Cure, Kind, Reader, ToolError, cure_of
 from toolcrib.values import ConversionError
 from toolcrib.values.hint_values import REFUSALS, HintConverter, UnreadableHintError
 from toolcrib.values.records import record
@@ -218,7 +218,7 @@ class Finding:
         if self.verdict is None:
             return {"gate": self.gate, "decision": "not reached"}
         grounds = {"reason": self.verdict.reason, "rule": self.verdict.rule}
-        if reader is Reader.OPERATOR:
+        if reader in SETTING_READERS:
             grounds |= {"where": self.verdict.where, "granted": self.granted}
         grounds |= {"cure": cure_of(self.verdict.cure).words_for(reader), "note": self.note}
         decision = {"gate": self.gate, "decision": str(self.verdict.decision)}

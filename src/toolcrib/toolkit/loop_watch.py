@@ -8,6 +8,7 @@ import selectors
 import sys
 import threading
 from contextlib import contextmanager
+from itertools import takewhile
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 BLOCKED_SECONDS = 1.0
 PACKAGE = str(Path(__file__).parents[1])
 LOOP = (str(Path(asyncio.__file__).parent), selectors.__file__)
+
+HOST_CURE = "write @tool(thread=True) or make it async"
+OUR_BUG = "this is a bug of Toolcrib: report it with this line"
 
 logger = logging.getLogger("toolcrib.pipeline")
 
@@ -77,23 +81,26 @@ class _LoopWatch(threading.Thread):
         frame = sys._current_frames().get(self._loop_thread)  # noqa: SLF001 - documented, the only way to another thread's stack
         # If the loop is waiting for events, it is only late because the machine is busy.
         if frame is not None and not frame.f_code.co_filename.startswith(LOOP):
+            blocker, is_ours = _find_blocker(frame)
             logger.warning(
-                "%s has blocked the event loop for %.2g s, and every other call waits; write @tool(thread=True) or make it async",
-                _name_blocker(frame),
+                "%s has blocked the event loop for %.2g s, and every other call waits; %s",
+                f"{blocker.f_code.co_qualname} ({blocker.f_code.co_filename}:{blocker.f_lineno})",
                 seconds,
+                OUR_BUG if is_ours else HOST_CURE,
             )
 
 
-def _name_blocker(innermost: FrameType) -> str:
-    """The host function that the pipeline called; without one, the innermost function."""
-    blocker, frame = innermost, innermost.f_back
-    if not _is_ours(innermost):
-        outermost = innermost
-        while frame is not None and frame.f_code.co_filename != pipeline.__file__:
-            outermost = outermost if _is_ours(frame) else frame
-            frame = frame.f_back
-        blocker = innermost if frame is None else outermost
-    return f"{blocker.f_code.co_qualname} ({blocker.f_code.co_filename}:{blocker.f_lineno})"
+def _find_blocker(innermost: FrameType) -> tuple[FrameType, bool]:
+    """The host function that the pipeline called; without one, the innermost function of ours, and whether it is ours."""
+    frames, frame = [innermost], innermost.f_back
+    while frame is not None and not frame.f_code.co_filename.startswith(LOOP):
+        frames.append(frame)
+        frame = frame.f_back
+    called = [*takewhile(lambda each: each.f_code.co_filename != pipeline.__file__, frames)]
+    if len(called) < len(frames) and not _is_ours(innermost):
+        return next(each for each in reversed(called) if not _is_ours(each)), False
+    ours = next(filter(_is_ours, frames), None)
+    return ours or innermost, ours is not None
 
 
 def _is_ours(frame: FrameType) -> bool:

@@ -295,11 +295,14 @@ def test_a_server_says_what_there_is_at_once_and_ends_well(project, empty_home, 
         assert f" serves {project} on http://127.0.0.1:" in lines[0]
         assert lines[1] == "2 tools and 2 bundles, enabled"
         assert any(line.startswith(f"  curl '{url}/tools/search?q=") and "q=word" not in line for line in lines)
-        assert f"  crib call add --url {url}" in lines
+        assert f"  {sys.executable} -m toolcrib call add --url {url}" in lines
+        assert any(line.startswith(f"The page, for one sign-in within 10 minutes: {url}/ui/#") for line in lines)
+        assert cli("page", "-C", str(project)).out.startswith(f"{url}/ui/#"), "it knows the running server"
         assert f"  curl -H 'Content-Type: application/json' -d '{{}}' '{url}/call/add'" in lines
         assert not any("Authorization" in line or "problem" in line for line in lines)
         server.send_signal(how)
         assert server.wait(SECONDS) == 0
+    assert cli("page", "-C", str(project)).out.startswith("http://127.0.0.1:8765/ui/#")
 
 
 def test_a_server_for_others_says_how_they_bring_their_token(project, empty_home, cli):
@@ -316,14 +319,19 @@ def test_a_server_for_others_says_how_they_bring_their_token(project, empty_home
     assert not any("0.0.0.0" in line for line in lines[1:])
 
 
-def test_the_pasted_lines_work(project, empty_home, cli, monkeypatch):
+def test_the_pasted_lines_work(project, empty_home, cli):
     (project / "toolcrib.toml").write_text("builtins.enabled = false\n")
     (project / "tools" / "add.py").write_text('def add(a: int = 1) -> int:\n    """Add."""\n    return a + 1\n')
     token = cli("token", "create", "me", "--scope", "read", "--scope", "invoke", "-C", str(project)).out.strip()
     with serving(project, empty_home, "--host", "0.0.0.0") as server:
-        call = next(line for line in greeting(server) if line.startswith("  crib call"))
-        monkeypatch.setenv("CRIB_TOKEN", token)
-        assert cli(*call.split()[1:]).out == "2\n"
+        lines = greeting(server)
+        call = next(line for line in lines if " call add --url" in line)
+        environment = {"PATH": os.defpath, "HOME": str(empty_home), "CRIB_TOKEN": token}
+        ended = subprocess.run(
+            call, shell=True, cwd="/", env=environment, capture_output=True, text=True, timeout=SECONDS, check=False
+        )
+        assert ended.stdout == "2\n", ended.stderr
+        assert " token create NAME --scope read --scope invoke)" in lines[3]
 
 
 def test_a_server_outside_a_project_says_whose_tools_it_serves(tmp_path, empty_home):

@@ -39,6 +39,25 @@ def test_init_writes_a_tool_and_a_test_of_it_that_passes(crib, tmp_path, monkeyp
     assert (done.returncode, "3 passed" in done.stdout) == (0, True), done.stdout
 
 
+def test_init_inside_another_project_writes_tests_that_its_settings_do_not_reach(crib, tmp_path):
+    (tmp_path / "pyproject.toml").write_text('[tool.pytest.ini_options]\naddopts = "--no-such-option"\n')
+    (tmp_path / "conftest.py").write_text("import no_such_module\n")
+    folder = tmp_path / "sub" / "shop"
+    assert crib("init", str(folder)).code == 0
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "says_the_name"],
+        cwd=folder,
+        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=False,
+    )
+    assert (done.returncode, "1 passed" in done.stdout) == (0, True), done.stdout
+    assert crib("init", str(tmp_path)).code == 0
+    assert not (tmp_path / "pytest.ini").exists(), "the project's own settings of pytest stay in force"
+
+
 def test_init_says_what_to_do_next(crib, tmp_path, monkeypatch):
     assert "\n  cd sub\n  crib call greet name=Ada\n" in crib("init", "sub").out
     monkeypatch.chdir(tmp_path / "sub")

@@ -124,6 +124,10 @@ async def test_a_caller_that_may_do_everything_is_told_what_an_operator_can_do(b
         listed = await broken.client.get("/crib/tools?name=send", headers=headers)
         for reply in (called, explained, listed):
             assert cure in reply.raw.decode()
+            assert "--grant" not in reply.raw.decode()
+        unknown = (await broken.client.post("/call/nothing", {}, headers=headers)).raw.decode()
+        assert "GET /crib/tools" in unknown
+        assert "crib list" not in unknown
 
 
 async def test_a_tool_that_is_asked_for_in_another_bundle_or_version_is_named_by_its_address(broken):

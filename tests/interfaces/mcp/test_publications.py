@@ -221,6 +221,10 @@ async def test_a_schema_whose_values_are_all_small_is_listed_as_it_is(client_of,
         "tools"
     ]
     assert listed["outputSchema"] == schema
+    older = await client_of(tool(name="give", output_schema=schema)(lambda: None)).open()
+    [listed] = (await older.ask("tools/list")).result["tools"]
+    wrapped = {"type": "object", "properties": {"result": schema}, "required": ["result"]}
+    assert listed["outputSchema"] == (schema if schema.get("type") == "object" else wrapped)
 
 
 @pytest.mark.parametrize(

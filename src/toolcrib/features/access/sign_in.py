@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
+import os
 import secrets
 import time
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Protocol
 
 from toolcrib.features.access.tokens import PAGE
+from toolcrib.infra.files.locks import give_back, take
 from toolcrib.lib.seal import Seal
 from toolcrib.model.call import Scope
 from toolcrib.model.errors import Cure, Kind, ToolError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from toolcrib.features.access.tokens import Token, Tokens
     from toolcrib.infra.storage.expiring import Expiring
@@ -21,6 +26,8 @@ if TYPE_CHECKING:
 COOKIE = "toolcrib_session"
 CSRF_HEADER = b"x-toolcrib-csrf"
 LINK_SECONDS = 600
+# Locked by a running server, and holds its URL.
+SERVER_FILE = "server"
 SESSION_SECONDS = 12 * 3_600
 
 
@@ -46,6 +53,34 @@ def sign_in_of(crib: SigningCrib) -> SignIn:
 def sign_in_link(crib: SigningCrib, url: str) -> str:
     """A one-time link that signs in to the web page; its code follows a #, which browsers never send to a server."""
     return f"{url.rstrip('/')}/ui/#sign-in={sign_in_of(crib).make_code()}"
+
+
+@contextmanager
+def noted_server(data: Path | None, url: str) -> Iterator[None]:
+    """Inside the block, other commands of the project find the running server at this URL; the first of several counts."""
+    held = None
+    if data is not None:
+        with suppress(OSError):
+            held = take(data / SERVER_FILE, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    try:
+        if held is not None:
+            os.ftruncate(held, 0)
+            os.pwrite(held, url.encode(), 0)
+        yield
+    finally:
+        if held is not None:
+            give_back(held)
+
+
+def running_server(data: Path | None) -> str:
+    """The URL of the server of the project that runs on this machine; empty if none does."""
+    if data is None or not (data / SERVER_FILE).is_file():
+        return ""
+    held = take(data / SERVER_FILE, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    if held is None:
+        return (data / SERVER_FILE).read_text(encoding="utf-8")
+    give_back(held)
+    return ""
 
 
 class SignIn:

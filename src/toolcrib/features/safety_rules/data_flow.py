@@ -7,7 +7,6 @@ import re
 from typing import TYPE_CHECKING
 
 from toolcrib.lib.hidden_text import strings_in
-from toolcrib.model.errors import Cure
 from toolcrib.model.result import ALLOW, confirm
 from toolcrib.model.tool import Chained, Http, Script, Sql
 
@@ -62,7 +61,6 @@ class DataFlow:
             f"{tool.name} may send data out, and {min(found.values())} has private data of this session",
             rule=self.name,
             where=self.where,
-            cure=Cure("let a person confirm it, or open a new session for it"),
         )
 
     def notes(self, tool: Tool, call: Call) -> set[str]:

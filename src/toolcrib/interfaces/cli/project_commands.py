@@ -104,6 +104,9 @@ def test_an_agent_that_forgets_the_name_is_told():
 
 FILES = {FILE_NAME: SETTINGS, "tools/greet.py": TOOL, "tests/test_greet.py": TEST}
 IGNORED = f"{DATA_FOLDER}/"
+# Files of a folder that pytest reads for all folders below it, up to one that has a pytest.ini.
+PYTEST_FILES = ("pytest.ini", ".pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg", "conftest.py")
+PYTEST = {"pytest.ini": "# Keeps the settings of pytest in the folders above from applying here.\n[pytest]\n"}
 
 
 @click.command("init", epilog=example("crib init shop"))
@@ -120,7 +123,8 @@ def init(folder: str) -> Answer:
 def start_project(folder: str) -> Answer:
     """`crib init [DIR]`: write the files that do not exist yet, and print the next steps."""
     root = Path(folder)
-    files = write_files(root, FILES)
+    is_inside = not _has_pytest(root) and any(map(_has_pytest, root.resolve().parents))
+    files = write_files(root, FILES | PYTEST if is_inside else FILES)
     with explain_failure():
         files.append(report_file(".gitignore", written=_ignore(root / ".gitignore")))
     say("")
@@ -131,6 +135,10 @@ def start_project(folder: str) -> Answer:
     say("  crib list")
     say("  pytest    (pip install pytest)")
     return Answer({"folder": folder, "files": files})
+
+
+def _has_pytest(folder: Path) -> bool:
+    return any((folder / name).is_file() for name in PYTEST_FILES)
 
 
 def _ignore(path: Path) -> bool:

@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 import logging
 import shlex
+import shutil
 import sys
+from contextlib import ExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import click
 
 from toolcrib.client.connection import TOKEN_VARIABLE
-from toolcrib.features.access.sign_in import sign_in_link
+from toolcrib.features.access.sign_in import LINK_SECONDS, noted_server, sign_in_link
 from toolcrib.features.bundles.endpoints import INDEX_SECONDS
 from toolcrib.interfaces.http.exchange import log_to
 from toolcrib.interfaces.http.server import is_loopback, new_loop
@@ -74,10 +77,12 @@ async def run_server(crib: Crib, host: str | None, port: int | None) -> int:
     number = settings.port if port is None else port
 
     problems = ProblemFinder(lambda: crib.problems)
+    noted = ExitStack()
     tasks: list[asyncio.Task[None]] = []
 
     def greet(url: str) -> None:
         root = crib.settings.root
+        noted.enter_context(noted_server(crib.settings.data, _reached_at(url, address)))
         say(f"Toolcrib {__version__} serves {root or 'the tools of the user'} on {url}")
         facts = {"url": url, "version": __version__, "root": None if root is None else str(root)}
         # A program that started the server reads one line.
@@ -91,6 +96,7 @@ async def run_server(crib: Crib, host: str | None, port: int | None) -> int:
         try:
             return await serve_http(crib, host=address, port=number, say=say, ready=greet, problems=problems)
         finally:
+            noted.close()
             for task in tasks:
                 task.cancel()
 
@@ -112,6 +118,7 @@ async def _reap(crib: Crib) -> None:
 
 async def _suggest(crib: Crib, problems: ProblemFinder, url: str, host: str) -> None:
     """Print how many tools there are and commands to try; requests are answered meanwhile."""
+    link = sign_in_link(crib, _reached_at(url, host))
     number, *lines = await asyncio.to_thread(lambda: [*_greeting(crib, url, host)])
     found = await problems.read()
     say(number)
@@ -119,6 +126,7 @@ async def _suggest(crib: Crib, problems: ProblemFinder, url: str, host: str) -> 
         say(f"{count(len(found), 'problem')}; see: crib check")
     for line in lines:
         say(line)
+    say(f"The page, for one sign-in within {LINK_SECONDS // 60} minutes: {link}")
     say("Ctrl-C ends it.")
     sys.stdout.flush()
 
@@ -140,7 +148,8 @@ def _lines(crib: Crib, tools: Sequence[Kept], url: str, *, needs_token: bool) ->
     """Commands to paste; those that need a token take it from a variable."""
     curl = f'curl -H "Authorization: Bearer ${TOKEN_VARIABLE}"' if needs_token else "curl"
     if needs_token:
-        yield f"export {TOKEN_VARIABLE}=$(crib token create NAME --scope read --scope invoke)"
+        folder = "" if crib.settings.root in (None, Path.cwd()) else f" -C {shlex.quote(str(crib.settings.root))}"
+        yield f"export {TOKEN_VARIABLE}=$({_program()} token create NAME --scope read --scope invoke{folder})"
     yield f"{curl} '{url}/tools?recommendedPageSize=5'"
     if tools:
         yield f"{curl} '{url}/tools/search?q={quote(tools[0].slug, safe='')}'"
@@ -148,8 +157,16 @@ def _lines(crib: Crib, tools: Sequence[Kept], url: str, *, needs_token: bool) ->
     if sample is not None and sample.tool is not None:
         name = _name(crib, sample.tool)
         yield f"{curl} -H 'Content-Type: application/json' -d '{{}}' '{url}/call/{quote(name, safe='')}'"
-        yield f"crib call {shlex.quote(visible(name))} --url {url}"
-    yield f"open {sign_in_link(crib, url)}"
+        yield f"{_program()} call {shlex.quote(visible(name))} --url {url}"
+
+
+def _program() -> str:
+    """How a shell runs this program: by its name, or by its path where the shell would find none or another."""
+    own = Path(sys.argv[0])
+    if own.name != "crib":
+        return f"{shlex.quote(sys.executable)} -m toolcrib"
+    found = shutil.which("crib")
+    return "crib" if found is not None and Path(found).samefile(own) else shlex.quote(str(own.absolute()))
 
 
 def _number(items: Sequence[object], page: Page[Any], noun: str) -> str:

@@ -192,7 +192,7 @@ class PageEndpoints:
         return answer_json({"alive": True})
 
     async def ready(self, request: Request) -> Answer:
-        """GET /readyz: readiness; 503 while the server shuts down."""
+        """GET /readyz: readiness; 503 until all tools were listed once, and while the server shuts down."""
         return answer_json({"ready": self._service.ready}, status=200 if self._service.ready else 503)
 
     def _is_shown(self, label: str) -> bool:
@@ -266,7 +266,7 @@ PAGE_ENDPOINTS = EndpointTable(
             summary="Check that the server is ready for requests.",
             replies={
                 200: Reply(description="It is ready.", schema="Ready"),
-                503: Reply(description="It is shutting down.", schema="Ready"),
+                503: Reply(description="It is still listing its tools, or shutting down.", schema="Ready"),
             },
         ),
     ),

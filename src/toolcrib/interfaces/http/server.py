@@ -8,7 +8,7 @@ import gc
 import resource
 import socket
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
@@ -18,7 +18,7 @@ from toolcrib.interfaces.http.exchange import Guarded
 from toolcrib.interfaces.http.server_state import Service
 from toolcrib.interfaces.http.settings import ServerSettings
 from toolcrib.interfaces.http.uvicorn_server import BACKLOG, Server
-from toolcrib.model.errors import SettingsError
+from toolcrib.model.errors import SettingsError, ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -52,15 +52,26 @@ async def serve(
     if not is_loopback(host) and not settings.oauth_issuer:
         _require_token(crib.tokens.list(), host)
     service = Service(settings)
-    return await serve_app(
-        make_app(crib, open_to_loopback=is_loopback(host), service=service, problems=problems),
-        settings,
-        service,
-        host=host,
-        port=port,
-        say=say,
-        ready=ready or (lambda _: None),
-    )
+    service.listing = asyncio.ensure_future(asyncio.to_thread(_list_all, crib))
+    try:
+        return await serve_app(
+            make_app(crib, open_to_loopback=is_loopback(host), service=service, problems=problems),
+            settings,
+            service,
+            host=host,
+            port=port,
+            say=say,
+            ready=ready or (lambda _: None),
+        )
+    finally:
+        service.listing.cancel()
+
+
+def _list_all(crib: Crib) -> None:
+    """List every tool once, so that no later listing waits for files that were not read or an index that is incomplete."""
+    with suppress(ToolError):
+        _ = crib.entries
+        crib.bundles.list_tools(page_size=1)
 
 
 async def serve_app(

@@ -73,12 +73,13 @@ class TimedRequest(Protocol):
 class Service:
     """The state of a running server: readiness, admission of calls, connections, requests in progress, and metrics.
 
-    `ending` is set at shutdown, so that streams end. Every call of a tool has a slot of `admission` while it runs. `/readyz`
+    `ending` is set at shutdown, so that streams end, and `listing` is the first listing of all tools. Every call of a tool has a slot of `admission` while it runs. `/readyz`
     answers with `ready`, and `/metrics` with `metrics_text()`.
     """
 
     def __init__(self, settings: ServerSettings) -> None:
         self.ending = asyncio.Event()
+        self.listing: asyncio.Future[None] | None = None
         self.admission = Admission(settings.concurrency, settings.queue)
         # Behind the loopback address are all programs of this machine, and often a proxy for all clients.
         is_limited = "address_connections" in settings.explicit_keys
@@ -91,7 +92,7 @@ class Service:
     @property
     def ready(self) -> bool:
         """Whether the server accepts work."""
-        return not self.ending.is_set()
+        return not self.ending.is_set() and (self.listing is None or self.listing.done())
 
     def look(self, now: float) -> None:
         """Cancel every request whose deadline has passed."""

@@ -75,12 +75,16 @@ class ServedTool:
         promised = self._declared_schema(wire)
         if promised is None:
             return dict(self.base)
-        return {**self.base, "outputSchema": copy(with_handle(promised) or promised)}
+        return {**self.base, "outputSchema": copy(self._kept_schema(wire) or promised)}
 
     def may_be_kept(self, wire: Wire) -> bool:
         """Whether the place of a value that is too large may stand in place of the value, by what its definition says."""
+        return self._declared_schema(wire) is None or self._kept_schema(wire) is not None
+
+    def _kept_schema(self, wire: Wire) -> Params | None:
+        """The declared schema with the place of a value that is too large; None where a value never is, or where that cannot be said."""
         promised = self._declared_schema(wire)
-        return promised is None or with_handle(promised) is not None
+        return None if promised is None or is_small(self.output_schema) else with_handle(promised)
 
     def _declared_schema(self, wire: Wire) -> Params | None:
         """The schema of the structured content, without regard to values that are too large; None if none is declared."""
@@ -120,7 +124,7 @@ def with_handle(schema: Params) -> Params | None:
 
     Strict clients refuse every result that does not fit the schema, unless it is a failure, and a large one is none.
     """
-    if is_small(schema) or not _can_move(schema):
+    if not _can_move(schema):
         return None
     inner, root = _split(schema)
     typed: Params = {"type": "object"} if inner.get("type") == "object" else {}

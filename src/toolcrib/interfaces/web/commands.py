@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from toolcrib.features.access.sign_in import LINK_SECONDS, sign_in_link
+from toolcrib.features.access.sign_in import LINK_SECONDS, running_server, sign_in_link
 from toolcrib.toolkit.cli import Answer, complain, require_project, say
 from toolcrib.toolkit.cli.group import answers, example, pass_opener, project_option
 
@@ -16,7 +16,11 @@ if TYPE_CHECKING:
 
 
 @click.command("page", epilog=example("crib page"))
-@click.option("--at", metavar="URL", help="The address of the server; without it that of the settings.")
+@click.option(
+    "--at",
+    metavar="URL",
+    help="The address of the server; without it that of the running server, or else of the settings.",
+)
 @project_option
 @answers("url", "seconds")
 @pass_opener
@@ -32,7 +36,7 @@ def page(opener: Opener[Crib], at: str | None) -> Answer:
         require_project(crib.settings)
         server = crib.settings["server"]
         host = f"[{server.host}]" if ":" in server.host else server.host
-        link = sign_in_link(crib, at or f"http://{host}:{server.port}")
+        link = sign_in_link(crib, at or running_server(crib.settings.data) or f"http://{host}:{server.port}")
     say(link)
     complain(f"It works once, within {LINK_SECONDS // 60} minutes.")
     return Answer({"url": link, "seconds": LINK_SECONDS})

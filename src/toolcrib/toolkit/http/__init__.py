@@ -109,8 +109,8 @@ class Request(StarletteRequest):
 
     @property
     def reader(self) -> Reader:
-        """Who reads the response: a caller with all scopes is the operator, any other a client."""
-        return Reader.OPERATOR if self.scopes == EVERY_SCOPE else Reader.CLIENT
+        """Who reads the response: a caller with all scopes is an administrator, any other a client."""
+        return Reader.ADMINISTRATOR if self.scopes == EVERY_SCOPE else Reader.CLIENT
 
     @property
     def call_id(self) -> str:

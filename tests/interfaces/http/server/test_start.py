@@ -83,13 +83,13 @@ class Served:
             while not is_so() and not self._task.done():  # noqa: ASYNC110 - there is no event to wait for
                 await asyncio.sleep(0.01)
 
-    async def get(self, path: str) -> dict:
+    async def get(self, path: str, status: bytes = b"200") -> dict:
         reader, writer = await asyncio.open_connection("127.0.0.1", self._port)
         writer.write(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n".encode())
         async with asyncio.timeout(SECONDS):
             head, _, body = (await reader.read()).partition(b"\r\n\r\n")
         writer.close()
-        assert head.startswith(b"HTTP/1.1 200 ")
+        assert head.startswith(b"HTTP/1.1 %s " % status)
         return json.loads(body)
 
 
@@ -98,6 +98,7 @@ async def test_requests_are_answered_while_stored_tools_are_still_being_indexed(
         for path in ("/tools?tags=none", "/tools/search?q=tool", "/crib/tools?question=tool"):
             page = await served.get(path)
             assert (page["tools"], page["nextPageToken"], page["indexing"]) == ([], None, True)
+        assert await served.get("/readyz", b"503") == {"ready": False}
         health = await served.get("/crib/health")
         assert (health["problems"], health["indexing"]) == ([], True)
         await served.until(lambda: "Ctrl-C" in served.heard())
@@ -111,6 +112,7 @@ async def test_requests_are_answered_while_stored_tools_are_still_being_indexed(
             while "indexing" in (health := await served.get("/crib/health")):
                 pass
         assert health["problems"] == []
+        assert await served.get("/readyz") == {"ready": True}
 
 
 async def test_health_tells_the_last_finding_while_another_one_takes_long():
