@@ -16,7 +16,6 @@ from toolcrib.lib.documents import check_plain
 from toolcrib.model.call import MAX_DEPTH, Consent
 from toolcrib.model.errors import Cure, Kind, ToolError, cure_of
 from toolcrib.model.result import ALLOW, Decision, Verdict, confirm, deny
-from toolcrib.model.session import CountedCall
 from toolcrib.model.tool import MODES, Behaviour
 
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from toolcrib.lib.schema import Validator
     from toolcrib.model.protocols import ApprovalStore
     from toolcrib.model.result import Result
-    from toolcrib.model.session import Session
+    from toolcrib.model.session import CountedCall, Session
 
 
 # Describes why a value is invalid; loaded on first use, because a call with valid arguments and value does not need it.
@@ -371,7 +370,7 @@ def step_of(session: Session, state: CallState, plan: Plan) -> CountedCall:
         call = replace(state.call, arguments=state.arguments)
         # What later calls of the session are judged by.
         notes = frozenset(note for rule in plan.rules if hasattr(rule, "notes") for note in rule.notes(plan.tool, call))
-        state.step = CountedCall(tool=plan.address, is_retrieval=_is_retrieval(plan), mark=mark, notes=notes)
+        state.step = session.step(plan.address, is_retrieval=_is_retrieval(plan), mark=mark, notes=notes)
     return state.step
 
 

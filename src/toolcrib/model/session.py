@@ -152,6 +152,10 @@ class Session:
         """Whether the tool has reached MAX_EMPTY empty results in this turn."""
         return _is_reached(self.MAX_EMPTY, self._turn.empty.get(tool, 0))
 
+    def step(self, tool: str, *, is_retrieval: bool, mark: bytes, notes: frozenset[str]) -> CountedCall:
+        """Make the CountedCall of a call."""
+        return CountedCall(tool=tool, is_retrieval=is_retrieval, mark=mark, notes=notes)
+
     def admit(self, step: CountedCall) -> Turn | None:
         """Count a call and return its turn; None if a budget is exhausted or the call is a loop. Check and count are atomic."""
         with self._lock:

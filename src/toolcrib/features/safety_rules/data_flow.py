@@ -6,6 +6,7 @@ import posixpath
 import re
 from typing import TYPE_CHECKING
 
+from toolcrib.features.safety_rules.settings import is_path
 from toolcrib.lib.hidden_text import strings_in
 from toolcrib.model.result import ALLOW, confirm
 from toolcrib.model.tool import Chained, Http, Script, Sql
@@ -104,11 +105,6 @@ class DataFlow:
     def _places(self, text: str) -> Iterator[str]:
         for piece in (text, *_BETWEEN_PATHS.split(text)):
             yield posixpath.normpath(posixpath.join(self._workspace, piece))
-
-
-def is_path(word: str) -> bool:
-    """Whether a word of the setting names a path and not a tool."""
-    return word.startswith(("./", "/"))
 
 
 def _reads_files(tool: Tool) -> bool:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from toolcrib.core.grants import GrantsSettings
 from toolcrib.features.safety_rules import DEFAULT_RULES
-from toolcrib.features.safety_rules.data_flow import is_path
 from toolcrib.infra.settings import Table, read_switch, read_word_set, read_words, setting
 
 _KEYS = ("forbidden_patterns", "include_text", "name")
@@ -17,6 +16,11 @@ def _read_default_rules(name: str, value: object) -> frozenset[str]:
     if unknown := sorted(words - set(DEFAULT_RULES)):
         raise ValueError(f"{name}: no default rule is called {unknown[0]!r}; known are {', '.join(DEFAULT_RULES)}")
     return words
+
+
+def is_path(word: str) -> bool:
+    """Whether a word of `private` names a path and not a tool."""
+    return word.startswith(("./", "/"))
 
 
 def _read_private(name: str, value: object) -> tuple[str, ...]:
