@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+
+if sys.argv[:1] == ["-m"] and not sys.flags.safe_path:
+    # `python -m toolcrib` put the current folder first, which may be anybody's.
+    del sys.path[0]
+
 from toolcrib.lib import load
 
 # Type checkers take the name for true. To import it from `typing` would be most of the time that `import toolcrib` takes.

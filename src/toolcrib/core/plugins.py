@@ -58,7 +58,7 @@ FEATURES: Mapping[str, tuple[str, ...]] = {
         *("runners:script", "runners:subprocess", "runners:http", "runners:docker", "runners:filesystem"),
         *("runners:runtime", "runners:primitive", "runners:library", "runners:sink", "sources:scripts"),
         *("sources:system", "resources:system_tools", "resources:scripts", "resources:script_trees"),
-        *("resources:environments", "resources:script_format", "protected_paths", "formats"),
+        *("resources:environments", "resources:origins", "resources:script_format", "protected_paths", "formats"),
         *("commands:sink", "commands:prepare", "settings:scripts"),
     ),
     "toolcrib.features.http_tools:register": (

@@ -42,9 +42,9 @@ class Rank:
     TOOL_FOLDERS = 20
     SCRIPTS = 30
     PACKAGES = 40
+    BUILTINS = 44
     DOCUMENTS = 45
     BUNDLES = 50
-    BUILTINS = 60
     SYSTEM = 70
 
 

@@ -150,11 +150,19 @@ def test_a_function_is_called_without_a_process_and_without_a_connection():
 async def test_a_kept_tool_does_not_answer_for_a_built_in_that_is_called_by_its_address(project):
     async with Crib(project, functions={KEY: lambda context, arguments: "mine"}) as crib:
         crib.bundles.put_bundle(BUNDLE, {"slug": "acme", "displayName": "Acme", "isEnabled": True})
-        crib.bundles.put_tool(BUNDLE, "read-file", "1.0.0", document())
+        kept = crib.bundles.put_tool(BUNDLE, "read-file", "1.0.0", document())
+        assert kept.warnings[-1] == "read-file alone means the built-in tool; call this one acme/read-file@1.0.0"
+        other = crib.bundles.put_tool(BUNDLE, "read-files", "1.0.0", document())
+        assert not [warning for warning in other.warnings if "built-in" in warning]
         assert crib.find("builtin/read-file@1.0.0").tool.bundle == "builtin"
         assert crib.find("builtin/read_file").tool.bundle == "builtin"
         assert crib.find("acme/read-file@1.0.0").tool.bundle == "acme"
-        assert crib.find("read_file").tool.bundle == "acme"
+        assert crib.find("read_file").tool.bundle == crib.find("read-file").tool.bundle == "builtin"
+        assert (await crib.call("acme/read-file@1.0.0")).value == "mine"
+        names = [(tool.name, tool.bundle) for tool in crib.offered()]
+        assert ("read_file", "builtin") in names
+        assert ("read-files", "acme") in names
+        assert ("read-file", "acme") not in names
 
 
 @pytest.mark.parametrize(

@@ -66,6 +66,7 @@ def _for_bundles(resources: Resources) -> dict[str, object]:
         # `Bundles` closes it.
         "index": resources.make("search_index"),
         "entries": lambda: _entries_of_other_sources(resources),
+        "builtins": lambda: resources.get("builtins"),
         "functions": resources.functions,
         "key": lambda: data.key,
         "secrets": data.secrets.names,

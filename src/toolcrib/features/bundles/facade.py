@@ -40,7 +40,7 @@ MOVED_SECONDS = 3600.0
 class Bundles:
     """Stores bundles and their tools, and shows the tools of every other source beside them.
 
-    `entries` gives the tools of those sources; they are read-only, and only whether they are enabled is stored here.
+    `entries` gives the tools of those sources; they are read-only, and only whether they are enabled is stored here. `builtins` keep their names.
     `functions` are those that stored tools may name by key. A single tool is always read from its document; lists, searches
     and the lookup of a call are at most 100 ms behind. All methods block, and threads may share the object. Methods that write
     take an `if_match`: the ETag of what the client has read; without one the change is made unconditionally.
@@ -52,6 +52,7 @@ class Bundles:
         index: Index,
         *,
         entries: Callable[[], Iterable[Entry]],
+        builtins: Callable[[], Iterable[Tool]] = tuple,
         functions: Mapping[str, Callable[..., object]],
         key: Callable[[], bytes],
         secrets: Callable[[], Collection[str]] = tuple,
@@ -68,6 +69,7 @@ class Bundles:
         self._store = store
         self._index = index
         self._metrics = metrics
+        self._builtins = builtins
         self._functions = functions
         self._clock = clock
         self._hosts = hosts
@@ -259,7 +261,10 @@ class Bundles:
     def _with_remarks(self, kept: Kept) -> Kept:
         if kept.tool is None or kept.bundle.read_only:
             return kept
-        return replace(kept, warnings=(*kept.warnings, *remark_on_hosts(kept.tool, self._hosts)))
+        remarks = [*remark_on_hosts(kept.tool, self._hosts)]
+        if any(tool.slug == kept.tool.slug for tool in self._builtins()):
+            remarks.append(f"{kept.tool.name} alone means the built-in tool; call this one {kept.tool.address}")
+        return replace(kept, warnings=(*kept.warnings, *remarks))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
