@@ -13,8 +13,9 @@ from toolcrib.model.errors import Cure, Kind, ToolError
 from toolcrib.values.records import record
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
+    from typing import Any
 
 
 MEGABYTE = 1_000_000
@@ -146,6 +147,7 @@ class Function:
 
     `revive` converts validated JSON arguments into the types of the signature, `flatten` converts the return value into JSON
     or into an `Outcome`, `check` raises ToolError for a call that would certainly fail; None means there is nothing to do.
+    `preview` tells an approver what a call would run, where that is not the function itself.
     `context_parameter` names the parameter that takes the Context. With `takes_whole` the function is called as
     `call(context, arguments)`, as functions registered under a key are. With `yields` its value is the list of the items
     that it yields.
@@ -160,6 +162,7 @@ class Function:
     revive: Callable[[dict[str, object]], dict[str, object]] | None = None
     flatten: Callable[[object], object] | None = None
     check: Callable[[dict[str, object]], None] | None = None
+    preview: Callable[[dict[str, object]], Iterable[Any]] | None = None
     takes_whole: bool = False
     yields: bool = False
 

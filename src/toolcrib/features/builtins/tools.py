@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from toolcrib.core.plugins import later
 from toolcrib.features.builtins import BuiltinsSettings
 from toolcrib.infra.egress import Request, describe_binary, text_of
 from toolcrib.infra.files.jail import encode_text, list_items, read_text
@@ -17,7 +18,7 @@ from toolcrib.model.result import Outcome
 from toolcrib.model.tool import Behaviour, Function, Limits, SideEffects, Tool
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
     from toolcrib.core.resources import Resources
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from toolcrib.infra.files.jail import Jail
     from toolcrib.infra.sandbox.host import Sandbox
     from toolcrib.infra.sandbox.jobs import CompletedJob, WorkspacePolicy
+    from toolcrib.lib.run_part import RunPart
     from toolcrib.model.call import Context
 
 
@@ -142,6 +144,8 @@ def _closed(**descriptions: str) -> dict[str, object]:
 
 
 SHELL = "/bin/sh"
+# Loaded on first use: only approvals need it.
+shell_parts: Callable[[str, Path, Path], Iterable[RunPart]] = later("toolcrib.infra.programs.code_parts:shell_parts")
 CAPABILITIES = frozenset({PROGRAMS, READ, WRITE})  # a command works on the files of the workspace
 SHELL_SECONDS = 30.0
 MAX_OUTPUT_BYTES = 256 * 1024
@@ -210,12 +214,15 @@ def shell_tool(
         error = _error(ended, value, limit)
         return Outcome(value=value, error=error, meta=meta)
 
+    def preview(arguments: dict[str, object]) -> Iterable[RunPart]:
+        return shell_parts(str(arguments["command"]), _folder(root, str(arguments.get("cwd", ""))), root)
+
     return Tool(
         name="shell",
         description="Run a command with /bin/sh in the workspace. Returns stdout, stderr and the exit code.",
         parameters=SHELL_PARAMETERS,
         output_schema=SHELL_OUTPUT,
-        run=Function(call=shell, is_async=True, context_parameter="context"),
+        run=Function(call=shell, is_async=True, context_parameter="context", preview=preview),
         bundle="builtin",
         behaviour=Behaviour.ACTION,
         side_effects=SideEffects.WRITES,

@@ -59,8 +59,9 @@ class BoundFunction:
             self._check(arguments)
 
     def preview(self, arguments: dict[str, object], call: Call) -> Iterable[RunPart]:
-        """The source of the function, and where it runs."""
-        return preview_function(self._declared)
+        """The parts that the function names itself, or its source and where it runs."""
+        own = self._declared.preview
+        return preview_function(self._declared) if own is None else own(arguments)
 
 
 class FunctionRunner:

@@ -17,6 +17,8 @@ from toolcrib.infra.sandbox.child.neighbours import is_installed
 from toolcrib.infra.sandbox.jobs import site_paths
 from toolcrib.lib.python_source import MAX_IMPORTS, all_imports, parse_python
 from toolcrib.lib.run_part import PartKind, RunPart
+from toolcrib.lib.shell import GLOB, UNKNOWN
+from toolcrib.lib.shell.reader import folders_of, read_line
 from toolcrib.model.errors import ToolError
 
 if TYPE_CHECKING:
@@ -45,8 +47,17 @@ BOUND_BY_STAMP = (
 )
 FURTHER = f"These may be imported too, and are not shown. {BOUND_BY_STAMP}"
 NOT_FOLLOWED = "What this file imports cannot be read from it in full; such files are not part of this approval."
+COMPUTED = (
+    "Only the shell knows all names in this command: files that a pattern, a variable or another command names are not "
+    "part of this approval."
+)
 TOO_MANY = f"More than {MAX_LOOKED_AT:,} files may be imported; the others are not part of this approval."
 
+# A file with any other ending may be one for the shell.
+_LANGUAGES = {
+    ".py": PYTHON,
+    **dict.fromkeys((".js", ".mjs", ".cjs", ".ts", ".mts", ".cts"), JAVASCRIPT),
+}
 _MODULE_ENDINGS = (".py", ".pyc", ".so", ".pyd")
 # A module that begins with a dot is a file beside the one that names it.
 _NODE_IMPORT = re.compile(rb"""(?:\bfrom|\bimport|\brequire)\s*\(?\s*["'`](\.{1,2}/[^"'`\n]{1,200})["'`]""")
@@ -65,32 +76,59 @@ def script_parts(script: Script, root: Path, hidden: Sequence[Path] = ()) -> Ite
     for name, data in sorted(script.files.items()):
         if folder / name != script.path.absolute():
             yield RunPart(kind=PartKind.CODE, title=_name_of(folder / name, root), data=data)
-    yield from () if script.files else _imported_parts(script, root, hidden)
+    if not script.files:
+        own = script.path.absolute()
+        files = _Files([own.parent.resolve()], own, hidden=hidden)
+        yield from _imported_parts(own, script.code, script.language, root, own.parent, files)
+
+
+def shell_parts(command: str, folder: Path, root: Path) -> Iterator[RunPart]:
+    """A shell command that runs in `folder`, the files below `root` that it names, and those that they import."""
+    facts = (("runs in", "the sandbox"), ("folder", folder.relative_to(root).as_posix()))
+    data = command.encode("utf-8", "surrogatepass")
+    yield RunPart(kind=PartKind.COMMAND, title="/bin/sh", data=data, facts=facts, note=BESIDE)
+    commands = read_line(command).commands
+    words = [word for found in commands for word in found.all_words]
+    outlines = dict.fromkeys(outline for word in words for outline in word.outlines)
+    known = [outline for outline in outlines if UNKNOWN not in outline and GLOB not in outline]
+    bases = [folder, root]
+    for name in folders_of(commands):
+        bases += [bases[-1] / name, folder / name]
+    # Its home is the workspace.
+    names = (name.removeprefix("~/") for name in (*known, command))
+    yield from named_parts(names, list(dict.fromkeys(bases)), [root], None)
+    if len(known) < len(outlines):
+        yield RunPart(kind=PartKind.NOTE, title="further files", note=COMPUTED)
 
 
 def named_parts(
     words: Iterable[str], bases: Sequence[Path], homes: Sequence[Path], script: Script | None
 ) -> Iterator[RunPart]:
-    """The files of a tool's folders that the words of its command name, such as a program for awk.
+    """The files of a tool's folders that the words of its command name, such as a program for awk, and what they import.
 
     A name is seen from each of the `bases`. A file outside the `homes`, such as the interpreter, is the machine's.
     """
     homes = [home.resolve() for home in homes]
-    files = _Files(homes)
-    known = set() if script is None else {script.path.resolve()}
+    # Unlike our runners, an interpreter looks beside the file first.
+    files = _Files(homes, *(() if script is None else (script.path.resolve(),)), folder_first=True)
     tried = 0
     for name in (name for word in words for name in _names_in(word)):
-        for place in [base / name for base in bases]:
+        for base in bases:
+            place = base / name
             tried += 1
             if tried > MAX_LOOKED_AT:
                 yield RunPart(kind=PartKind.NOTE, title="further words", note=TOO_MANY)
                 return
-            if _stamp(place) is None or (real := place.resolve()) in known:
+            if _stamp(place) is None or (real := place.resolve()) in files.known:
                 continue
             home = next((home for home in homes if real.is_relative_to(home)), None)
-            known.add(real)
+            files.known.add(real)
             if home is not None and (part := files.show(real, home)) is not None:
                 yield part
+                if part.data is not None:
+                    language = _LANGUAGES.get(real.suffix, BASH)
+                    start = base if language == BASH else real.parent
+                    yield from _imported_parts(real, part.data, language, home, start, files)
 
 
 def _names_in(word: str) -> Iterator[str]:
@@ -108,9 +146,19 @@ def _name_of(path: Path, root: Path) -> str:
 
 
 class _Files:
-    """Reads files of some folders up to a limit for all of them together; of any other file it takes a stamp."""
+    """Reads files of some folders up to a limit for all of them together; of any other file it takes a stamp.
 
-    def __init__(self, homes: Sequence[Path]) -> None:
+    `known` are those that need not be shown again, `hidden` cannot be imported, and `walk` finds further ones. With `folder_first`
+    a file beside one that imports comes before what is installed.
+    """
+
+    def __init__(
+        self, homes: Sequence[Path], *known: Path, hidden: Sequence[Path] = (), folder_first: bool = False
+    ) -> None:
+        self.known = set(known)
+        self.hidden = hidden
+        self.folder_first = folder_first
+        self.walk = _Walk()
         self._homes = homes
         self._left = MAX_READ_BYTES
 
@@ -144,20 +192,21 @@ def _stamp(path: Path) -> tuple[tuple[str, str], ...] | None:
     return ("size", str(found.st_size)), ("place on the disk", f"{found.st_dev}:{found.st_ino}"), ("changed", changed)
 
 
-def _imported_parts(script: Script, root: Path, hidden: Sequence[Path]) -> Iterator[RunPart]:
+def _imported_parts(
+    own: Path, code: bytes, language: str, root: Path, folder: Path, files: _Files
+) -> Iterator[RunPart]:
     """The files beside a script that it imports, and those that they import, up to a limit."""
-    own = script.path.absolute()
-    files, walk = _Files([own.parent.resolve()]), _Walk()
-    known, waiting = {own}, [(own, script.code)]
+    known = files.known
+    waiting, most = [(own, code)], len(known) + MAX_FILES - 1
     further: list[Path] = []
     while waiting:
         path, code = waiting.pop(0)
-        found = _Imports(path, code, script.language, own.parent, walk)
+        found = _Imports(path, code, language, folder, files)
         for place in found.places():
-            if place in known or any(map(place.is_relative_to, hidden)):
+            if place in known or any(map(place.is_relative_to, files.hidden)):
                 continue
             known.add(place)
-            if len(known) > MAX_FILES:
+            if len(known) > most:
                 further.append(place)
             elif (part := files.show(place, root, BYTECODE if place.suffix == ".pyc" else "")) is not None:
                 waiting += [] if part.data is None else [(place, part.data)]
@@ -165,7 +214,7 @@ def _imported_parts(script: Script, root: Path, hidden: Sequence[Path]) -> Itera
         if not found.is_complete:
             yield RunPart(kind=PartKind.NOTE, title=_name_of(path, root), note=NOT_FOLLOWED)
     yield from _stamped_part("further files", further, root, FURTHER)
-    if walk.left < 0:
+    if files.walk.left < 0:
         yield RunPart(kind=PartKind.NOTE, title="further files", note=TOO_MANY)
 
 
@@ -190,9 +239,10 @@ def _stamped_part(title: str, places: Sequence[Path], root: Path, note: str) -> 
 class _Imports:
     """The files that a file of code may import from its folder: every file that a module of that name may be."""
 
-    def __init__(self, path: Path, code: bytes, language: str, folder: Path, walk: _Walk) -> None:
+    def __init__(self, path: Path, code: bytes, language: str, folder: Path, files: _Files) -> None:
         self.is_complete = True
-        self._walk = walk
+        self._walk = files.walk
+        self._folder_first = files.folder_first or b"sys.path" in code
         self._path = path
         self._code = code
         self._language = language
@@ -216,7 +266,7 @@ class _Imports:
         self.is_complete = len(imports) < MAX_IMPORTS
         names = {name.partition(".")[0] for name in imports if name}
         # What is installed comes first, unless the file itself puts its folder before it.
-        if b"sys.path" in self._code:
+        if self._folder_first:
             beside = {name.partition(".")[0] for name in _listed(self._folder)}
             names |= {name for name in beside if is_installed(name, site_paths())}
         else:

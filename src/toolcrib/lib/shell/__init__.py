@@ -76,6 +76,12 @@ class Command:
         """The words after the command word."""
         return self.words[1:]
 
+    @property
+    def all_words(self) -> tuple[Word, ...]:
+        """The words, with the values of assignments and the targets of redirections."""
+        values = (given.value for given in self.assignments)
+        return (*self.words, *values, *(found.target for found in self.redirections))
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Line:
