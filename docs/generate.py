@@ -24,6 +24,7 @@ from toolcrib.core.plugins import Plugins
 from toolcrib.features.functions.decorators import Options
 from toolcrib.infra.settings import ENVIRONMENT_PREFIX
 from toolcrib.interfaces.cli.program import cli
+from toolcrib.lib.hidden_text import PATTERN
 from toolcrib.model import protocols
 from toolcrib.toolkit.cli import MEANINGS
 from toolcrib.toolkit.cli.group import WordsCommand
@@ -70,7 +71,15 @@ def pages(marks: dict[str, list[str]]) -> dict[Path, str]:
         DOCS / "specification.md": specification(read_texts("specification"), marks),
         DOCS / "reference.md": reference(read_texts("kinds")),
         settings: _fill(settings.read_text(encoding="utf-8"), "settings", settings_tables()),
+        ROOT / "web" / "src" / "hidden.ts": hidden_table(),
     }
+
+
+def hidden_table() -> str:
+    """The table of hidden characters for the web page."""
+    pattern = re.sub(r"\\U([0-9a-f]{8})", lambda found: rf"\u{{{int(found[1], 16):x}}}", PATTERN)
+    notice = "// Written by docs/generate.py from toolcrib/lib/hidden_text.py; only what the group matches is hidden."
+    return f"{notice}\nexport const HIDDEN = /{pattern}/gu;\n"
 
 
 def _load_layout() -> ModuleType:

@@ -13,9 +13,17 @@ const texts: Plugin = {
   },
 };
 
+const at = (path: string) => new URL(path, import.meta.url).pathname;
+
 export default defineConfig({
   base: "./",
   plugins: [react(), texts],
+  resolve: {
+    alias: [
+      { find: /^react\/jsx-(dev-)?runtime$/, replacement: at("./src/jsx-runtime.ts") },
+      { find: "jsx-of-react", replacement: at("./node_modules/react/jsx-runtime.js") },
+    ],
+  },
   build: {
     outDir: "../src/toolcrib/interfaces/web/assets",
     emptyOutDir: true,

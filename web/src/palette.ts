@@ -7,6 +7,7 @@
 // the palette by their ids in palette-messages.ts.
 import { button, element, type Field, formOf } from "./palette-fields";
 import { textsWith } from "./palette-messages";
+import { writeOutHidden } from "./visible";
 
 interface Found {
   slug: string;
@@ -75,6 +76,7 @@ export class ToolcribPalette extends HTMLElement {
     style.replaceSync(STYLE);
     this.root.adoptedStyleSheets = [style];
     this.root.replaceChildren(this.input, this.list, this.panel);
+    writeOutHidden(this.root);
     this.name();
     this.input.addEventListener("input", () => this.typed());
     this.input.addEventListener("keydown", (event) => this.pressed(event));

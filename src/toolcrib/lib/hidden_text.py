@@ -14,41 +14,33 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-# C0, C1 and format characters, except newline, carriage return and tab, which are harmless.
-_HIDDEN = re.compile(
-    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
-    "\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\ud800-\uf8ff"
-    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U0010ffff]"
+# Written with escapes, because JavaScript reads them too: the web page has the same table, which `make docs` writes.
+# Letters and marks of scripts with joiners, without those that are hidden themselves, and symbols that emoji are made of.
+_SCRIPTS = (
+    r"\u0600-\u061b\u061d-\u0dff\u0f00-\u109f\u1700-\u17b3\u17b6-\u180a\u1810-\u18af\u1900-\u1cff\ua800-\uaaff\uabc0-\uabff"
+    r"\ufb50-\ufdff\ufe70-\ufefc\U00010a00-\U00011fff\U0001e900-\U0001e95f"
 )
-_JOINERS = frozenset("\u200c\u200d")
-# The first word of the names of letters that no joiner ever joins.
-_UNJOINED = frozenset(
-    (
-        *(
-            "LATIN",
-            "GREEK",
-            "COPTIC",
-            "CYRILLIC",
-            "ARMENIAN",
-            "HEBREW",
-            "GEORGIAN",
-            "CHEROKEE",
-            "ETHIOPIC",
-            "THAI",
-            "LAO",
-        ),
-        *("CJK", "HANGUL", "HIRAGANA", "KATAKANA", "BOPOMOFO", "FULLWIDTH", "HALFWIDTH", "MATHEMATICAL", "COMBINING"),
-    )
-)
-_SELECTORS = frozenset("\ufe0e\ufe0f")
-# Symbols with an emoji form whose category is that of letters or dashes.
-_SYMBOLS = frozenset("\u2139\u3030")
+_SYMBOLS = r"\xa9\xae\u203c\u2049\u2100-\u214f\u2190-\u27ff\u2900-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff"
+# A joiner may follow these at the end of a word too.
+_VIRAMAS = r"\u094d\u09cd\u0a4d\u0acd\u0b4d\u0bcd\u0c4d\u0ccd\u0d3b\u0d3c\u0d4d\u0dca\u0f84\u1039\u17d2"
+_JOINED = rf"[{_SCRIPTS}{_SYMBOLS}]"
+_JOINER = r"[\u200c\u200d]"
 # England, Scotland and Wales.
-_TAG_FLAG = re.compile(
-    "\U0001f3f4\U000e0067\U000e0062(?:\U000e0065\U000e006e\U000e0067|\U000e0073\U000e0063\U000e0074|\U000e0077\U000e006c\U000e0073)\U000e007f"
+_FLAG = (
+    r"\U0001f3f4\U000e0067\U000e0062(?:\U000e0065\U000e006e\U000e0067|\U000e0073\U000e0063\U000e0074|\U000e0077\U000e006c\U000e0073)"
+    r"\U000e007f"
 )
-_ARROWS = frozenset("\u2194\u2195")  # of a shaken and a nodding head
-_VIRAMA = 9
+# C0, C1 and format characters, except newline, carriage return and tab, which are harmless.
+_ALWAYS = (
+    r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u2028-\u202e"
+    r"\u2060-\u206f\u2800\u3164\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufffb\ud800-\uf8ff"
+    r"\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U0010ffff]"
+)
+_ALONE = rf"(?<![{_VIRAMAS}])(?:(?<!{_JOINED})(?<![{_SYMBOLS}]\ufe0f){_JOINER}|{_JOINER}(?!{_JOINED}))"
+_SELECTOR = rf"(?<![0-9#*{_SYMBOLS}])[\ufe0e\ufe0f]"
+# Only what the group matches is hidden.
+PATTERN = f"{_FLAG}|({_ALWAYS}|{_ALONE}|{_SELECTOR})"
+_FOUND = re.compile(PATTERN)
 MAX_DEPTH = 128
 _SMALL = 0x100
 _BASIC = 0x1_0000
@@ -132,35 +124,9 @@ def strings_in(value: object) -> Iterator[str]:
 def _find(text: str) -> Iterator[HiddenCharacter]:
     if text.isascii() and text.isprintable():
         return
-    in_flags = {offset for found in _TAG_FLAG.finditer(text) for offset in range(*found.span())}
-    for found in _HIDDEN.finditer(text):
-        offset, character = found.start(), found[0]
-        if character in _JOINERS and _joins(text, offset):
-            continue
-        if character in _SELECTORS and offset and _has_emoji_form(text[offset - 1]):
-            continue
-        if offset in in_flags:
-            continue
-        yield HiddenCharacter(offset, character)
-
-
-def _has_emoji_form(character: str) -> bool:
-    return unicodedata.category(character) in {"So", "Sm", "Nd", "Po"} or character in _SYMBOLS
-
-
-def _joins(text: str, offset: int) -> bool:
-    """Whether a joiner is between two letters or marks of a script that has joiners, or two symbols, or ends a letter."""
-    if offset and unicodedata.combining(text[offset - 1]) == _VIRAMA:
-        return True  # as in Malayalam, also at the end of a word
-    neighbours = text[max(0, offset - 1) : offset] + text[offset + 1 : offset + 2]
-    return len(neighbours) == 2 and all(map(_is_joined, neighbours))  # noqa: PLR2004 - one on each side
-
-
-def _is_joined(character: str) -> bool:
-    category = unicodedata.category(character)
-    if category[0] not in "LM":
-        return (category in {"So", "Sk"} and not character.isascii()) or character in _ARROWS
-    return unicodedata.name(character, "").replace("-", " ").partition(" ")[0] not in _UNJOINED
+    for found in _FOUND.finditer(text):
+        if found[1]:
+            yield HiddenCharacter(found.start(), found[1])
 
 
 def _escape(character: str) -> str:

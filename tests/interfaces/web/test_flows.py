@@ -492,7 +492,7 @@ def test_progress_and_chunks_are_shown_as_text_while_the_tool_runs_and_stay_afte
     page.goto("/ui/#/tools/pour")
     page.get_by_role("button", name="Run", exact=True).click()
     expect(result_of(page)).to_contain_text("1 / 4 a quarter <b>full</b>")
-    expect(result_of(page)).to_contain_text("first drops \\u001b[31m<b>red</b>")
+    expect(result_of(page)).to_contain_text("first drops \\x1b[31m<b>red</b>")
     expect(page.get_by_role("progressbar", name="Progress")).to_have_attribute("aria-valuenow", "25")
     page.get_by_role("button", name="Stop").click()
     expect(result_of(page)).to_contain_text("You stopped the call")

@@ -781,6 +781,7 @@ export interface components {
             unproved?: boolean;
         };
         Approval: {
+            about?: components["schemas"]["ApprovalAbout"];
             /** @description The arguments, with secrets masked. */
             arguments: {
                 [key: string]: unknown;
@@ -809,6 +810,20 @@ export interface components {
             /** @description The address of the tool. */
             tool: string;
             version: string;
+        };
+        ApprovalAbout: {
+            /** @description What its author says of each argument. */
+            arguments?: {
+                [key: string]: string;
+            };
+            /** @description The name of the holder of the caller's token; empty if it has none. */
+            asker?: string;
+            /** @description What its author says of it. */
+            description?: string;
+            /** @description What it may change, as its author declares it; empty if that is not said. */
+            sideEffects?: string;
+            /** @description The name of the tool for people. */
+            title?: string;
         };
         ApprovalDecision: {
             /** @enum {unknown} */

@@ -1,6 +1,5 @@
 import type { Tool } from "../api/client";
 import { t } from "../messages";
-import { visible } from "./live-view";
 
 // Names and what they stand for, as a table of two columns; on a narrow page each value stands below its name.
 export function Facts({ rows, label }: { rows: readonly (readonly [string, string])[]; label?: string }) {
@@ -20,5 +19,5 @@ export function Facts({ rows, label }: { rows: readonly (readonly [string, strin
 
 // What a tool that asks a database would run there, with its parameters still open.
 export function queryOf({ database, statement }: Tool): [string, string][] {
-  return statement ? [[t("recipe.query.database"), visible(database ?? "")], [t("recipe.query.statement"), visible(statement)]] : [];
+  return statement ? [[t("recipe.query.database"), database ?? ""], [t("recipe.query.statement"), statement]] : [];
 }

@@ -3,9 +3,10 @@ import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
 import { json } from "@codemirror/lang-json";
 import { bracketMatching, HighlightStyle, indentOnInput, syntaxHighlighting } from "@codemirror/language";
 import { EditorState } from "@codemirror/state";
-import { EditorView, keymap, lineNumbers } from "@codemirror/view";
+import { EditorView, highlightSpecialChars, keymap, lineNumbers } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
 import { useEffect, useRef } from "react";
+import { HIDDEN } from "../hidden";
 import { nonce } from "../nonce";
 
 // The colours are variables of page.css, which has them for both schemes.
@@ -44,6 +45,7 @@ export default function JsonEditor({ value, onChange, label }: { value: string; 
           indentOnInput(),
           bracketMatching(),
           syntaxHighlighting(COLOURS),
+          highlightSpecialChars({ specialChars: HIDDEN }),
           THEME,
           EditorView.lineWrapping,
           EditorView.contentAttributes.of({ "aria-label": label }),

@@ -6,8 +6,6 @@ import { t } from "../messages";
 
 const SHOWN = 20_000;
 const WAIT_MS = 60;
-// Characters that cannot be seen, or that change the direction of what follows; a line may end with two of them.
-const HIDDEN = /\r(?!\n)|[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
 
 export interface Live {
   text: string;
@@ -16,10 +14,6 @@ export interface Live {
 }
 
 const NOTHING: Live = { text: "", chunks: 0, figures: null };
-
-export function visible(text: string): string {
-  return text.replace(HIDDEN, (letter) => `\\u${letter.charCodeAt(0).toString(16).padStart(4, "0")}`);
-}
 
 // Collects what is heard and shows it a few times a second: a page that draws every chunk of a flood does nothing else.
 export function useLive(): { live: Live; hear: (told: Told) => void; clear: () => void } {
@@ -36,7 +30,7 @@ export function useLive(): { live: Live; hear: (told: Told) => void; clear: () =
     else {
       const value = told.data.value;
       const text = typeof value === "string" ? value : `${JSON.stringify(value)}\n`;
-      known.current = { ...known.current, chunks: told.data.number, text: (known.current.text + visible(text)).slice(-SHOWN) };
+      known.current = { ...known.current, chunks: told.data.number, text: (known.current.text + text).slice(-SHOWN) };
     }
     timer.current ??= setTimeout(draw, WAIT_MS);
   }
@@ -56,7 +50,7 @@ export function LiveView({ live }: { live: Live }) {
       {figures && (
         <Group gap="xs">
           {share !== null && <Progress value={share} w={200} aria-label={t("tool.progress")} />}
-          <Text size="sm" className="wrap">{`${figures.progress}${figures.total === null ? "" : ` / ${figures.total}`} ${visible(figures.message)}`}</Text>
+          <Text size="sm" className="wrap">{`${figures.progress}${figures.total === null ? "" : ` / ${figures.total}`} ${figures.message}`}</Text>
         </Group>
       )}
       {live.chunks > 0 && (

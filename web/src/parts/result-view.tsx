@@ -6,7 +6,6 @@ import { api, type CallResult, take } from "../api/client";
 import { t, word } from "../messages";
 import { Facts } from "./facts";
 import { Failure } from "./failure";
-import { visible } from "./live-view";
 import { shortNumber } from "./numbers";
 
 const SHOWN = 20_000;
@@ -48,9 +47,9 @@ export function ResultView({ result }: { result: CallResult }) {
 // What a tool asks the host to do next: nothing of it is done here.
 function IntentView({ intent: { type, ...fields } }: { intent: Record<string, unknown> }) {
   return (
-    <Card withBorder padding="xs" component="article" aria-label={visible(String(type))}>
-      <Text fw={600} className="words">{visible(String(type))}</Text>
-      {Object.keys(fields).length > 0 && <Facts rows={Object.entries(fields).map(([name, value]) => [visible(name), visible(typeof value === "string" ? value : (JSON.stringify(value) ?? "")).slice(0, SHOWN)])} />}
+    <Card withBorder padding="xs" component="article" aria-label={String(type)}>
+      <Text fw={600} className="words">{String(type)}</Text>
+      {Object.keys(fields).length > 0 && <Facts rows={Object.entries(fields).map(([name, value]) => [name, (typeof value === "string" ? value : (JSON.stringify(value) ?? "")).slice(0, SHOWN)])} />}
     </Card>
   );
 }
@@ -71,7 +70,7 @@ function KeptResult({ kept }: { kept: unknown }) {
   const read = pieces.length ? (next ?? letters ?? 0) : (shown ?? 0);
   return (
     <>
-      {pieces.map((piece, place) => <Code key={place} block className="wrap scroll" tabIndex={0}>{visible(piece)}</Code>)}
+      {pieces.map((piece, place) => <Code key={place} block className="wrap scroll" tabIndex={0}>{piece}</Code>)}
       <Group>
         <Text size="sm">{t("tool.result.large", { shown: read, total: letters ?? 0 })}</Text>
         {next !== null && pieces.length < MAX_PIECES && <Button size="xs" variant="default" loading={more.isPending} onClick={() => more.mutate()}>{t("tool.result.more")}</Button>}
@@ -89,7 +88,7 @@ export function Value({ value }: { value: unknown }) {
   const isLong = text.length > shown;
   return (
     <>
-      <Code block className="wrap scroll" tabIndex={0}>{visible(isLong ? text.slice(0, shown) : text)}</Code>
+      <Code block className="wrap scroll" tabIndex={0}>{isLong ? text.slice(0, shown) : text}</Code>
       {isLong && (
         <Group>
           <Text size="sm">{t("tool.result.large", { shown, total: text.length })}</Text>

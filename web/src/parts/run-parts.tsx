@@ -3,7 +3,6 @@ import { Badge, Group, Stack, Text, Title } from "@mantine/core";
 import { api, type Schemas, take } from "../api/client";
 import { t, word } from "../messages";
 import { Facts } from "./facts";
-import { visible } from "./live-view";
 import { Value } from "./result-view";
 
 type Part = Schemas["ApprovalPart"];
@@ -28,13 +27,13 @@ export function RunParts({ parts, order }: { parts: readonly Part[]; order: 3 | 
 function One({ part, order }: { part: Part; order: 3 | 5 }) {
   return (
     // A group and no region: calls that wait for a person often run the same thing, and landmarks have names of their own.
-    <div role="group" aria-label={visible(part.title)}>
+    <div role="group" aria-label={part.title}>
       <Group gap="xs" wrap="wrap">
-        <Title order={order} size="h5" className="wrap">{t("runs.title", { kind: word("runs", part.kind), title: visible(part.title) })}</Title>
+        <Title order={order} size="h5" className="wrap">{t("runs.title", { kind: word("runs", part.kind), title: part.title })}</Title>
         {!part.exact && <Badge variant="outline" c="var(--mantine-color-text)">{t("runs.template")}</Badge>}
       </Group>
-      {part.note && <Text size="sm" className="wrap">{visible(part.note)}</Text>}
-      {part.facts.length > 0 && <Facts rows={part.facts.map(({ name, value }) => [visible(name), visible(value)] as const)} />}
+      {part.note && <Text size="sm" className="wrap">{part.note}</Text>}
+      {part.facts.length > 0 && <Facts rows={part.facts.map(({ name, value }) => [name, value] as const)} />}
       {part.text !== null && <Value value={part.text} />}
       {part.bytes !== null && <Text size="sm" className="wrap">{sizeOf(part)}</Text>}
     </div>

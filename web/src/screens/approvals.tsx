@@ -8,7 +8,6 @@ import { useCallerName } from "../parts/caller";
 import { Empty } from "../parts/empty";
 import { Facts } from "../parts/facts";
 import { Failure } from "../parts/failure";
-import { visible } from "../parts/live-view";
 import { Value } from "../parts/result-view";
 import { approvalQuery, RunParts } from "../parts/run-parts";
 import { useWho } from "../sign-in";
@@ -111,5 +110,5 @@ const MAX_SHOWN = 2_000;
 function Given({ values }: { values: unknown }) {
   const rows = Object.entries((values ?? {}) as Record<string, unknown>);
   if (rows.length === 0) return <Text>{t("approvals.arguments.none")}</Text>;
-  return <Facts rows={rows.map(([name, value]) => [name, visible(typeof value === "string" ? value : (JSON.stringify(value) ?? "")).slice(0, MAX_SHOWN)])} />;
+  return <Facts rows={rows.map(([name, value]) => [name, (typeof value === "string" ? value : (JSON.stringify(value) ?? "")).slice(0, MAX_SHOWN)])} />;
 }

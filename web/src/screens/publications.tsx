@@ -7,7 +7,6 @@ import { ask, complete, type Content, expand, list, type Prompt, type PromptMess
 import { t, word } from "../messages";
 import { Empty } from "../parts/empty";
 import { Failure } from "../parts/failure";
-import { visible } from "../parts/live-view";
 import { Value } from "../parts/result-view";
 
 type Named = { name: string; title?: string; description?: string };
@@ -65,10 +64,10 @@ function Head({ one: { name, title, description }, children }: { one: Named; chi
   return (
     <>
       <Group gap="xs">
-        <Title order={4} className="wrap">{visible(title || name)}</Title>
+        <Title order={4} className="wrap">{title || name}</Title>
         {children}
       </Group>
-      {description && <Text className="wrap">{visible(description)}</Text>}
+      {description && <Text className="wrap">{description}</Text>}
     </>
   );
 }
@@ -81,19 +80,19 @@ function OneResource({ resource, template }: { resource: Named & { mimeType?: st
   const read = useMutation({ mutationFn: () => ask<{ contents: Content[] }>("resources/read", { uri }) });
   const isReady = slots.every(({ name, isQuery }) => isQuery || words[name]?.trim());
   return (
-    <Card withBorder component="article" aria-label={visible(resource.name)}>
+    <Card withBorder component="article" aria-label={resource.name}>
       <Stack gap="xs">
-        <Head one={resource}>{resource.mimeType && <Badge variant="outline" color="gray" c="var(--mantine-color-text)">{visible(resource.mimeType)}</Badge>}</Head>
-        <Code className="wrap">{visible(slots.length > 0 && isReady ? uri : template)}</Code>
+        <Head one={resource}>{resource.mimeType && <Badge variant="outline" color="gray" c="var(--mantine-color-text)">{resource.mimeType}</Badge>}</Head>
+        <Code className="wrap">{slots.length > 0 && isReady ? uri : template}</Code>
         <form onSubmit={(event) => { event.preventDefault(); read.mutate(); }}>
           <Group align="end" gap="xs">
             {slots.map(({ name, isQuery }) => (
               <Word key={name} reference={{ type: "ref/resource", uri: template }} name={name} isNeeded={!isQuery} value={words[name] ?? ""} onChange={(value) => setWords({ ...words, [name]: value })} />
             ))}
-            <Button type="submit" variant="default" loading={read.isPending} disabled={!isReady}>{t("published.read", { name: visible(resource.name) })}</Button>
+            <Button type="submit" variant="default" loading={read.isPending} disabled={!isReady}>{t("published.read", { name: resource.name })}</Button>
           </Group>
         </form>
-        <section aria-live="polite" aria-label={t("published.content", { name: visible(resource.name) })}>
+        <section aria-live="polite" aria-label={t("published.content", { name: resource.name })}>
           {read.error && <Failure message={read.error.message} />}
           {read.data?.contents.map((content, place) => <OneContent key={place} content={content} />)}
         </section>
@@ -104,7 +103,7 @@ function OneResource({ resource, template }: { resource: Named & { mimeType?: st
 
 function OneContent({ content: { text, blob, mimeType } }: { content: Content }) {
   if (text !== undefined) return <Value value={text} />;
-  return <Text>{t("published.bytes", { type: visible(mimeType ?? ""), count: blob?.length ?? 0 })}</Text>;
+  return <Text>{t("published.bytes", { type: mimeType ?? "", count: blob?.length ?? 0 })}</Text>;
 }
 
 function OnePrompt({ prompt }: { prompt: Prompt }) {
@@ -115,7 +114,7 @@ function OnePrompt({ prompt }: { prompt: Prompt }) {
   const show = useMutation({ mutationFn: () => ask<{ messages: PromptMessage[] }>("prompts/get", { name: prompt.name, arguments: given }) });
   const isReady = wanted.every(({ name, required }) => !required || given[name]);
   return (
-    <Card withBorder component="article" aria-label={visible(prompt.name)}>
+    <Card withBorder component="article" aria-label={prompt.name}>
       <Stack gap="xs">
         <Head one={prompt} />
         <form onSubmit={(event) => { event.preventDefault(); show.mutate(); }}>
@@ -123,10 +122,10 @@ function OnePrompt({ prompt }: { prompt: Prompt }) {
             {wanted.map(({ name, description, required }) => (
               <Word key={name} reference={{ type: "ref/prompt", name: prompt.name }} name={name} about={description} isNeeded={required ?? false} value={words[name] ?? ""} onChange={(value) => setWords({ ...words, [name]: value })} />
             ))}
-            <Button type="submit" variant="default" loading={show.isPending} disabled={!isReady}>{t("published.show", { name: visible(prompt.name) })}</Button>
+            <Button type="submit" variant="default" loading={show.isPending} disabled={!isReady}>{t("published.show", { name: prompt.name })}</Button>
           </Group>
         </form>
-        <section aria-live="polite" aria-label={t("published.content", { name: visible(prompt.name) })}>
+        <section aria-live="polite" aria-label={t("published.content", { name: prompt.name })}>
           {show.error && <Failure message={show.error.message} />}
           {show.data?.messages.map((message, place) => (
             <div key={place}>
@@ -151,8 +150,8 @@ function Word({ reference, name, about, isNeeded, value, onChange }: { reference
   });
   return (
     <Autocomplete
-      label={isNeeded ? visible(name) : t("published.optional", { name: visible(name) })}
-      description={about && visible(about)}
+      label={isNeeded ? name : t("published.optional", { name })}
+      description={about}
       withAsterisk={isNeeded}
       data={[...new Set(offered.data ?? [])]}
       filter={({ options }) => options}

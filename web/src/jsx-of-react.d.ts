@@ -1,0 +1,3 @@
+declare module "jsx-of-react" {
+  export * from "react/jsx-runtime";
+}
