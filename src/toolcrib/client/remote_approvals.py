@@ -105,6 +105,7 @@ def _read(document: Document) -> Approval:
         decided_at=None if decided_at is None else _moment(decided_at),
         note=document["note"],
         runs=None if "runs" not in document else tuple(document["runs"]),
+        about=document.get("about", {}),
     )
 
 

@@ -268,7 +268,16 @@ RUN_PART = _object(
     exact={"type": "boolean"},
     note=TEXT,
 )
-APPROVAL_ANSWER = Shape({"allOf": [APPROVAL, {"properties": {"runs": _list(RUN_PART)}}]})
+ABOUT = {
+    "properties": {
+        "title": TEXT,
+        "description": TEXT,
+        "sideEffects": TEXT,
+        "asker": TEXT,
+        "arguments": {"additionalProperties": TEXT},
+    }
+}
+APPROVAL_ANSWER = Shape({"allOf": [APPROVAL, {"properties": {"runs": _list(RUN_PART), "about": ABOUT}}]})
 APPROVAL_LIST = Shape(_object(approvals=_list(APPROVAL)))
 
 

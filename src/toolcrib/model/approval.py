@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Any
 
 
 class State(StrEnum):
@@ -25,8 +26,9 @@ class State(StrEnum):
 class Approval:
     """A call that waits for a person: what exactly would run, for which caller, and why it needs approval.
 
-    `arguments` have secrets masked; `digest` binds the approval to the exact arguments, and to everything in `runs`, which
-    is only loaded for a single approval. Times are seconds since 1970.
+    `arguments` have secrets masked; `digest` binds the approval to the exact arguments, and to everything in `runs`. `about` is
+    what the author says of the tool and its arguments, and who holds the caller's token. Both are only loaded for a single
+    approval. Times are seconds since 1970.
     """
 
     id: str
@@ -45,6 +47,7 @@ class Approval:
     decided_at: float | None = None
     note: str = ""
     runs: tuple[Mapping[str, object], ...] | None = None
+    about: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, object]:
         """The approval as every interface shows it."""
@@ -65,7 +68,9 @@ class Approval:
             "decidedAt": None if self.decided_at is None else _spell(self.decided_at),
             "note": self.note,
         }
-        return facts if self.runs is None else {**facts, "runs": [dict(part) for part in self.runs]}
+        if self.runs is None:
+            return facts
+        return {**facts, "about": dict(self.about), "runs": [dict(part) for part in self.runs]}
 
 
 def _spell(moment: float) -> str:

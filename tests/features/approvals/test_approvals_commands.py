@@ -9,7 +9,11 @@ from toolcrib import Call, Crib, tool
 
 @tool(confirm=True)
 def pay(amount: int) -> str:
-    """Pay."""
+    """Pay an invoice.
+
+    Args:
+        amount: In euros.
+    """
     return f"paid {amount}"
 
 
@@ -49,8 +53,18 @@ def test_what_would_run_is_listed_and_shown(run, approval_id):
     assert approval_id in out
     assert "mcp:local" in out
     _, out, _ = run("show", approval_id)
-    assert '"amount": 5' in out
-    assert "contentHash:" in out
+    order = (
+        *(
+            "pay\n",
+            "The author of the tool says: Pay an invoice.",
+            "amount: 5",
+            "The author of the tool says: In euros.",
+        ),
+        *("asked by:", "since:", "why:", f"crib approvals approve {approval_id}", "contentHash:", "code: "),
+    )
+    places = [out.find(text) for text in order]
+    assert places == sorted(places)
+    assert places[0] == 0
     assert json.loads(run("show", approval_id, "--json")[1])["arguments"] == {"amount": 5}
     assert [one["id"] for one in json.loads(run("list", "--json")[1])] == [approval_id]
 

@@ -231,3 +231,35 @@ async def test_a_token_that_is_not_a_persons_cannot_confirm_its_own_call(tmp_pat
         assert status == 409
         assert set(refused["error"]["details"]) & {"confirmation", "approval"} == {"approval"}
         assert "ask the operator to approve it" in refused["error"]["message"]
+
+
+@tool(confirm=True)
+def jot(text: str) -> str:
+    """Jot\u3164 it down.
+
+    Args:
+        text: What\u202e to jot.
+    """
+    return text
+
+
+async def test_what_a_person_reads_of_an_approval_hides_no_character_and_names_tool_arguments_and_asker(tmp_path):
+    async with Crib(tmp_path, tools=[jot]) as crib:
+        client = Client(local_app(crib))
+        model, approver = token_of(crib, "invoke")[1], crib.tokens.create("ann", ["approve"])[1]
+        _, refused = await client.ask("POST", "/call/jot", {"text": "a\u115f\u2067b\U000e0041"}, token=model)
+        place = f"/approvals/{refused['error']['details']['approval']}"
+        _, one = await client.ask("GET", place, token=approver)
+        _, listed = await client.ask("GET", "/approvals", token=approver)
+        _, decided = await client.ask("POST", place, {"decision": "refuse", "note": "\u202eno"}, token=approver)
+        await app_lifespan.end(client.app)
+    shown = {"text": "a\\u115f\\u2067b\\U000e0041"}
+    assert [one["arguments"], listed["approvals"][0]["arguments"], decided["arguments"]] == [shown] * 3
+    assert decided["note"] == "\\u202eno"
+    assert one["about"] == {
+        "title": "jot",
+        "description": "Jot\\u3164 it down.",
+        "sideEffects": "",
+        "arguments": {"text": "What\\u202e to jot."},
+        "asker": "someone",
+    }

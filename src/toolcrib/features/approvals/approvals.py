@@ -44,7 +44,7 @@ DECISIONS = f"{SPACE}/decisions"
 USES = f"{SPACE}/uses"
 # What would run is stored apart from the question, because it is large and lists do not need it.
 RUNS = f"{SPACE}/runs"
-PARTS = "parts"
+PARTS, ABOUT = "parts", "about"
 
 # Keys of stored documents beside those of the approval: who has the token of the caller, and the signature.
 HOLDER, SEAL = "holder", "seal"
@@ -138,8 +138,10 @@ class Approvals:
             expires_at=expires_at,
         )
         # Before the question, which cannot be approved without it.
-        self._store_signed(_key(RUNS, approval.id), {PARTS: show_parts(parts, self._hide)})
-        self._store_signed(_key(QUESTIONS, approval.id), {**_facts(approval), HOLDER: self._holder_of(call.caller)})
+        holder = self._holder_of(call.caller)
+        run = {PARTS: show_parts(parts, self._hide), ABOUT: _describe(tool, holder)}
+        self._store_signed(_key(RUNS, approval.id), run)
+        self._store_signed(_key(QUESTIONS, approval.id), {**_facts(approval), HOLDER: holder})
         return approval
 
     def find(self, tool: Tool, bound: Bound, arguments: dict[str, object], call: Call) -> Approval | None:
@@ -172,7 +174,7 @@ class Approvals:
             cure = Cure("see: crib approvals list --all", "see: GET /approvals")
             raise ToolError(Kind.NOT_FOUND, f"there is no approval {approval_id[:80]!r}", cure=cure)
         runs = self._read_signed(_key(RUNS, approval_id))
-        return approval if runs is None else replace(approval, runs=tuple(runs[PARTS]))
+        return approval if runs is None else replace(approval, runs=tuple(runs[PARTS]), about=runs.get(ABOUT, {}))
 
     def approve(self, approval_id: str, *, by: str = "", note: str = "") -> Approval:
         """Let the call run once; raises CONFLICT if it is not pending, and AUTH if `by` is the caller itself.
@@ -337,6 +339,20 @@ class Approvals:
         for key in self._store().keys(f"{SPACE}/"):
             if key.rpartition("/")[2][:STAMP_LETTERS] < limit:
                 self._store().remove(key)
+
+
+def _describe(tool: Tool, holder: str) -> dict[str, object]:
+    """The words of the tool's author at the time of the question, and who asks."""
+    named = tool.parameters.get("properties")
+    schemas = named if isinstance(named, dict) else {}
+    texts = {name: schema.get("description") for name, schema in schemas.items() if isinstance(schema, dict)}
+    return {
+        "title": tool.display_name or tool.name,
+        "description": tool.description,
+        "sideEffects": str(tool.side_effects or ""),
+        "arguments": {name: text for name, text in texts.items() if isinstance(text, str)},
+        "asker": holder,
+    }
 
 
 def _local_user() -> str:

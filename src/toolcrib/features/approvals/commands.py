@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from toolcrib.toolkit.client_protocol import ProjectCrib
 
 COLUMNS = ("id", "state", "tool", "caller", "expires", "reason")
+AUTHOR = "The author of the tool says:"
 id_argument = click.argument("approval_id", metavar="ID")
 note_option = click.option("--note", default="", help="Why; it is stored with the decision.")
 
@@ -109,11 +110,41 @@ def _show(approval: Approval, *, as_json: bool) -> int:
     if as_json:
         say_json(facts)
         return ExitCode.DONE
+    about, texts = approval.about, approval.about.get("arguments", {})
+    say(_escape(about.get("title") or approval.tool))
+    if text := about.get("description"):
+        say(f"{AUTHOR} {visible(text)}")
+    for name, value in approval.arguments.items():
+        say(f"\n{_escape(name)}: {_escape(json.dumps(value, ensure_ascii=False))}")
+        if text := texts.get(name):
+            say(indented(f"{AUTHOR} {visible(text)}"))
+    say("")
+    caller, asker = approval.caller, about.get("asker")
     say_facts(
-        (name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
-        for name, value in facts.items()
-        if value is not None and name != "runs"
+        (
+            ("asked by", f"{asker} ({caller})" if asker else caller),
+            ("since", str(facts["createdAt"])),
+            ("why", approval.reason),
+            ("may change", about.get("sideEffects", "")),
+        )
     )
+    if approval.state is State.PENDING:
+        say(f"\napprove it: crib approvals approve {approval.id}\nrefuse it: crib approvals refuse {approval.id}")
+    say("")
+    rest = (
+        "id",
+        "state",
+        "tool",
+        "version",
+        "rule",
+        "expiresAt",
+        "decidedBy",
+        "decidedAt",
+        "note",
+        "contentHash",
+        "digest",
+    )
+    say_facts((name, str(facts[name] or "")) for name in rest)
     for part in approval.runs or ():
         show_part(part)
     return ExitCode.DONE

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from toolcrib.features.approvals.approvals import MAX_NOTE
+from toolcrib.lib.hidden_text import show_hidden_in
 from toolcrib.lib.run_part import PartKind
 from toolcrib.model.approval import State
 from toolcrib.model.call import Scope
@@ -54,6 +55,17 @@ APPROVAL_KEYS: dict[str, object] = {
     "decidedAt": OPTIONAL_TIME,
     "note": TEXT,
 }
+ABOUT_KEYS: dict[str, object] = {
+    "title": {**TEXT, "description": "The name of the tool for people."},
+    "description": {**TEXT, "description": "What its author says of it."},
+    "sideEffects": {**TEXT, "description": "What it may change, as its author declares it; empty if that is not said."},
+    "arguments": {
+        "type": "object",
+        "additionalProperties": TEXT,
+        "description": "What its author says of each argument.",
+    },
+    "asker": {**TEXT, "description": "The name of the holder of the caller's token; empty if it has none."},
+}
 PART_KEYS: dict[str, object] = {
     "kind": {"enum": [str(kind) for kind in PartKind]},
     "title": {**TEXT, "description": "The file, request, command or database."},
@@ -88,12 +100,12 @@ class ApprovalEndpoints:
         """GET /approvals."""
         state = request.query.text("state") or str(State.PENDING)
         found = await self._threads.read(self._approvals.list, None if state == EVERYTHING else State(state))
-        return answer_json({"approvals": [approval.to_json() for approval in found]})
+        return answer_json({"approvals": [_shown(approval) for approval in found]})
 
     async def read(self, request: Request) -> Answer:
         """GET /approvals/{approvalID}."""
         approval = await self._threads.read(self._approvals.show, request.path_params["approvalID"])
-        return answer_json(approval.to_json())
+        return answer_json(_shown(approval))
 
     async def decide(self, request: Request) -> Answer:
         """POST /approvals/{approvalID}."""
@@ -104,7 +116,7 @@ class ApprovalEndpoints:
             raise ToolError(Kind.VALIDATION, f"body: decision: write {APPROVE!r} or {REFUSE!r}")
         note = text_of(body, "note") or ""
         approval = await self._threads.write(decide, request.path_params["approvalID"], by=request.caller, note=note)
-        return answer_json(approval.to_json())
+        return answer_json(_shown(approval))
 
     async def events(self, request: Request) -> Answer:
         """GET /approvals/events."""
@@ -112,7 +124,12 @@ class ApprovalEndpoints:
 
 
 def _encode(approval: Approval) -> bytes:
-    return encode_event(str(approval.state), approval.to_json())
+    return encode_event(str(approval.state), _shown(approval))
+
+
+def _shown(approval: Approval) -> object:
+    """The approval for a person: characters that cannot be seen are written out."""
+    return show_hidden_in(approval.to_json())
 
 
 def _make(host: Host) -> ApprovalEndpoints:
@@ -137,9 +154,11 @@ endpoints = (
         ),
         schemas={
             "ApprovalPart": closed(tuple(PART_KEYS), **PART_KEYS),
+            "ApprovalAbout": closed((), **ABOUT_KEYS),
             "Approval": closed(
                 tuple(APPROVAL_KEYS),
                 **APPROVAL_KEYS,
+                about=schema("ApprovalAbout"),
                 runs={
                     "type": "array",
                     "items": schema("ApprovalPart"),
