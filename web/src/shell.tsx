@@ -1,6 +1,6 @@
 // The frame around every screen: header, list of screens, and the screen itself.
 import {
-  ActionIcon, Anchor, AppShell, Burger, Group, Loader, NavLink, Text, Title, useComputedColorScheme, useMantineColorScheme,
+  ActionIcon, Anchor, AppShell, Burger, Button, Group, Loader, NavLink, Text, Title, useComputedColorScheme, useMantineColorScheme,
 } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { Suspense, useEffect, useRef } from "react";
@@ -9,11 +9,13 @@ import { t } from "./messages";
 import { Failure, FailureBoundary } from "./parts/failure";
 import { toolScreen, useScreens } from "./screens";
 import { SignInButton } from "./sign-in";
+import { useWaiting } from "./waiting";
 
 export function Shell() {
   const [opened, menu] = useDisclosure();
   const [location] = useLocation();
   const screens = useScreens();
+  const waiting = useWaiting();
   const main = useRef<HTMLElement>(null);
   const first = useRef(true);
 
@@ -37,7 +39,16 @@ export function Shell() {
               <Group gap={8} wrap="nowrap"><img src="./icon.svg" alt="" width={26} height={26} /><Title order={1} size="h4">{t("app.title")}</Title></Group>
             </Anchor>
           </Group>
-          <Group gap="xs" wrap="nowrap"><SignInButton /><ColourSwitch /></Group>
+          <Group gap="xs" wrap="nowrap">
+            <span aria-live="polite">
+              {waiting > 0 && (
+                <Button component={Link} href="/approvals" size="compact-sm" color="orange.9" aria-label={t("approvals.waiting", { count: waiting })}>
+                  <Text span inherit visibleFrom="sm">{t("approvals.waiting", { count: waiting })}</Text><Text span inherit hiddenFrom="sm">{waiting}</Text>
+                </Button>
+              )}
+            </span>
+            <SignInButton /><ColourSwitch />
+          </Group>
         </Group>
       </AppShell.Header>
       <AppShell.Navbar className="nav" p="xs" aria-label={t("nav.label")}>

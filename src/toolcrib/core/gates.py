@@ -223,6 +223,7 @@ class Confirmation:
             rule=asks.rule,
             where=asks.where or place_of(plan, "requires_confirmation"),
             cure=APPROVE if call.consent is Consent.PERSON else CONFIRM,
+            plainly=asks.reason,
         )
 
     def admit(self, state: CallState, plan: Plan) -> bool:

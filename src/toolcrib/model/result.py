@@ -193,10 +193,11 @@ def deny(
     )
 
 
-def confirm(reason: str, *, rule: str = "", where: str = "", cure: Cure | str = "") -> Verdict:
-    """Let the call run once a person has confirmed it."""
+def confirm(reason: str, *, rule: str = "", where: str = "", cure: Cure | str = "", plainly: str = "") -> Verdict:
+    """Let the call run once a person has confirmed it; `plainly` is the reason alone, for that person."""
+    kind, details = Kind.CONFIRMATION_REQUIRED, {"reason": plainly} if plainly else {}
     return Verdict(
-        decision=Decision.CONFIRM, reason=reason, rule=rule, where=where, cure=cure, kind=Kind.CONFIRMATION_REQUIRED
+        decision=Decision.CONFIRM, reason=reason, rule=rule, where=where, cure=cure, kind=kind, details=details
     )
 
 

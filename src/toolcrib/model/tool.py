@@ -147,10 +147,9 @@ class Function:
 
     `revive` converts validated JSON arguments into the types of the signature, `flatten` converts the return value into JSON
     or into an `Outcome`, `check` raises ToolError for a call that would certainly fail; None means there is nothing to do.
-    `preview` tells an approver what a call would run, where that is not the function itself.
-    `context_parameter` names the parameter that takes the Context. With `takes_whole` the function is called as
-    `call(context, arguments)`, as functions registered under a key are. With `yields` its value is the list of the items
-    that it yields.
+    `preview` tells an approver what runs instead of the function. `context_parameter` names the parameter that takes the Context.
+    With `takes_whole` the function is called as `call(context, arguments)`, as functions registered under a key are. With `yields`
+    its value is the list of the items that it yields.
     """
 
     kind = "function"

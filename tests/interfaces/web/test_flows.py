@@ -22,8 +22,13 @@ def test_a_call_that_needs_confirmation_shows_exactly_what_will_run_and_runs_onc
     page.goto("/ui/#/tools/wipe")
     page.get_by_label("folder").fill("attic")
     page.get_by_role("button", name="Run", exact=True).click()
-    dialog = page.get_by_role("dialog")
-    expect(dialog).to_contain_text('"folder": "attic"')
+    dialog = page.get_by_role("dialog", name="Run wipe?")
+    expect(dialog.get_by_role("row", name="folder")).to_contain_text("attic")
+    # It speaks to the person at the page, and a call that was not confirmed has not failed.
+    expect(dialog).not_to_contain_text("crib ")
+    dialog.get_by_role("button", name="Do not run it").last.click()
+    expect(result_of(page)).to_have_text("It did not run, because you have not confirmed it.")
+    page.get_by_role("button", name="Run", exact=True).click()
     dialog.get_by_role("button", name="Run it once").click()
     expect(result_of(page)).to_contain_text("wiped attic")
     page.get_by_role("tab", name="My runs").click()
@@ -36,6 +41,7 @@ def test_a_person_who_may_approve_sees_in_the_question_what_would_run(signed_in,
     page.goto("/ui/#/tools/wipe")
     page.get_by_label("folder").fill("cupboard")
     page.get_by_role("button", name="Run", exact=True).click()
+    page.get_by_role("dialog").get_by_text("Exactly this would run").click()
     code = page.get_by_role("dialog").get_by_role("group", name="lab_tools.wipe")
     expect(code).to_contain_text('return f"wiped {folder}"')
     page.get_by_role("dialog").get_by_role("button", name="Do not run it").last.click()
@@ -334,11 +340,74 @@ def test_a_call_of_a_model_is_approved_by_a_person_who_sees_exactly_what_would_r
     page.goto("/ui/#/approvals")
     card = page.get_by_role("article").filter(has_text="cellar")
     expect(card.get_by_role("row", name="Asked by")).to_contain_text("model")
-    expect(card.get_by_role("row", name="folder")).to_contain_text("cellar")
+    expect(card.get_by_role("row", name="folder")).to_contain_text("The author of the tool says: Which one.")
     expect(card).to_contain_text('"folder": "cellar"')
     card.get_by_role("button", name="Approve once").click()
-    expect(card).to_have_count(0)
+    expect(card).to_contain_text("You approved wipe once.")
     assert fresh.request.post("/call/wipe", headers=headers, data=call).json()["value"] == "wiped cellar"
+    fresh.close()
+
+
+def test_a_decision_is_told_in_the_place_of_its_buttons_and_no_other_call_comes_there(
+    signed_in, server, context, watch
+):
+    watch.expect("409")
+    page = signed_in
+    fresh = context.browser.new_context(base_url=server.url)
+    for name in ("first asker", "second asker"):
+        headers = {"authorization": f"Bearer {server.crib('token', 'create', name, '--scope', 'invoke')}"}
+        assert fresh.request.post("/call/wipe", headers=headers, data={"folder": "pantry"}).status == 409
+    expect(page.get_by_role("link", name=re.compile(r"^\d+ wait$"))).to_be_visible()
+    expect(page).to_have_title(re.compile(r"^\(\d+\) Toolcrib$"))
+    page.goto("/ui/#/approvals")
+    cards = page.get_by_role("article").filter(has_text="pantry")
+    expect(cards).to_have_count(2)
+    for place in (0, 1):
+        expect(cards.nth(place)).to_contain_text("Another request here has the same tool and the same values.")
+    button = cards.first.get_by_role("button", name="Refuse")
+    button.scroll_into_view_if_needed()
+    before = cards.nth(1).bounding_box()
+    button.click()
+    expect(cards.first).to_contain_text("You refused wipe.")
+    expect(cards.first.locator(":focus")).to_contain_text("You refused wipe.")
+    # Also once the server no longer lists it.
+    with page.expect_response(lambda answer: "/approvals?state=pending" in answer.url):
+        pass
+    expect(cards).to_have_count(2)
+    assert cards.nth(1).bounding_box() == before
+    server.crib("approvals", "refuse", cards_waiting(server)[0])
+    expect(cards.nth(1)).to_contain_text("Refused by user:")
+    fresh.close()
+
+
+def cards_waiting(server) -> list[str]:
+    """The ids of the calls of the pantry that wait."""
+    found = json.loads(server.crib("approvals", "list", "--json"))
+    return [one["id"] for one in found if one["arguments"].get("folder") == "pantry"]
+
+
+NOTIFICATION = """
+window.Notification = class {
+  static permission = "denied";
+  constructor(title, given) { document.documentElement.dataset.told = `${document.documentElement.dataset.told ?? ""}${title}: ${given.body};`; }
+};
+"""
+
+
+def test_the_browser_tells_of_a_new_call_that_waits_if_it_may(context, server, watch):
+    watch.expect("409")
+    context.add_init_script(NOTIFICATION)
+    page = context.new_page()
+    page.goto(server.link())
+    page.get_by_role("button", name="Sign out").wait_for()
+    page.goto("/ui/#/approvals")
+    fresh = context.browser.new_context(base_url=server.url)
+    headers = {"authorization": f"Bearer {server.crib('token', 'create', 'asker', '--scope', 'invoke')}"}
+    for permission in ("denied", "granted"):
+        page.evaluate("permission => { Notification.permission = permission; }", permission)
+        assert fresh.request.post("/call/wipe", headers=headers, data={"folder": f"is {permission}"}).status == 409
+        expect(page.get_by_role("article").filter(has_text=f"is {permission}")).to_be_visible()
+    expect(page.locator("html")).to_have_attribute("data-told", "A call waits for your approval: host/wipe@1.0.0;")
     fresh.close()
 
 
@@ -364,17 +433,20 @@ def test_an_approval_shows_the_very_bytes_and_an_edit_of_them_is_approved_anew(s
     page.goto("/ui/#/approvals")
     card = page.get_by_role("article").filter(has_text="burn")
     code = card.get_by_role("group", name="tools/burn.py")
+    card.get_by_text("Exactly this would run").click()
     expect(code).to_contain_text('return f"burnt {letters}"')
     expect(code).to_contain_text("# \\u202e <b>not bold</b>")
     expect(code).to_contain_text(hashlib.sha256(BURN.encode()).hexdigest())
     card.get_by_role("button", name="Approve once").click()
-    expect(card).to_have_count(0)
+    expect(card).to_contain_text("You approved burn once.")
     changed = BURN.replace("burnt", "kept")
     file.write_text(changed)
     assert fresh.request.post("/call/burn", data={"letters": 3}).status == 409
-    expect(code).to_contain_text('return f"kept {letters}"')
-    card.get_by_role("button", name="Approve once").click()
-    expect(card).to_have_count(0)
+    expect(card).to_have_count(2)
+    card.last.get_by_text("Exactly this would run").click()
+    expect(code.last).to_contain_text('return f"kept {letters}"')
+    card.last.get_by_role("button", name="Approve once").click()
+    expect(card.last).to_contain_text("You approved burn once.")
     assert fresh.request.post("/call/burn", data={"letters": 3}).json()["value"] == "kept 3"
     fresh.close()
 
@@ -388,6 +460,7 @@ def test_an_approval_shows_requests_as_they_will_be_sent_with_secrets_by_name(si
     assert fresh.request.post("/call/book_room", data={"city": "New York", "guest": "Ann"}).status == 409
     page.goto("/ui/#/approvals")
     card = page.get_by_role("article").filter(has_text="book-room")
+    card.get_by_text("Exactly this would run").click()
     # A tool that says nothing of its effects is not said to have none.
     expect(card.get_by_role("row", name="What it may change")).to_contain_text("not declared")
     first = card.get_by_role("group", name="POST https://rooms.test/v1/New%20York")
@@ -398,7 +471,7 @@ def test_an_approval_shows_requests_as_they_will_be_sent_with_secrets_by_name(si
     expect(second).to_contain_text("comes from the answers of earlier requests")
     expect(page.locator("body")).not_to_contain_text("sk-never-shown-1")
     card.get_by_role("button", name="Refuse").click()
-    expect(card).to_have_count(0)
+    expect(card).to_contain_text("You refused book_room.")
     fresh.close()
 
 
@@ -422,13 +495,14 @@ def test_a_person_goes_to_the_approvals_and_decides_by_keyboard_alone(signed_in,
     press_until_focused(page, page.get_by_role("navigation").get_by_role("link", name="Approvals"), "Shift+Tab")
     page.keyboard.press("Enter")
     card = page.get_by_role("article").filter(has_text="larder")
+    card.get_by_text("What the approval is bound to").click()
     # What cannot be seen is written out in both places, so that nothing looks like something else.
     expect(card.get_by_role("row", name="folder")).to_contain_text("larder \\u202e gpj")
-    expect(card).to_contain_text('"folder": "larder \\u202e gpj"')
+    expect(card).to_contain_text(r'"folder": "larder \\u202e gpj"')
     expect(card.get_by_role("row", name="Digest")).to_contain_text(re.compile("[0-9a-f]{32}"))
-    press_until_focused(page, card.get_by_role("button", name="Approve once"))
+    press_until_focused(page, card.get_by_role("button", name="Approve once"), "Shift+Tab")
     page.keyboard.press("Enter")
-    expect(card).to_have_count(0)
+    expect(card).to_contain_text("You approved wipe once.")
     assert fresh.request.post("/call/wipe", data=call).ok
     fresh.close()
 
@@ -700,7 +774,7 @@ def test_a_person_refuses_a_call_and_the_decision_stays_to_be_seen(signed_in, se
     card = page.get_by_role("article").filter(has_text="library")
     card.get_by_label("Note").fill("not the books")
     card.get_by_role("button", name="Refuse").click()
-    expect(card).to_have_count(0)
+    expect(card).to_contain_text("You refused wipe.")
     page.get_by_text("All", exact=True).click()
     expect(card).to_contain_text("Refused by A person at this page")
     expect(card).to_contain_text("not the books")

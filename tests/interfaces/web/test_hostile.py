@@ -80,6 +80,8 @@ def test_every_fact_of_a_tool_may_be_hostile(page, watch):
     for tab in ("Try it", "About", "Schema", "Use it elsewhere"):
         page.get_by_role("tab", name=tab).click()
         expect(page.get_by_role("heading", level=2)).to_contain_text("</script>")
+        # Also in what libraries draw: labels of fields, headings, documentation.
+        assert "\u202e" not in page.locator("body").inner_text(), tab
     page.get_by_role("tab", name="About").click()
     expect(page.get_by_role("paragraph").filter(has_text="click </script>")).to_be_visible()
     assert page.locator("a[href^=javascript]").count() == 0

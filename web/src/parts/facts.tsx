@@ -1,8 +1,9 @@
+import type { ReactNode } from "react";
 import type { Tool } from "../api/client";
 import { t } from "../messages";
 
 // Names and what they stand for, as a table of two columns; on a narrow page each value stands below its name.
-export function Facts({ rows, label }: { rows: readonly (readonly [string, string])[]; label?: string }) {
+export function Facts({ rows, label }: { rows: readonly (readonly [string, ReactNode])[]; label?: string }) {
   return (
     <table className="facts" aria-label={label}>
       <tbody>

@@ -16,7 +16,7 @@ export function approvalQuery(approvalID: string) {
   };
 }
 
-export function RunParts({ parts, order }: { parts: readonly Part[]; order: 3 | 5 }) {
+export function RunParts({ parts, order }: { parts: readonly Part[]; order: 3 | 4 }) {
   return (
     <Stack gap="sm">
       {parts.map((part, place) => <One key={place} part={part} order={order} />)}
@@ -24,7 +24,7 @@ export function RunParts({ parts, order }: { parts: readonly Part[]; order: 3 | 
   );
 }
 
-function One({ part, order }: { part: Part; order: 3 | 5 }) {
+function One({ part, order }: { part: Part; order: 3 | 4 }) {
   return (
     // A group and no region: calls that wait for a person often run the same thing, and landmarks have names of their own.
     <div role="group" aria-label={part.title}>

@@ -11,8 +11,9 @@ import { type Arguments, ArgumentsEditor, type ArgumentsState } from "./argument
 import { Dialog } from "./dialog";
 import { ExplainLadder } from "./explain-ladder";
 import { Failure } from "./failure";
+import { GivenArguments, textsOf } from "./given-arguments";
 import { LiveView, useLive } from "./live-view";
-import { ResultView, Value } from "./result-view";
+import { ResultView } from "./result-view";
 import { approvalQuery, RunParts } from "./run-parts";
 
 // What another part of the screen asks for: to run the arguments that it gave, or to have the missing ones typed.
@@ -46,17 +47,17 @@ export function Tester({ tool, state, change, order }: { tool: Tool; state: Argu
       return streamCall({ name: tool.address, args, ...(confirmation && { confirmation }) }, stop.current.signal, hear);
     },
     onSuccess: (result, { values: args }) => {
-      const isQuestion = !result.ok && result.error.type === "CONFIRMATION_REQUIRED";
       // A question to the person is no run; what follows from its answer is one.
-      if (features.has("history") && !isQuestion) {
+      if (features.has("history") && !isQuestion(result)) {
         const outcome = result.ok ? short(result.value) : result.error.message;
         // A run that cannot be noted was made all the same.
         void send("POST", "/ui/runs", { tool: tool.address, arguments: args, ok: result.ok, outcome })
           .then(() => queries.invalidateQueries({ queryKey: ["runs"] }), () => undefined);
       }
-      if (result.ok || !isQuestion) return;
-      const { confirmation, approval } = (result.error.details ?? {}) as Record<string, unknown>;
-      if (typeof confirmation === "string") ask({ reason: result.error.message, values: args, confirmation, ...(typeof approval === "string" && { approval }) });
+      if (result.ok || !isQuestion(result)) return;
+      const { confirmation, approval, rule, reason } = (result.error.details ?? {}) as Record<string, unknown>;
+      const why = rule === "requires_confirmation" ? t("tool.confirm.required") : String(reason);
+      if (typeof confirmation === "string") ask({ reason: why, values: args, confirmation, ...(typeof approval === "string" && { approval }) });
     },
   });
   const explain = useMutation({
@@ -89,15 +90,14 @@ export function Tester({ tool, state, change, order }: { tool: Tool; state: Argu
       <section aria-live="polite" aria-label={t("tool.result")}>
         {!run.data && <LiveView live={live} />}
         {run.error && <Failure message={run.error.name === "AbortError" ? t("tool.stopped") : run.error.message} />}
-        {run.data && <ResultView result={run.data} />}
-        {run.data && features.has("cases") && <SaveExample tool={tool} values={run.variables.values} result={run.data} />}
+        {run.data && (isQuestion(run.data) ? question === null && <NotRun result={run.data} /> : <ResultView result={run.data} />)}
+        {run.data && !isQuestion(run.data) && features.has("cases") && <SaveExample tool={tool} values={run.variables.values} result={run.data} />}
       </section>
       {explain.error && <Failure message={explain.error.message} />}
       {explain.data && <ExplainLadder explanation={explain.data} />}
-      <Dialog opened={question !== null} onClose={() => ask(null)} title={t("tool.confirm.title")} closeLabel={t("tool.confirm.no")}>
+      <Dialog opened={question !== null} onClose={() => ask(null)} title={t("tool.confirm.title", { tool: tool.name })} closeLabel={t("tool.confirm.no")}>
         <Text className="wrap">{question?.reason}</Text>
-        <Text mt="sm">{t("tool.confirm.text")}</Text>
-        <Value value={{ tool: tool.address, arguments: question?.values }} />
+        <GivenArguments values={question?.values ?? {}} texts={textsOf(tool.parameters)} />
         {question?.approval && who.scopes.includes("approve") && <WouldRun approval={question.approval} />}
         <Group mt="md">
           <Button color="red.9" onClick={() => { if (question) run.mutate(question); ask(null); }}>{t("tool.confirm.yes")}</Button>
@@ -108,13 +108,23 @@ export function Tester({ tool, state, change, order }: { tool: Tool; state: Argu
   );
 }
 
+function isQuestion(result: CallResult): boolean {
+  return !result.ok && result.error.type === "CONFIRMATION_REQUIRED";
+}
+
+// A call that waits for an answer has not failed.
+function NotRun({ result }: { result: CallResult }) {
+  const isOwn = !result.ok && "confirmation" in (result.error.details ?? {});
+  return <Alert variant="outline"><Text c="var(--mantine-color-text)">{t(isOwn ? "tool.confirm.declined" : "tool.confirm.other")}</Text></Alert>;
+}
+
 // The same call waits for other people too, so what it would run is stored; who may approve calls may see it.
 function WouldRun({ approval }: { approval: string }) {
   const found = useQuery(approvalQuery(approval));
   return (
     <>
       {found.error && <Failure message={found.error.message} retry={() => void found.refetch()} />}
-      {found.data?.runs && <RunParts parts={found.data.runs} order={3} />}
+      {found.data?.runs && <details><summary>{t("approvals.runs")}</summary><RunParts parts={found.data.runs} order={3} /></details>}
     </>
   );
 }

@@ -132,7 +132,7 @@ class Approvals:
             arguments=shown,
             digest=digest,
             caller=call.caller,
-            reason=verdict.reason,
+            reason=str(verdict.details.get("reason", verdict.reason)),
             rule=verdict.rule,
             created_at=now,
             expires_at=expires_at,
@@ -345,12 +345,14 @@ def _describe(tool: Tool, holder: str) -> dict[str, object]:
     """The words of the tool's author at the time of the question, and who asks."""
     named = tool.parameters.get("properties")
     schemas = named if isinstance(named, dict) else {}
-    texts = {name: schema.get("description") for name, schema in schemas.items() if isinstance(schema, dict)}
     return {
         "title": tool.display_name or tool.name,
         "description": tool.description,
         "sideEffects": str(tool.side_effects or ""),
-        "arguments": {name: text for name, text in texts.items() if isinstance(text, str)},
+        # In the order of the author, also those without a text.
+        "arguments": {
+            name: str(schema.get("description") or "") for name, schema in schemas.items() if isinstance(schema, dict)
+        },
         "asker": holder,
     }
 

@@ -114,8 +114,8 @@ def _show(approval: Approval, *, as_json: bool) -> int:
     say(_escape(about.get("title") or approval.tool))
     if text := about.get("description"):
         say(f"{AUTHOR} {visible(text)}")
-    for name, value in approval.arguments.items():
-        say(f"\n{_escape(name)}: {_escape(json.dumps(value, ensure_ascii=False))}")
+    for name in sorted(approval.arguments, key=[*texts, *approval.arguments].index):
+        say(f"\n{_escape(name)}: {_escape(json.dumps(approval.arguments[name], ensure_ascii=False))}")
         if text := texts.get(name):
             say(indented(f"{AUTHOR} {visible(text)}"))
     say("")
