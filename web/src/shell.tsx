@@ -42,7 +42,7 @@ export function Shell() {
           <Group gap="xs" wrap="nowrap">
             <span aria-live="polite">
               {waiting > 0 && (
-                <Button component={Link} href="/approvals" size="compact-sm" color="orange.9" aria-label={t("approvals.waiting", { count: waiting })}>
+                <Button component={Link} href="/approvals" size="compact-sm" color="red.9" aria-label={t("approvals.waiting", { count: waiting })}>
                   <Text span inherit visibleFrom="sm">{t("approvals.waiting", { count: waiting })}</Text><Text span inherit hiddenFrom="sm">{waiting}</Text>
                 </Button>
               )}

@@ -98,6 +98,7 @@ FEATURES: Mapping[str, tuple[str, ...]] = {
     ),
     "toolcrib.features.approvals:register": (
         *("resources:approvals", "commands:approvals", "endpoints", "settings:approvals", "screens:approvals"),
+        *("resources:webhook", "settings:notify"),
     ),
     "toolcrib.features.model_texts:register": ("resources:text_lint",),
     "toolcrib.features.depots:register": (

@@ -42,12 +42,14 @@ class ApprovalsSettings(Table, name="approvals"):
 def register(plugins: Plugins) -> None:
     """Add the stored approvals, their commands and their endpoints."""
     plugins.add_resource("approvals", "toolcrib.features.approvals.approvals:Approvals", given=_for_approvals)
+    plugins.add_resource("webhook", "toolcrib.features.approvals.webhook:Webhook", given=_for_webhook)
     plugins.add_endpoints("toolcrib.features.approvals.endpoints:endpoints")
     plugins.add_command(
         "approvals", "toolcrib.features.approvals.commands:approvals", "Approve or refuse calls that wait for a person."
     )
     plugins.add_screen("approvals")
     plugins.add_settings("approvals", ApprovalsSettings)
+    plugins.add_settings("notify", "toolcrib.features.approvals.webhook:NotifySettings")
 
 
 def _for_approvals(resources: Resources) -> dict[str, object]:
@@ -60,4 +62,14 @@ def _for_approvals(resources: Resources) -> dict[str, object]:
         "max_pending": approvals.pending,
         "find": resources.get("find"),
         "holder_of": lambda caller: resources.get("tokens").holder(caller),
+        "tell": resources.get("webhook").tell if resources.settings.explicit("notify").get("webhook") else None,
+    }
+
+
+def _for_webhook(resources: Resources) -> dict[str, object]:
+    notify, server = resources.settings["notify"], resources.settings["server"]
+    return {
+        "url": notify.webhook,
+        "page": notify.page or f"http://{server.host}:{server.port}",
+        "private": resources.settings["egress"].private,
     }

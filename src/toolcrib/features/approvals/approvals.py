@@ -76,6 +76,7 @@ class Approvals:
     `hide` masks the values of stored secrets. At most `max_pending` approvals wait at once, of one caller a tenth of them.
     `find` returns the tool of an address, if the current caller may see it; the caller is shown no approvals of other tools.
     `holder_of` says who has the token of a caller; a holder of two tokens cannot decide with one about the calls of the other.
+    `tell` is called with each new approval and the holder.
     Stored documents are signed with the key of the project: one without a valid signature approves nothing.
     """
 
@@ -89,6 +90,7 @@ class Approvals:
         max_pending: int,
         find: Callable[[str], object | None] = lambda _: None,
         holder_of: Callable[[str], str] = lambda _: "",
+        tell: Callable[[Approval, str], None] | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         # Functions, because store and key of a project are created on first use.
@@ -99,6 +101,7 @@ class Approvals:
         self._max_pending = max_pending
         self._find_tool = find
         self._holder_of = holder_of
+        self._tell = tell
         self._clock = clock
         self._swept = 0.0
 
@@ -142,6 +145,8 @@ class Approvals:
         run = {PARTS: show_parts(parts, self._hide), ABOUT: _describe(tool, holder)}
         self._store_signed(_key(RUNS, approval.id), run)
         self._store_signed(_key(QUESTIONS, approval.id), {**_facts(approval), HOLDER: holder})
+        if self._tell is not None:
+            self._tell(approval, holder)
         return approval
 
     def find(self, tool: Tool, bound: Bound, arguments: dict[str, object], call: Call) -> Approval | None:
