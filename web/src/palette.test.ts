@@ -164,7 +164,7 @@ test("a call that needs confirmation shows what would run, and runs once it is c
     if (!url.pathname.endsWith("/invoke")) return found(url as never, given);
     const body = JSON.parse(String(given.body)) as { confirmation?: string };
     sent.push(body);
-    const question = { ok: false, error: { type: "CONFIRMATION_REQUIRED", message: "it writes", details: { confirmation: "once" } } };
+    const question = { ok: false, error: { type: "CONFIRMATION_REQUIRED", message: "it writes; run crib", details: { confirmation: "once", reason: "it writes" } } };
     return new Response(JSON.stringify(body.confirmation ? { ok: true, value: "done" } : question), { status: body.confirmation ? 200 : 409 });
   });
   const user = userEvent.setup();
@@ -175,6 +175,7 @@ test("a call that needs confirmation shows what would run, and runs once it is c
   await user.type(root.querySelector("input[name=path]") as HTMLInputElement, "a.txt{Enter}");
   await vi.waitFor(() => expect(root.querySelector("[role=alertdialog]")?.textContent).toContain("readfile@v1"));
   expect(root.querySelector("[role=alertdialog]")?.textContent).toContain('"path": "a.txt"');
+  expect(root.querySelector("[role=alertdialog]")?.textContent).not.toContain("crib");
   await press("Do not run it");
   expect(sent).toEqual([{ args: { path: "a.txt" } }]);
   await press("Call");

@@ -45,7 +45,7 @@ small { display: block; }
 interface Outcome {
   ok?: boolean;
   value?: unknown;
-  error?: { type: string; message: string; details?: { confirmation?: unknown } };
+  error?: { type: string; message: string; details?: { confirmation?: unknown; reason?: string } };
 }
 
 // A tool whose form is open: its field, where its result is said, what stands below it, and the button that calls it.
@@ -214,7 +214,7 @@ export class ToolcribPalette extends HTMLElement {
     const result = (answer.body ?? {}) as Outcome;
     if (!answer.ok || !result.ok) {
       const token = result.error?.type === "CONFIRMATION_REQUIRED" ? result.error.details?.confirmation : undefined;
-      if (typeof token === "string") return this.question(asked, args, token, result.error?.message ?? "");
+      if (typeof token === "string") return this.question(asked, args, token, result.error?.details?.reason ?? "");
       said.textContent = this.t("palette.failed", { reason: result.error?.message ?? answer.detail });
       return;
     }
@@ -237,8 +237,7 @@ export class ToolcribPalette extends HTMLElement {
     title.textContent = this.t("palette.confirm.title");
     const text = element("div", { id: "question-text", class: "said", tabindex: "0" });
     const name = `${tool.bundleSlug ? `${tool.bundleSlug}/` : ""}${tool.slug}@${tool.version}`;
-    // Behind the reason stands how programs and other people confirm a call; here it is done by a button.
-    text.textContent = [reason.split(";")[0], this.t("palette.confirm.text"), this.t("palette.confirm.tool", { name }), this.t("palette.confirm.arguments"), JSON.stringify(args, null, 2)].filter(Boolean).join("\n");
+    text.textContent = [reason, this.t("palette.confirm.text"), this.t("palette.confirm.tool", { name }), this.t("palette.confirm.arguments"), JSON.stringify(args, null, 2)].filter(Boolean).join("\n");
     const [yes, no] = [button(this.t("palette.confirm.yes")), button(this.t("palette.confirm.no"))];
     const refuse = () => {
       after.replaceChildren();
