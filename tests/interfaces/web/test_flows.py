@@ -45,6 +45,14 @@ def test_a_person_who_may_approve_sees_in_the_question_what_would_run(signed_in,
     code = page.get_by_role("dialog").get_by_role("group", name="lab_tools.wipe")
     expect(code).to_contain_text('return f"wiped {folder}"')
     page.get_by_role("dialog").get_by_role("button", name="Do not run it").last.click()
+    # It waits for other people, who alone are asked about it.
+    page.goto("/ui/#/approvals")
+    card = page.get_by_role("article").filter(has_text="cupboard")
+    page.get_by_text("All", exact=True).click()
+    expect(card).to_be_visible()
+    with page.expect_response(lambda answer: "/approvals?state=pending" in answer.url):
+        page.get_by_text("Waiting", exact=True).first.click()
+    expect(card).to_have_count(0)
 
 
 def test_a_tool_is_found_filled_in_and_called_by_keyboard_alone(page):

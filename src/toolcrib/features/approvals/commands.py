@@ -113,7 +113,7 @@ def _show(approval: Approval, *, as_json: bool) -> int:
     about, texts = approval.about, approval.about.get("arguments", {})
     say(_escape(about.get("title") or approval.tool))
     if text := about.get("description"):
-        say(f"{AUTHOR} {visible(text)}")
+        say(indented(f"{AUTHOR} {visible(text)}"))
     for name in sorted(approval.arguments, key=[*texts, *approval.arguments].index):
         say(f"\n{_escape(name)}: {_escape(json.dumps(approval.arguments[name], ensure_ascii=False))}")
         if text := texts.get(name):
