@@ -26,8 +26,8 @@ class State(StrEnum):
 class Approval:
     """A call that waits for a person: what exactly would run, for which caller, and why it needs approval.
 
-    `arguments` have secrets masked; `digest` binds the approval to them and to everything in `runs`. `about` has the words of the
-    tool's author, and who asks. Both are only loaded for a single approval. Times are seconds since 1970.
+    `arguments` have secrets masked; `digest` binds the approval to them and to `runs`. `about` has the words of the tool's author,
+    and who asks. Both are only loaded for a single approval. Times are seconds since 1970.
     """
 
     id: str
@@ -67,8 +67,7 @@ class Approval:
             "decidedAt": None if self.decided_at is None else _spell(self.decided_at),
             "note": self.note,
         }
-        runs = None if self.runs is None else [dict(part) for part in self.runs]
-        return facts if runs is None else {**facts, "about": dict(self.about), "runs": runs}
+        return facts if self.runs is None else {**facts, "about": dict(self.about), "runs": [*map(dict, self.runs)]}
 
 
 def _spell(moment: float) -> str:

@@ -2838,7 +2838,7 @@ export interface operations {
             403: components["responses"]["Problem403"];
             421: components["responses"]["Problem421"];
             500: components["responses"]["Problem500"];
-            /** @description It is shutting down. */
+            /** @description It is still listing its tools, or shutting down. */
             503: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
