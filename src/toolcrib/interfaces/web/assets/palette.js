@@ -1,1 +1,1 @@
-export{t as ToolcribPalette}from"./palette-BO9wJXbP.js";
+export{t as ToolcribPalette}from"./palette-CS0CCfgz.js";

@@ -1,1 +1,0 @@
-import{C as e,j as t}from"./messages-Cwl7ys0X.js";import{i as n}from"./Stack-BMF4rPfk.js";import{t as r}from"./jsx-runtime-Wy9s6hX0.js";var i=r(),a=e(e=>{let r=t([`Input`,`InputWrapper`,`TextInput`],null,e);return(0,i.jsx)(n,{component:`input`,...r,__staticSelector:`TextInput`})});a.classes=n.classes,a.displayName=`@mantine/core/TextInput`;export{a as t};

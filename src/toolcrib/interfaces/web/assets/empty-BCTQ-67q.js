@@ -1,1 +1,0 @@
-import{t as e}from"./Stack-BMF4rPfk.js";import{o as t}from"./messages-Cwl7ys0X.js";import{t as n}from"./jsx-runtime-Wy9s6hX0.js";var r=n();function i({text:n,help:i,children:a}){return(0,r.jsxs)(e,{className:`empty`,align:`center`,gap:`xs`,role:`status`,children:[(0,r.jsx)(t,{fw:600,children:n}),i&&(0,r.jsx)(t,{size:`sm`,ta:`center`,children:i}),a]})}export{i as t};

@@ -1,1 +1,0 @@
-export{t as default}from"./json-editor-Bys5msEd.js";

@@ -1,0 +1,1 @@
+export{t as default}from"./json-editor-B2UDT4go.js";
