@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import logging
 import time
 from collections import deque
@@ -27,6 +26,7 @@ from toolcrib.infra.programs import (
 from toolcrib.infra.programs.child_channel import is_chunk
 from toolcrib.infra.programs.executables import NODE, basic_variables, search_path
 from toolcrib.infra.programs.node_runtime import refuse_without_proxy, version_of
+from toolcrib.infra.programs.warm_process import LOOK_SECONDS, WarmProcess
 from toolcrib.infra.sandbox import child
 from toolcrib.infra.sandbox.jobs import Program, build_policy, has_network
 from toolcrib.lib.javascript_error import find_place, log_fields, name_class, tell_all
@@ -56,10 +56,8 @@ MAX_UNDER_WAY = 32
 PARTING_SECONDS = 0.5
 # How long a process may take to end after it closed its channel; its exit status tells why.
 ENDING_SECONDS = 0.5
-KILLING_SECONDS = 5.0
 # How long a warm process may take to begin a call.
 BEGINNING_SECONDS = 1.0
-LOOK_SECONDS = 0.01
 OUT_OF_MEMORY = b"JavaScript heap out of memory"
 # Uncaught errors after a call: how many per process are logged, and how many recent calls are kept to name the cause.
 MAX_LATE_ERRORS = 10
@@ -116,12 +114,8 @@ class NotBegunError(ToolError):
     """The process ended before it began the call, so another process may take it."""
 
 
-class Worker:
-    """A process of one tool, which takes one call at a time. It belongs to the event loop that started it.
-
-    `live` runs the process to its end and serves its channel. `is_ready` means that the handler is loaded, `is_spent` that the
-    process takes no further call. `granted` are the variables of the host that it was started with.
-    """
+class Worker(WarmProcess):
+    """A process of one tool. `is_ready` means that the handler is loaded, `granted` are the variables of the host that it was started with."""
 
     def __init__(
         self,
@@ -130,69 +124,17 @@ class Worker:
         live: Callable[[Talk], Coroutine[object, object, CompletedJob]],
         granted: Mapping[str, str],
     ) -> None:
+        super().__init__(tool, live)
         self.tool = tool
         self.granted = granted
         self._run = run
-        self.loop = asyncio.get_running_loop()
-        self.born = self.idle_since = time.monotonic()
-        self.is_ready = self.is_spent = False
-        self.timer: asyncio.TimerHandle | None = None
+        self.is_ready = False
         self._number = 0
         self._patience: asyncio.TimerHandle | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._ids = deque[str](maxlen=CALLS_REMEMBERED)
         self._strays = 0
-        self._is_heard = self._has_begun = False
-        self._reason: ToolError | None = None
-        self._lines: asyncio.Future[Lines] = self.loop.create_future()
-        self._over = self.loop.create_future()
-        # In a context of its own: it outlives the call that starts it.
-        self._running = self.loop.create_task(live(self._listen), context=contextvars.Context())
-        self._running.add_done_callback(_consume_result)
-
-    @property
-    def is_usable(self) -> bool:
-        """Whether it can take a call: it is alive and has sent nothing outside a call."""
-        return not self._running.done() and self._lines.done() and self._lines.result().is_silent
-
-    def when_ended(self, tell: Callable[[Worker], None]) -> None:
-        """Run a callback in its event loop when the process has ended."""
-        self._running.add_done_callback(lambda _: tell(self))
-
-    def end(self, reason: ToolError | None = None) -> None:
-        """End the process, from any thread; a call that it serves fails for that reason."""
-        self._reason = self._reason or reason
-        self.is_spent = True
-        if self._lines.done():
-            self._lines.result().end_job()
-        with suppress(RuntimeError):  # of a loop that was closed
-            self.loop.call_soon_threadsafe(self._end_soon)
-
-    @property
-    def _is_there(self) -> bool:
-        """Whether the process is still alive, as seen from any thread."""
-        if self._running.done():
-            return False
-        if not self._lines.done():
-            return not self.loop.is_closed()
-        # A running event loop notices the end itself, after closing the channel; for a blocked loop only the channel can tell.
-        return self.loop.is_running() or not self._lines.result().is_cut
-
-    def _end_soon(self) -> None:
-        """Close the channel from the worker's own event loop, so that the process ends soon."""
-        if not self._lines.done():
-            self._running.cancel()
-        elif not self._is_heard:  # the reader must see the end of the channel, not a closed one
-            self._close_channel()
-
-    async def see_ended(self) -> None:
-        """Wait for the end of the process, from any event loop, for a few seconds at most."""
-        if self.loop is asyncio.get_running_loop():
-            await asyncio.wait([self._running], timeout=KILLING_SECONDS)
-            return
-        until = time.monotonic() + KILLING_SECONDS
-        while self._is_there and time.monotonic() < until:  # noqa: ASYNC110 - another loop's futures cannot be awaited here
-            await asyncio.sleep(LOOK_SECONDS)
+        self._has_begun = False
 
     async def effects(self) -> dict[str, object]:
         """The observed effects of the process, which ends with this call."""
@@ -261,17 +203,10 @@ class Worker:
                 task.cancel()
             service.close()
 
-    async def _listen(self, lines: Lines) -> None:
-        """Keep the channel open while callers read and write, and log at the end what was sent outside a call."""
-        self._lines.set_result(lines)
-        try:
-            await self._over
-        finally:
-            if not self._is_heard and not lines.is_silent:
-                await self._log_late_lines(lines)
-
-    async def _log_late_lines(self, lines: Lines) -> None:
+    async def _part(self, lines: Lines) -> None:
         """Log what a process sends after its last call."""
+        if self._is_heard or lines.is_silent:
+            return
         with suppress(TimeoutError):
             async with asyncio.timeout(ENDING_SECONDS):
                 while (said := await lines.read()) is not None:
@@ -379,10 +314,6 @@ class Worker:
             return ToolError(Kind.INTERNAL, message, partial_side_effects=True)
         return self._explain_end(seconds)
 
-    def _close_channel(self) -> None:
-        if not self._over.done():
-            self._over.set_result(None)
-
     def _explain_end(self, seconds: float) -> ToolError:
         name = self.tool.name
         if not self._running.done() or self._running.cancelled():
@@ -433,12 +364,6 @@ def _find(tool: Tool, commands: Executables) -> Executable:
         message = f"{tool.name} needs Node 20.19 or newer, and {program} is {'.'.join(map(str, version))}; {CURE}"
         raise ToolError(Kind.EXECUTOR_NOT_FOUND, message)
     return found
-
-
-def _consume_result(running: asyncio.Task[CompletedJob]) -> None:
-    """Consume the result of a process that no caller waits for."""
-    if not running.cancelled():
-        running.exception()
 
 
 async def _send(said: dict[str, object], lines: Lines, service: HandlerService) -> None:

@@ -19,7 +19,6 @@ from toolcrib.features.folders.handler_messages import (
     thrown,
 )
 from toolcrib.features.folders.node_worker import JAVASCRIPT, NotBegunError, Worker, make_job
-from toolcrib.features.folders.worker_pool import Workers
 from toolcrib.infra.programs import (
     MAX_RESULT_BYTES,
     PRINTED_TAIL,
@@ -31,6 +30,7 @@ from toolcrib.infra.programs import (
 from toolcrib.infra.programs.child_channel import ChildClock, is_chunk, is_told
 from toolcrib.infra.programs.executables import basic_variables
 from toolcrib.infra.programs.observed_effects import EffectRecorder, make_proxy
+from toolcrib.infra.programs.worker_pool import Workers
 from toolcrib.infra.sandbox.host import kill_time
 from toolcrib.infra.sandbox.jobs import READ, WRITE, PythonFile, build_policy, python_runtime
 from toolcrib.infra.secrets.secret import VariableMasking
@@ -108,7 +108,7 @@ class HandlerRunner:
         self._egress = egress
         self._environments = environments
         self._variables = variables
-        self._workers = Workers(workers, fresh=fresh or observe)
+        self._workers = Workers[Worker](workers, "folders.workers", fresh=fresh or observe)
         self._observe = observe
 
     def bind(self, tool: Tool) -> Bound:
@@ -344,7 +344,7 @@ class _NodeHandler:
         self,
         tool: Tool,
         run: Handler,
-        workers: Workers,
+        workers: Workers[Worker],
         sandbox: Sandbox,
         make_job: Callable[[Tool, Handler, Mapping[str, str]], Program],
         egress: Callable[[], Egress],

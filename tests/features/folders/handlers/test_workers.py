@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from toolcrib import Crib, Kind, Session
-from toolcrib.features.folders import worker_pool as module
+from toolcrib.infra.programs import worker_pool as module
 from warm_python import run_python
 
 PID = "export const execute = ({ args }) => ({ ok: true, data: process.pid });"
@@ -114,7 +114,7 @@ async def test_a_call_that_finds_no_worker_in_its_time_is_refused_with_advice(fo
     folders.workers = 1
     tool = folders.tool("waiter", WAIT)
     gate, first = await under_way(tool)
-    with pytest.raises(Exception, match="no process for handlers became free") as caught:
+    with pytest.raises(Exception, match="no process became free") as caught:
         await folders.call(tool, seconds=0.1)
     assert (caught.value.kind, caught.value.retryable) == (Kind.OVERLOADED, True)
     assert "folders.workers" in caught.value.message
@@ -129,7 +129,7 @@ async def test_the_queue_is_bounded(folders, under_way):
     gate, first = await under_way(tool)
     second = asyncio.ensure_future(folders.data(tool, session=_open_session()))
     await asyncio.sleep(0)
-    with pytest.raises(Exception, match="1 handlers run and 1 more calls wait") as caught:
+    with pytest.raises(Exception, match="1 processes are busy and 1 more calls wait") as caught:
         await folders.call(tool)
     assert caught.value.kind is Kind.OVERLOADED
     gate.may_go.set()
@@ -421,82 +421,3 @@ def _is_alive(process):
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:
         return False
-
-
-class Place:
-    """What the pool needs to know of a worker."""
-
-    tool, timer, is_spent, is_usable, born, idle_since = None, None, False, True, 0.0, 0.0
-
-    def __init__(self):
-        self.loop = asyncio.get_running_loop()
-
-    def end(self, reason=None):
-        self.is_spent = True
-
-    def when_ended(self, tell):
-        """Nothing ends it."""
-
-
-@pytest.fixture
-def waiting():
-    """A pool of one place, its worker, and a call that waits for it in a loop of its own."""
-    pool, loop = module.Workers(1), asyncio.new_event_loop()
-    until = time.monotonic() + 60
-    worker = loop.run_until_complete(pool.take(None, Place, until))
-    call = loop.create_task(pool.take(None, Place, until))
-    loop.run_until_complete(asyncio.sleep(0))
-    call._log_destroy_pending = False
-    yield pool, worker, loop, call
-    loop.close()
-
-
-@pytest.mark.parametrize("has_ended", [False, True])
-def test_what_a_call_was_given_in_a_loop_that_was_closed_is_not_lost(waiting, has_ended):
-    pool, worker, loop, call = waiting
-    if has_ended:
-        pool._forget(worker)
-    else:
-        pool.give_back(worker)
-    loop.close()
-    call.get_coro().close()
-    until = time.monotonic() + 60
-    assert asyncio.run(pool.take(None, Place, until)) is not worker
-
-
-def test_a_call_that_waits_in_a_loop_that_was_closed_frees_no_place_twice(waiting):
-    pool, worker, loop, call = waiting
-    loop.close()
-    pool._forget(worker)
-    call.get_coro().close()
-    assert pool._free == 1
-
-
-def test_a_place_that_garbage_collection_frees_while_a_call_joins_the_queue_is_taken(waiting, monkeypatch):
-    pool, worker, _, call = waiting
-    call.get_coro().close()
-
-    async def take():
-        loop = asyncio.get_running_loop()
-        make = loop.create_future
-        with monkeypatch.context() as patch:
-            patch.setattr(loop, "create_future", lambda: pool._forget(worker) or make())
-            return pool._enter(None)
-
-    assert asyncio.run(take()) is None
-    assert (pool._free, len(pool._waiting)) == (0, 0)
-
-
-def test_garbage_collection_may_take_turns_while_they_are_looked_at(waiting):
-    """The queue changes at any line, so no step may rely on what it saw one line before."""
-    pool, worker, _, call = waiting
-
-    class Changing(dict):
-        def pop(self, turn, *default):
-            self.clear()
-            return super().pop(turn, *default)
-
-    pool._waiting = Changing(pool._waiting)
-    pool._forget(worker)
-    assert pool._free == 1
-    call.get_coro().close()

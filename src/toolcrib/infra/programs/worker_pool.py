@@ -1,4 +1,4 @@
-"""Pool Node workers: serve a call by one that is ready, a new one below the limit, or the first that becomes free."""
+"""Pool warm processes: serve a call by one that is ready, a new one below the limit, or the first that becomes free."""
 
 from __future__ import annotations
 
@@ -7,28 +7,29 @@ import os
 import threading
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from toolcrib.infra.sandbox import QUEUE
 from toolcrib.model.errors import RETRY_AFTER, Kind, ToolError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Hashable
 
-    from toolcrib.features.folders.node_worker import Worker
-    from toolcrib.model.tool import Tool
+    from toolcrib.infra.programs.warm_process import WarmProcess
+
+Worker = TypeVar("Worker", bound="WarmProcess")
 
 IDLE_SECONDS = 300.0
-# A process is ended after so long: handlers leave state behind, and the limits of its proxy count for its whole life.
+# A process is ended after so long: tools leave state behind, and the limits of its proxy count for its whole life.
 OLDEST_SECONDS = 3600.0
 RETRY_SECONDS = 1
 
 
 @dataclass(eq=False, kw_only=True, slots=True)
-class _Turn:
+class _Turn(Generic[Worker]):
     """A waiting caller. `is_promised` if a place is being cleared for it; once it `is_woken`, `worker` is what it gets, None for a place."""
 
-    tool: Tool
+    key: Hashable
     loop: asyncio.AbstractEventLoop
     ready: asyncio.Future[None]
     is_promised: bool = False
@@ -37,14 +38,16 @@ class _Turn:
     worker: Worker | None = field(default=None)
 
 
-class Workers:
-    """The processes of all handlers, at most `limit` of them; callers beyond it wait in order.
+class Workers(Generic[Worker]):
+    """The warm processes of one kind of tool, at most `limit` of them; callers beyond it wait in order.
 
-    With `fresh`, each takes one call and ends. Calls may come from any event loop and thread.
+    `setting` names that limit for the operator. With `fresh`, each takes one call and ends. Calls may come from any event loop and
+    thread.
     """
 
-    def __init__(self, limit: int, *, fresh: bool = False, queue: int = QUEUE) -> None:
+    def __init__(self, limit: int, setting: str, *, fresh: bool = False, queue: int = QUEUE) -> None:
         self._limit = limit
+        self._setting = setting
         self._fresh = fresh
         self._queue = queue
         # Reentrant: a call whose event loop was closed gives its worker or place back when it is garbage-collected, which may be at
@@ -52,14 +55,14 @@ class Workers:
         self._lock = threading.RLock()
         self._open()
 
-    def has_ready(self, tool: Tool) -> bool:
-        """Whether a worker of the tool waits for a call."""
-        return any(worker.tool is tool for worker in self._idle)
+    def has_ready(self, key: Hashable) -> bool:
+        """Whether a worker with this key waits for a call."""
+        return any(worker.key == key for worker in self._idle)
 
-    async def take(self, tool: Tool, make: Callable[[], Worker], until: float) -> Worker:
+    async def take(self, key: Hashable, make: Callable[[], Worker], until: float) -> Worker:
         """A worker to call, which `make` makes if none is ready; raises OVERLOADED if there is none before `until`."""
         while True:
-            found = self._enter(tool)
+            found = self._enter(key)
             if isinstance(found, _Turn):
                 found = await self._wait(found, until)
             if found is None:
@@ -76,7 +79,7 @@ class Workers:
             worker.idle_since = time.monotonic()
             is_old = worker.idle_since - worker.born > OLDEST_SECONDS
             turn = next((turn for turn in list(self._waiting) if not turn.is_promised), None)
-            is_wanted = turn is None or (turn.tool is worker.tool and turn.loop is worker.loop)
+            is_wanted = turn is None or (turn.key == worker.key and turn.loop is worker.loop)
             if self._fresh or worker.is_spent or is_old or worker.loop.is_closed() or not is_wanted:
                 worker.end()
             elif turn is not None and self._leave(turn):
@@ -86,10 +89,10 @@ class Workers:
                 if worker.timer is None:
                     self._watch(worker, IDLE_SECONDS)
 
-    def dismiss(self, tool: Tool) -> None:
-        """End the workers of a tool that wait for a call."""
+    def dismiss(self, key: Hashable) -> None:
+        """End the workers with this key that wait for a call."""
         with self._lock:
-            for worker in [worker for worker in self._idle if worker.tool is tool]:
+            for worker in [worker for worker in self._idle if worker.key == key]:
                 self._idle.remove(worker)
                 worker.end()
 
@@ -112,16 +115,16 @@ class Workers:
         self._free = self._limit
         self._all: set[Worker] = set()
         self._idle: list[Worker] = []  # the one that waits longest first
-        self._waiting: dict[_Turn, None] = {}
+        self._waiting: dict[_Turn[Worker], None] = {}
 
-    def _enter(self, tool: Tool) -> Worker | _Turn | None:
+    def _enter(self, key: Hashable) -> Worker | _Turn[Worker] | None:
         """A ready worker, None for a free place to start one, or a turn in the queue."""
         loop = asyncio.get_running_loop()
         with self._lock:
             if self._owner != os.getpid():  # a fork of the host: the workers of its parent are none of its own
                 self._open()
             for worker in reversed(self._idle):
-                if worker.tool is tool and worker.loop is loop:
+                if worker.key == key and worker.loop is loop:
                     self._idle.remove(worker)
                     return worker
             if self._free == 0:
@@ -130,8 +133,8 @@ class Workers:
                 self._free -= 1
                 return None
             if len(self._waiting) >= self._queue:
-                raise _refusal(f"{self._limit} handlers run and {len(self._waiting)} more calls wait")
-            turn = _Turn(tool=tool, loop=loop, ready=loop.create_future())
+                raise self._refusal(f"{self._limit} processes are busy and {len(self._waiting)} more calls wait")
+            turn = _Turn[Worker](key=key, loop=loop, ready=loop.create_future())
             if self._free > 0:  # the garbage collector freed one meanwhile
                 self._free -= 1
                 return None
@@ -141,7 +144,7 @@ class Workers:
                 self._dismiss(self._idle.pop(0))
             return turn
 
-    async def _wait(self, turn: _Turn, until: float) -> Worker | None:
+    async def _wait(self, turn: _Turn[Worker], until: float) -> Worker | None:
         try:
             await asyncio.wait((turn.ready,), timeout=max(0.0, until - time.monotonic()))
         except (asyncio.CancelledError, GeneratorExit):  # the latter if its event loop was closed
@@ -149,17 +152,17 @@ class Workers:
                 self._return(turn)
             raise
         if self._leave(turn):
-            raise _refusal("no process for handlers became free in the time of the call")
+            raise self._refusal("no process became free in the time of the call")
         if turn.is_turned_away:
             raise ToolError(Kind.CANCELLED, "the crib was closed while the call waited")
         return turn.worker
 
-    def _leave(self, turn: _Turn) -> bool:
+    def _leave(self, turn: _Turn[Worker]) -> bool:
         """Leave the queue; False if it was already the caller's turn."""
         with self._lock:
             return self._waiting.pop(turn, self) is None
 
-    def _return(self, turn: _Turn) -> None:
+    def _return(self, turn: _Turn[Worker]) -> None:
         """Pass on a worker or place that arrived after its caller gave up."""
         if turn.worker is not None:
             self.give_back(turn.worker)
@@ -211,7 +214,7 @@ class Workers:
                 return
         self._free += 1
 
-    def _wake(self, turn: _Turn, worker: Worker | None) -> bool:
+    def _wake(self, turn: _Turn[Worker], worker: Worker | None) -> bool:
         """Wake the caller; False if its event loop was closed."""
         turn.worker, turn.is_woken = worker, True
         try:
@@ -236,12 +239,11 @@ class Workers:
             self._idle.remove(worker)
             worker.end()
 
+    def _refusal(self, reason: str) -> ToolError:
+        message = f"{reason}; call again in {RETRY_SECONDS} s, or raise the setting {self._setting}"
+        return ToolError(Kind.OVERLOADED, message, retryable=True, details={RETRY_AFTER: RETRY_SECONDS})
+
 
 def _settle(ready: asyncio.Future[None]) -> None:
     if not ready.done():
         ready.set_result(None)
-
-
-def _refusal(reason: str) -> ToolError:
-    message = f"{reason}; call again in {RETRY_SECONDS} s, or raise the setting folders.workers"
-    return ToolError(Kind.OVERLOADED, message, retryable=True, details={RETRY_AFTER: RETRY_SECONDS})
