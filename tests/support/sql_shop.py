@@ -15,9 +15,11 @@ CUSTOMERS = [
 ]
 
 
-def make_shop(path: Path) -> None:
+def make_shop(path: Path, *, wal: bool = False) -> None:
     """A database with a few customers and a full-text index over their names."""
     database = sqlite3.connect(path)
+    if wal:
+        database.execute("PRAGMA journal_mode = WAL")
     database.executescript(
         """
         CREATE TABLE customers (id INTEGER PRIMARY KEY, name TEXT NOT NULL, city TEXT, credit REAL, photo BLOB);

@@ -37,17 +37,11 @@ class SqlToolsSettings(Table, name="sql_tools"):
         opens=False,
         summary="how large the rows of a call may be together, even if its tool allows more",
     )
-    memory_mb: int = setting(
-        default=512,
-        read=read_positive,
-        opens=False,
-        summary="how much memory SQLite may take in this process, all its databases together; in effect from the first SQL tool over a file",
-    )
     connections: int = setting(
         default=8,
         read=read_positive,
         opens=False,
-        summary="how many statements a process runs at once: on all SQLite files together, and on each PostgreSQL database",
+        summary="how many statements run at once: on all SQLite files together, each in a process of its own that waits for the next, and on each PostgreSQL database",
     )
 
 
@@ -67,6 +61,8 @@ def _runner_parts(resources: Resources) -> dict[str, object]:
     settings = resources.settings["sql_tools"]
     return {
         "jail": resources.get("jail"),
+        "sandbox": resources.get("sandbox"),
+        "workspace_policy": resources.get("workspace_policy"),
         "egress": lambda: resources.get("egress"),
         "secrets": resources.data.secrets,
         "variable": resources.variable,
@@ -74,7 +70,6 @@ def _runner_parts(resources: Resources) -> dict[str, object]:
         "hosts": settings.hosts,
         "max_rows": settings.max_rows,
         "max_bytes": settings.max_bytes,
-        "memory_mb": settings.memory_mb,
         "connections": settings.connections,
         "superuser": settings.superuser,
     }

@@ -6,18 +6,18 @@ import asyncio
 import json
 import re
 import time
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from toolcrib.features.sql_tools.database import dialect_of
 from toolcrib.features.sql_tools.rows import Collected
-from toolcrib.features.sql_tools.sqlite_engine import INSPECTION
 from toolcrib.features.sql_tools.statement import Dialect, Statement
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Sql, Tool
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import AsyncIterator, Mapping, Sequence
 
     from toolcrib.core.resources import Resources
     from toolcrib.features.sql_tools.runner import BoundSql, SqlRunner
@@ -98,17 +98,9 @@ class Databases:
         until = time.monotonic() + SECONDS
         try:
             if bound.dialect is Dialect.SQLITE:
-                statement = Statement(SQLITE_COLUMNS, ())
-                await runner.sqlite.run(
-                    bound.find_file(),
-                    bound.find_file,
-                    statement,
-                    (),
-                    collected,
-                    write=False,
-                    deadline=until,
-                    pragmas=INSPECTION,
-                )
+                place = bound.find_file()._replace(inspects=True)
+                async with _in_time():
+                    await runner.sqlite.run(place, Statement(SQLITE_COLUMNS, ()), (), collected, deadline=until)
             else:
                 statement = Statement(POSTGRES_COLUMNS.strip(), ())
                 server = bound.find_server()
@@ -126,7 +118,7 @@ class Databases:
         except ToolError as problem:
             return [bound.masking.hide_error(problem).message]
         finally:
-            await runner.postgres.close()
+            await runner.close()
         return []
 
     def _bind(self, tool: Tool) -> tuple[SqlRunner, BoundSql]:
@@ -139,7 +131,19 @@ async def _try(runner: SqlRunner, bound: BoundSql, statement: Statement) -> None
     if bound.dialect is Dialect.POSTGRESQL:
         await runner.postgres.describe(bound.find_server(), bound.hosts, statement.text, seconds=SECONDS)
         return
-    await asyncio.to_thread(runner.sqlite.explain, bound.find_file, statement, write=bound.declared.write)
+    async with _in_time():
+        await runner.sqlite.explain(bound.find_file(), statement, deadline=time.monotonic() + SECONDS)
+
+
+@asynccontextmanager
+async def _in_time() -> AsyncIterator[None]:
+    """Give up on a database that another program has locked for long."""
+    try:
+        async with asyncio.timeout(SECONDS):
+            yield
+    except TimeoutError:
+        message = f"the database did not answer within {SECONDS:g} s; see which program has locked it, and try again"
+        raise ToolError(Kind.TRANSIENT, message, retryable=True) from None
 
 
 def find_problems(resources: Resources, tool: Tool) -> list[str]:

@@ -14,10 +14,9 @@ from toolcrib.features.sql_tools.database import dialect_of, fill_slots
 from toolcrib.features.sql_tools.description import list_arguments, problems_of
 from toolcrib.features.sql_tools.postgres_engine import PostgresEngine, bind_postgres
 from toolcrib.features.sql_tools.rows import Collected, shape_value
-from toolcrib.features.sql_tools.sqlite_engine import LOCKED_MESSAGE, SqliteEngine, bind_sqlite
+from toolcrib.features.sql_tools.sqlite_engine import LOCKED_MESSAGE, OpenFile, SqliteEngine, bind_sqlite
 from toolcrib.features.sql_tools.statement import Dialect, compile_statement
 from toolcrib.infra.egress.postgres import check_installed
-from toolcrib.infra.files.jail import JailedFile
 from toolcrib.infra.secrets.grants import ToolGrants, granted_value
 from toolcrib.infra.secrets.secret import VariableMasking
 from toolcrib.lib.database_url import POSTGRESQL_PORT, parse_server
@@ -36,6 +35,8 @@ if TYPE_CHECKING:
     from toolcrib.features.sql_tools.statement import Statement
     from toolcrib.infra.egress.client import Egress
     from toolcrib.infra.files.jail import Jail
+    from toolcrib.infra.sandbox.host import Sandbox
+    from toolcrib.infra.sandbox.jobs import WorkspacePolicy
     from toolcrib.infra.secrets.secret import Secret
     from toolcrib.lib.database_url import DatabaseServer
     from toolcrib.lib.http_syntax import HostList
@@ -63,6 +64,8 @@ class SqlRunner:
         self,
         *,
         jail: Jail,
+        sandbox: Sandbox,
+        workspace_policy: WorkspacePolicy,
         egress: Callable[[], Egress],
         secrets: SecretSource,
         hosts: tuple[str, ...] = (),
@@ -70,7 +73,6 @@ class SqlRunner:
         environment: Mapping[str, str] | None = None,
         max_rows: int,
         max_bytes: int,
-        memory_mb: int,
         connections: int,
         superuser: bool = False,
     ) -> None:
@@ -79,7 +81,7 @@ class SqlRunner:
         self.secrets = secrets
         self.max_rows = max_rows
         self.max_bytes = max_bytes
-        self.sqlite = SqliteEngine(connections, memory_mb=memory_mb)
+        self.sqlite = SqliteEngine(sandbox, workspace_policy, connections)
         self.postgres = PostgresEngine(egress, connections, superuser=superuser)
         self._hosts = parse_hosts(hosts, "the setting sql_tools.hosts")
         self._variable = variable
@@ -95,9 +97,9 @@ class SqlRunner:
         return BoundSql(self, tool, tool.run, grants, self._allowed(tool.run))
 
     async def close(self) -> None:
-        """Interrupt running statements, and close every connection."""
+        """End running statements, and close every connection."""
         await self.postgres.close()
-        await asyncio.to_thread(self.sqlite.close)
+        await self.sqlite.close()
 
     def _allowed(self, run: Sql) -> HostList | None:
         """The hosts of the operator, narrowed to those of the tool; None means every public host."""
@@ -112,7 +114,7 @@ class Prepared(NamedTuple):
     bound: BoundSql
     statement: Statement
     values: Sequence[object]
-    place: JailedFile | DatabaseServer
+    place: OpenFile | DatabaseServer
 
 
 class BoundSql:
@@ -172,12 +174,14 @@ class BoundSql:
 
     async def _run(self, prepared: Prepared, context: Context) -> Outcome:
         run, runner = self.declared, self.runner
+        meta: dict[str, object] = {"database": str(self.dialect)}
+        if isinstance(prepared.place, OpenFile):
+            meta["sandbox"] = await runner.sqlite.prepare()
         started = time.monotonic()
         seconds = max(0.0, min(run.timeout_ms / 1000, context.deadline - started))
         collected = Collected(
             max_rows=min(run.max_rows, runner.max_rows), max_bytes=min(run.max_bytes, runner.max_bytes)
         )
-        meta: dict[str, object] = {"database": str(self.dialect)}
         try:
             async with asyncio.timeout(seconds):
                 await self._collect(prepared, collected, context, started + seconds)
@@ -201,11 +205,14 @@ class BoundSql:
     async def _collect(self, prepared: Prepared, collected: Collected, context: Context, deadline: float) -> None:
         send = _sender(context) if self.declared.returns is Rows.LIST and not self.declared.write else None
         place = prepared.place
-        if isinstance(place, JailedFile):
-            run = partial(self.runner.sqlite.run, place, self.find_file)
-        else:
-            run = partial(self.runner.postgres.run, place, self.hosts)
-        await run(
+        if isinstance(place, OpenFile):
+            await self.runner.sqlite.run(
+                place, prepared.statement, prepared.values, collected, deadline=deadline, send=send
+            )
+            return
+        await self.runner.postgres.run(
+            place,
+            self.hosts,
             prepared.statement,
             prepared.values,
             collected,
@@ -214,9 +221,11 @@ class BoundSql:
             send=send,
         )
 
-    def find_file(self) -> JailedFile:
-        """The database file, as the jail of the workspace finds it."""
-        return self.runner.jail.find(self.declared.database, to_write=self.declared.write)
+    def find_file(self) -> OpenFile:
+        """The database file, as the jail of the workspace finds it; refuses a machine that cannot sandbox its statements."""
+        self.runner.sqlite.check()
+        write = self.declared.write
+        return OpenFile(self.runner.jail.find(self.declared.database, to_write=write), write)
 
     def find_server(self) -> DatabaseServer:
         """The server that the URL names, with its secrets filled in; refuses a host that is not allowed."""

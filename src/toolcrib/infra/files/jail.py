@@ -6,8 +6,6 @@ import errno
 import os
 import posixpath
 import stat
-import threading
-from collections import Counter
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import StrEnum
@@ -36,7 +34,7 @@ WORKSPACE = "workspace"
 
 # Without O_NONBLOCK, opening a FIFO would block until another process writes.
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY
-# Without reading or writing: to close such a descriptor releases no lock.
+# Without reading or writing: to close such a descriptor releases no lock that this process has on the file.
 _LOOK = os.O_PATH
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY
 _APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -44,9 +42,6 @@ _DELETED = " (deleted)"
 _NEW_FILE = 0o666
 _NEW_FOLDER = 0o777
 _ANY_WRITE = 0o222
-# The files that databases of this process have locks on, each with the number of its users.
-_LOCKED_FILES: Counter[tuple[int, int]] = Counter()
-_COUNTING = threading.Lock()
 
 
 class IsFixed(Protocol):
@@ -117,9 +112,9 @@ class Jail:
         return data
 
     def find(self, path: str, *, to_write: bool = False) -> JailedFile:
-        """A regular file by its real path and its identity, for a library that opens files itself; nothing is opened.
+        """A regular file by its real path and its identity, for a process of the sandbox that opens it; nothing is opened here.
 
-        The library opens the path once more, so its caller compares the identity afterwards.
+        That process compares the identity once it has opened the path.
         """
         with self._open(path, _LOOK) as file:
             status = os.fstat(file.descriptor)
@@ -209,8 +204,6 @@ class Jail:
 
     @contextmanager
     def _open(self, path: str, flags: int) -> Iterator[Opened]:
-        if _LOCKED_FILES and flags != _LOOK:
-            self._refuse_locked(path)
         with explained(path), _closing(self._open_beneath(self._descriptor, self._split(path), flags)) as opened:
             self._refuse_sensitive(path, opened.real)
             yield opened
@@ -279,8 +272,6 @@ class Jail:
 
     def _extend(self, path: str, folder: Opened, name: str, data: bytes) -> None:
         self._refuse_writing(path, folder, name)
-        if _LOCKED_FILES and _has_name(folder.descriptor, name):
-            self._refuse_locked(posixpath.join(folder.real, name))
         descriptor = os.open(name, _APPEND, _NEW_FILE, dir_fd=folder.descriptor)
         try:
             status = os.fstat(descriptor)
@@ -315,14 +306,6 @@ class Jail:
         if self._protection.bars_name(real):
             raise _protected(path)
 
-    def _refuse_locked(self, path: str) -> None:
-        """Refuse to open a file that a library of this process has locked: to close it would release the lock."""
-        with self._open(path, _LOOK) as file:
-            status = os.fstat(file.descriptor)
-        if (status.st_dev, status.st_ino) in _LOCKED_FILES:
-            message = f"{show_path(path)} is a database that a tool uses right now; try again later"
-            raise ToolError(Kind.TRANSIENT, message, retryable=True, details={"path": path})
-
     def _locate(self, folder: Opened, name: str) -> str:
         return posixpath.normpath(posixpath.join(self.root, folder.real, name))
 
@@ -344,23 +327,6 @@ class JailedFile(NamedTuple):
 
     path: str
     identity: tuple[int, int]
-
-
-@contextmanager
-def locked(file: JailedFile) -> Iterator[None]:
-    """Keep every jail of this process from opening the file meanwhile.
-
-    Locks of POSIX belong to the process: closing any descriptor of a file releases those that a database has on it.
-    """
-    with _COUNTING:
-        _LOCKED_FILES[file.identity] += 1
-    try:
-        yield
-    finally:
-        with _COUNTING:
-            _LOCKED_FILES[file.identity] -= 1
-            if not _LOCKED_FILES[file.identity]:
-                del _LOCKED_FILES[file.identity]
 
 
 def _has_name(folder: int, name: str) -> bool:

@@ -83,7 +83,8 @@ class SandboxPolicy:
     folder in `read` that is also `listed` shows only the names in it, plus what is in `read` itself. Paths under
     `closed` are neither readable nor writable, paths under `fixed` are not writable. `hidden` files and folders beside a Python
     file cannot be imported, and with a mount namespace not be read. Protected names (see
-    lib.protected_names) are not writable either, except those that the operator `opened`. The sandbox fills in `masked`
+    lib.protected_names) are not writable either, except those that the operator `opened`. Where `only` names real paths, the job
+    reads, creates, changes and removes these in the writable folders and no other, of any size. The sandbox fills in `masked`
     (secret files below the `guarded` folders) and `hooks` (further paths that Git runs or obeys) before each job. `files` are
     single writable files; a job whose file was replaced is not started. `programs` allows executing programs that may
     be read. `network` provides a network namespace that reaches only the egress proxy. `observe` records effects and
@@ -94,6 +95,7 @@ class SandboxPolicy:
     read: tuple[Path, ...] = ()
     listed: tuple[Path, ...] = ()
     write: tuple[Path, ...] = ()
+    only: tuple[Path, ...] = ()
     files: tuple[OneFile, ...] = ()
     closed: tuple[Path, ...] = ()
     hidden: tuple[Path, ...] = ()

@@ -4,6 +4,8 @@ Landlock denies a job that may write every change of its own there. Its system c
 which reads the path once, checks it, and performs the call with its own copy. Another thread of the job that overwrites
 the path meanwhile changes nothing. A call on any other path continues and is checked by Landlock.
 
+A job that may use `only` some names there can read nothing by itself either: every file that it opens is notified.
+
 Every path is opened through the job's own root, so that its read-only mounts apply.
 """
 
@@ -106,9 +108,9 @@ def _names() -> dict[int, str]:
 
 
 @functools.cache
-def build_filter() -> list[bytes]:
-    """The filter that notifies these calls; those that open a file only with flags that may change it."""
-    flags = {"open": (1, _CHANGES), "openat": (2, _CHANGES)}
+def build_filter(*, reads: bool = False) -> list[bytes]:
+    """The filter that notifies these calls; those that open a file only with flags that may change it, unless it also `reads`."""
+    flags = {} if reads else {"open": (1, _CHANGES), "openat": (2, _CHANGES)}
     conditions = {number: flags[name] for number, name in _names().items() if name in flags}
     return ask_about(_names(), conditions=conditions)
 
@@ -122,6 +124,7 @@ class Broker:
         self._policy = policy
         self._covered = tuple(covered)
         self._opened: list[str] = policy["opened"]
+        self._only = frozenset(policy["only"])
         self._own: tuple[str, ...] = _NOT_OURS
         self._root = -1
         self._roots: tuple[str, ...] = ()
@@ -168,7 +171,7 @@ class Broker:
         """Open a file for writing, or create it."""
         flags, mode = call.flags_and_mode()
         access = flags & os.O_ACCMODE
-        if flags & _NAME_ONLY or not flags & _CHANGES:
+        if flags & _NAME_ONLY or not (flags & _CHANGES or self._only):
             return GO_ON
         if flags & os.O_TRUNC and access == os.O_RDONLY:  # older kernels allow this without the right to write
             return errno.EACCES
@@ -178,13 +181,15 @@ class Broker:
                 return GO_ON
             if flags & _WITHOUT_NAME:
                 return errno.EOPNOTSUPP  # programs have a fallback
-            if access != os.O_WRONLY and not system.is_in(place.real, self._readable):
+            if access != os.O_WRONLY and not self._only and not system.is_in(place.real, self._readable):
                 return errno.EACCES
             self._refuse(place.real, is_folder=False)
             # If it is removed at this moment, the new file is accessible to its owner only.
             bits = mode & _OWNER if place.is_there else mode & _MODE & ~call.view.umask()
             call.check()
             with Opened(open_file(place, flags, bits)) as file:
+                if self._only:
+                    _refuse_second_name(file)
                 # Closed here before the job continues, which could not execute a file that is open for writing.
                 return call.notice.give(file, close_on_exec=bool(flags & os.O_CLOEXEC))
 
@@ -386,6 +391,10 @@ class Broker:
 
     def _refuse(self, real: str, *, is_folder: bool, is_new: bool = False) -> None:
         """Raise OSError if the name is protected."""
+        if self._only:
+            if is_folder or real not in self._only:
+                raise OSError(_PROTECTED, "not one of its names")
+            return
         root = max((root for root in self._roots if system.is_in(real, (root,))), key=len)
         if judge(
             real[len(root) :],
@@ -463,6 +472,13 @@ class _Call:
     @property
     def _has_folder(self) -> bool:
         return "at" in self.name and self.name not in {"creat", "truncate"}
+
+
+def _refuse_second_name(file: int) -> None:
+    """Raise OSError for a file that has another name, which may be none of the job's."""
+    facts = os.fstat(file)
+    if stat.S_ISREG(facts.st_mode) and facts.st_nlink > 1:
+        raise OSError(_PROTECTED, "has another name")
 
 
 def _give_up_capabilities() -> tuple[int, ...]:

@@ -115,9 +115,9 @@ def open_file(place: Place, flags: int, mode: int) -> int:
             raise WaitsForReader from problem
         raise
     kind = os.fstat(file).st_mode
-    if not (stat.S_ISREG(kind) or stat.S_ISFIFO(kind)):
+    if not (stat.S_ISREG(kind) or stat.S_ISFIFO(kind) or stat.S_ISDIR(kind)):
         os.close(file)
-        raise OSError(errno.EACCES, "neither a file nor a pipe")
+        raise OSError(errno.EACCES, "neither a file, a folder nor a pipe")
     if not flags & os.O_NONBLOCK:
         fcntl.fcntl(file, fcntl.F_SETFL, fcntl.fcntl(file, fcntl.F_GETFL) & ~os.O_NONBLOCK)
     return file

@@ -140,7 +140,7 @@ class Confinement:
         own = isolation.SHARED_MEMORY if self._has_mounts else self.scratch
         words = json.dumps({"own": own, "mounts": self._has_mounts}).encode()
         if not self._policy["observe"]:
-            notifications.install_filter(broker.build_filter(), notify_socket, words)
+            notifications.install_filter(broker.build_filter(reads=bool(self._policy["only"])), notify_socket, words)
             return
         notifications.install(observed_calls(), notify_socket, words)
 

@@ -132,7 +132,8 @@ def limit(policy: dict[str, Any], *, is_program: bool, count_processes: bool) ->
     """Set the rlimits of one process; `count_processes` in a user namespace, where only its own are counted."""
     _set(resource.RLIMIT_CORE, 0, 0)
     _set(resource.RLIMIT_NOFILE, _FILES, _MAX_FILES)
-    _set(resource.RLIMIT_FSIZE, policy["disk_bytes"], policy["disk_bytes"])
+    if not policy["only"]:
+        _set(resource.RLIMIT_FSIZE, policy["disk_bytes"], policy["disk_bytes"])
     # RLIMIT_DATA instead of RLIMIT_AS: Node reserves far more addresses than it uses, and of data still half a gigabyte
     # for every thread with a heap. Actual use is measured.
     data = policy["memory_bytes"] * (_DATA_OF_PROGRAMS if is_program or policy["programs"] else 1)
