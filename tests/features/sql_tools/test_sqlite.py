@@ -5,15 +5,21 @@ import contextlib
 import json
 import sqlite3
 import struct
+import time
 import tracemalloc
 from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pytest
+from sandboxes import make_sandbox
 from sql_shop import CUSTOMERS, Shop, make_shop
 
 from toolcrib import Call, Chunk, Crib, Kind, ToolError
+from toolcrib.features.sql_tools.sqlite_engine import OpenFile, SqliteEngine
+from toolcrib.features.sql_tools.statement import Statement
+from toolcrib.infra.files.jail import JailedFile
+from toolcrib.infra.sandbox.jobs import WorkspacePolicy
 
 ALL = "SELECT id FROM customers"
 IDS = {"ids": {"type": "array"}}
@@ -212,6 +218,12 @@ async def test_a_change_that_fails_leaves_nothing(shop: Shop) -> None:
     assert shop.rows("SELECT * FROM orders") == []
 
 
+async def test_a_change_whose_rows_cannot_be_returned_is_undone(shop: Shop) -> None:
+    result = await shop.run("UPDATE customers SET city = 'Rom' RETURNING 9e999 AS a", write=True, confirm=False)
+    assert "row 1, column 'a': a float of inf has no JSON form" in result.error.message
+    assert shop.rows("SELECT count(*) FROM customers WHERE city = 'Rom'") == [(0,)]
+
+
 async def test_all_rows_are_changed_even_if_not_all_are_shown(shop: Shop) -> None:
     result = await shop.run("UPDATE customers SET city = 'Rom' RETURNING id", write=True, confirm=False, maxRows=1)
     assert (result.value["truncated"], result.value["affected"]) == (True, 4)
@@ -353,6 +365,25 @@ async def test_a_file_that_is_replaced_is_opened_anew(shop: Shop) -> None:
     database.close()
     other.replace(shop.root / "shop.sqlite")
     assert (await shop.call(name)).value == 0
+
+
+async def test_a_file_that_is_replaced_while_it_is_opened_is_told_as_such(shop: Shop) -> None:
+    sandbox = make_sandbox()
+    engine = SqliteEngine(sandbox, WorkspacePolicy(workspace=shop.root), 1)
+    other = OpenFile(JailedFile(str(shop.root / "shop.sqlite"), (0, 0)))
+    with pytest.raises(ToolError, match="the database was replaced by another file; try again") as caught:
+        await engine.explain(other, Statement("SELECT 1", ()), deadline=time.monotonic() + 20)
+    assert caught.value.retryable
+    await engine.close()
+    sandbox.close()
+
+
+async def test_a_machine_that_cannot_sandbox_a_statement_refuses_before_anything_runs(shop: Shop) -> None:
+    async with Crib(shop.root) as crib:
+        crib._resources.lend(sandbox=crib._resources.own(make_sandbox(require=("weightlessness",))))
+        result: Any = await crib.call(shop.store(ALL))
+        assert result.refused
+        assert (result.error.kind, "weightlessness" in result.error.message) == (Kind.SANDBOX_UNAVAILABLE, True)
 
 
 async def test_a_database_in_wal_mode_is_read_while_another_program_writes(shop: Shop) -> None:

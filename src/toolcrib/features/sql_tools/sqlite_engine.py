@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from toolcrib.features.sql_tools.rows import Collected
 from toolcrib.infra.channel import MAX_LINE_BYTES
-from toolcrib.infra.programs import refuse_early_end
+from toolcrib.infra.programs import describe_end, refuse_early_end
 from toolcrib.infra.programs.warm_process import WarmProcess
 from toolcrib.infra.programs.worker_pool import Workers
 from toolcrib.infra.sandbox import child
@@ -50,6 +50,7 @@ REFUSED = (Kind.BLOCKED, "SQLite refused the statement ({text}); {cure}")
 MESSAGES = {
     "SQLITE_BUSY": (Kind.TRANSIENT, LOCKED_MESSAGE),
     "SQLITE_LOCKED": (Kind.TRANSIENT, LOCKED_MESSAGE),
+    "TOOLCRIB_REPLACED": (Kind.TRANSIENT, "the database was replaced by another file; try again"),
     "SQLITE_AUTH": REFUSED,
     "SQLITE_READONLY": REFUSED,
     HOT: (
@@ -215,12 +216,15 @@ class SqliteProcess(WarmProcess):
         await self.see_ended()
         if self._reason is not None:
             return self._reason
+        how = "did not end in time"
         if self._running.done() and not self._running.cancelled():
             try:
-                refuse_early_end("the statement", self._running.result(), LONGEST_SECONDS)
+                ended = self._running.result()
+                refuse_early_end("the statement", ended, LONGEST_SECONDS)
             except ToolError as problem:
                 return problem
-        return ToolError(Kind.INTERNAL, "the process of the statement ended before it answered; try again")
+            how = describe_end(ended)
+        return ToolError(Kind.INTERNAL, f"the process of the statement gave no answer, and {how}; try again")
 
 
 def _make_job(place: OpenFile, workspace_policy: WorkspacePolicy) -> PythonFile:

@@ -73,6 +73,12 @@ def serve(file: dict[str, Any]) -> None:
             connection.close()
 
 
+class ReplacedError(sqlite3.Error):
+    """The file is not the one that the host found."""
+
+    sqlite_errorname = "TOOLCRIB_REPLACED"
+
+
 class Host:
     """The host at the other end of the channel."""
 
@@ -117,9 +123,8 @@ class Connection:
             self._close_down()
             # Read the head, so that the file is opened; it may have been replaced since the host found it.
             self._control("SELECT 1 FROM sqlite_master LIMIT 1")
-            facts = os.stat(path)
-            if [facts.st_dev, facts.st_ino] != identity:
-                raise sqlite3.OperationalError("the file was replaced")
+            if _identify(path) != identity:
+                raise ReplacedError
         except BaseException:
             self.close()
             raise
@@ -238,6 +243,14 @@ def _to_json(value: object) -> object:
     if isinstance(value, float) and not math.isfinite(value):
         return [str(value)]
     return value
+
+
+def _identify(path: str) -> list[int]:
+    try:
+        facts = os.stat(path)
+    except OSError:
+        return []
+    return [facts.st_dev, facts.st_ino]
 
 
 def _name_of(problem: Exception) -> str:
