@@ -225,9 +225,10 @@ async def test_a_change_whose_rows_cannot_be_returned_is_undone(shop: Shop) -> N
 
 
 async def test_all_rows_are_changed_even_if_not_all_are_shown(shop: Shop) -> None:
-    result = await shop.run("UPDATE customers SET city = 'Rom' RETURNING id", write=True, confirm=False, maxRows=1)
-    assert (result.value["truncated"], result.value["affected"]) == (True, 4)
-    assert shop.rows("SELECT DISTINCT city FROM customers") == [("Rom",)]
+    add = "INSERT INTO customers (name) SELECT value FROM json_each(:names) RETURNING id"
+    result = await shop.run(add, {"names": ["x"] * 500}, write=True, confirm=False, maxRows=1)
+    assert (result.value["truncated"], result.value["affected"]) == (True, 500)
+    assert shop.rows("SELECT count(*) FROM customers WHERE name = 'x'") == [(500,)]
 
 
 @pytest.mark.parametrize(
@@ -275,6 +276,11 @@ async def test_of_rows_that_are_too_large_only_the_first_is_read(shop: Shop) -> 
     assert (found.value["rows"], found.value["truncated"]) == ([], True)
     assert found.meta["truncated"] == "more than 2000 bytes"
     assert most < 20_000_000
+    # Nor is a row sent that no line of the channel can hold.
+    found = await shop.run("SELECT 1 AS n, NULL AS b UNION ALL SELECT 2, zeroblob(4900000)", maxBytes=5_000_000)
+    assert (found.value["rows"], found.value["truncated"]) == ([{"n": 1, "b": None}], True)
+    found = await shop.run("SELECT printf('%.*c', 1900000, x'01') AS b", maxBytes=5_000_000)
+    assert (found.value["rows"], found.value["truncated"]) == ([], True)
 
 
 async def test_a_call_ends_at_its_time_although_sqlite_is_busy_with_one_step(shop: Shop) -> None:

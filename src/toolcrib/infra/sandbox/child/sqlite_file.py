@@ -18,6 +18,7 @@ import os
 import signal
 import sqlite3
 import time
+from contextlib import closing
 from urllib.parse import quote
 
 TYPE_CHECKING = False  # see system
@@ -50,27 +51,20 @@ _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def serve(file: dict[str, Any]) -> None:
-    """Run every statement that the host sends, until it closes the channel or ends this process.
+    """Run every statement that the host sends, until one fails, or the host closes the channel or ends this process.
 
     `file` has `path` and `identity` (device and inode); `write` opens it for changes, `inspects` the pragmas that describe tables.
     """
     host = Host(int(os.environ["TOOLCRIB_CHANNEL"]))
     signal.signal(signal.SIGTERM, host.leave)
-    connection: Connection | None = None
     try:
-        while True:
-            order = host.read()
-            try:
-                connection = connection or Connection(host, **file)
-                connection.run(order)
-            except (sqlite3.Error, sqlite3.Warning, MemoryError) as problem:
-                if host.is_gone:  # SQLite was interrupted by the signal
-                    return
-                host.send(error=str(problem), name=_name_of(problem))
-    finally:
-        # Rolls back what was not committed.
-        if connection is not None:
-            connection.close()
+        with closing(Connection(host, **file)) as connection:
+            while True:
+                connection.run(host.read())
+    except (sqlite3.Error, sqlite3.Warning, MemoryError) as problem:
+        # The file is closed, and what was not committed is undone.
+        if not host.is_gone:
+            host.send(error=str(problem), name=_name_of(problem))
 
 
 class ReplacedError(sqlite3.Error):
@@ -137,35 +131,26 @@ class Connection:
         """Run a statement, and send its rows as the host asks for them; a change is one transaction."""
         # After the file was opened, so that a large table that the statement does not use is not an error.
         self._sqlite.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, max(LEAST_VALUE_BYTES, order["maxBytes"]))
-        try:
-            self._run(order)
-        finally:
-            if self._sqlite.in_transaction:
-                self._control("ROLLBACK")
-
-    def _run(self, order: dict[str, Any]) -> None:
         if order["writes"]:
             self._control("BEGIN IMMEDIATE")
         # By number, because Python 3.14 refuses a sequence for numbered placeholders.
         values = {str(number): value for number, value in enumerate(order["values"], 1)}
         cursor = self._patiently(lambda: self._sqlite.execute(order["text"], values))
-        try:
-            columns = None if cursor.description is None else [column[0] for column in cursor.description]
-            rows: list[str] = []
-            is_over = columns is None
-            while not is_over:
-                rows, is_over, is_large = _fetch(cursor, order["maxBytes"])
-                if not is_over or order["writes"]:
-                    # Before the change is committed, because the host may refuse the rows.
-                    self._host.send(rows, columns=columns, large=is_large)
-                    is_over = not self._host.read()["more"] or is_over
-                    rows = []
-            # The change is made completely, also if not all of its rows are read.
-            while order["writes"] and columns is not None and cursor.fetchone() is not None:
-                pass
-            affected = max(0, cursor.rowcount)
-        finally:
-            cursor.close()
+        columns = None if cursor.description is None else [column[0] for column in cursor.description]
+        rows: list[str] = []
+        is_over = columns is None
+        while not is_over:
+            rows, is_over, is_large = _fetch(cursor, order["maxBytes"])
+            if not is_over or order["writes"]:
+                # Before the change is committed, because the host may refuse the rows.
+                self._host.send(rows, columns=columns, large=is_large)
+                is_over = not self._host.read()["more"] or is_over
+                rows = []
+        # All changes are counted, also if not all of their rows are read.
+        while order["writes"] and columns is not None and cursor.fetchone() is not None:
+            pass
+        affected = max(0, cursor.rowcount)
+        cursor.close()
         if order["writes"]:
             self._control("COMMIT")
         self._host.send(rows, columns=columns, affected=affected)
