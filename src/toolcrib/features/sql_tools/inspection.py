@@ -118,7 +118,7 @@ class Databases:
         except ToolError as problem:
             return [bound.masking.hide_error(problem).message]
         finally:
-            await runner.close()
+            await runner.postgres.close()
         return []
 
     def _bind(self, tool: Tool) -> tuple[SqlRunner, BoundSql]:
@@ -150,6 +150,7 @@ def find_problems(resources: Resources, tool: Tool) -> list[str]:
     """The problems that the database finds in a tool's statement, for `crib check`."""
     if not isinstance(tool.run, Sql):
         return []
+    # A process of SQLite ends with this event loop; others may serve calls.
     return asyncio.run(Databases(resources).problems(tool))
 
 
