@@ -149,7 +149,7 @@ def refuse_elsewhere(path: str, manifest: Manifest) -> None:
 
 
 def _is_harmless(place: PurePosixPath) -> bool:
-    """Whether a file, relative to the tool's folder, has no special name and shadows no standard module."""
+    """Whether a file, relative to the tool's folder, has no special name and is called like no standard module."""
     names = {part.casefold() for part in place.parts}
     stem = place.parts[0].partition(".")[0]
     return names.isdisjoint(OBEYED) and place.suffix.casefold() != ".pth" and stem not in sys.stdlib_module_names

@@ -16,14 +16,13 @@ from toolcrib.infra.settings import FILE_NAME
 from toolcrib.lib.redaction import is_secret
 from toolcrib.lib.schema import accepts
 from toolcrib.model.errors import Cure, Kind, ToolError
-from toolcrib.model.tool import Chained, Script
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from toolcrib.core.resources import Resources
     from toolcrib.features.ecosystems.valve_fields import ValveField
-    from toolcrib.model.tool import Tool
+    from toolcrib.model.tool import Script, Tool
 
 SECRET = re.compile(r"\$\{secret:([A-Za-z_][A-Za-z0-9_]*)\}")
 SECRET_MARK = "${secret:"  # noqa: S105 - the prefix of a reference
@@ -134,7 +133,7 @@ class Valves:
 
 def _open_webui(tool: Tool) -> Script | None:
     """The file of a tool that is a method of the class `Tools`."""
-    script = tool.run.script if isinstance(tool.run, Chained) else None
+    script = tool.script
     if script is None or (script.binding.get("kind"), script.binding.get("name")) != ("class", TOOLS):
         return None
     return script

@@ -72,10 +72,14 @@ class PythonFileRunner:
         if not isinstance(tool.run, Script):
             raise ToolError(Kind.EXECUTOR_NOT_FOUND, f"{tool.name} is a {tool.kind} and no plain Python file")
         runtime = (tool.run.path.absolute().parent, *python_runtime())
-        hidden, workspace_policy = partial(self._hidden, tool), self._workspace_policy
-        policy = partial(build_policy, tool.requires, workspace_policy, runtime, observe=self._observe)
-        workspace = workspace_policy.workspace
-        return _BoundFile(tool, tool.run, self._sandbox, self._channel, policy, hidden, workspace, self._variables)
+        policy = partial(self._policy, tool, runtime)
+        workspace = self._workspace_policy.workspace
+        return _BoundFile(tool, tool.run, self._sandbox, self._channel, policy, workspace, self._variables)
+
+    def _policy(self, tool: Tool, runtime: tuple[Path, ...]) -> SandboxPolicy:
+        """The policy of a call now: which files are hidden may change between calls."""
+        hidden = self._hidden(tool)
+        return build_policy(tool.requires, self._workspace_policy, runtime, hidden=hidden, observe=self._observe)
 
     async def close(self) -> None:
         """No-op: each call ends its own process."""
@@ -95,8 +99,7 @@ class _BoundFile:
         script: Script,
         sandbox: Sandbox,
         channel: Callable[[], ChildChannel],
-        policy: Callable[..., SandboxPolicy],
-        hidden: Callable[[], tuple[Path, ...]],
+        policy: Callable[[], SandboxPolicy],
         workspace: Path,
         variables: Callable[[], GrantedVariables] | None,
     ) -> None:
@@ -105,7 +108,6 @@ class _BoundFile:
         self._sandbox = sandbox
         self._channel = channel
         self._policy = policy
-        self._hidden = hidden
         self._workspace = workspace
         self._variables = variables
 
@@ -114,11 +116,11 @@ class _BoundFile:
         if self._script.language != PYTHON:
             message = f"{self._script.path}: no runner for {self._script.language!r}; scripts are written in {PYTHON!r}"
             raise ToolError(Kind.EXECUTOR_NOT_FOUND, message)
-        self._sandbox.check(self._policy(hidden=self._hidden()))
+        self._sandbox.check(self._policy())
 
     def preview(self, arguments: dict[str, object], call: Call) -> Iterable[RunPart]:
         """The bytes that were read, and what the file imports beside it."""
-        return script_parts(self._script, self._workspace, self._hidden())
+        return script_parts(self._script, self._workspace, self._policy().hidden)
 
     async def run(self, arguments: dict[str, object], context: Context | None) -> Outcome:
         """Call the script's entry function in a process of its own."""
@@ -135,7 +137,7 @@ class _BoundFile:
             code=script.code,
             entry=script.entry,
             arguments=arguments,
-            policy=self._policy(hidden=self._hidden()),
+            policy=self._policy(),
             convention=script.convention,
             imports=script.imports,
             project=self._workspace,

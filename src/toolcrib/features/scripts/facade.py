@@ -182,9 +182,9 @@ class Scripts:
 
 def _python_file(tool: Tool) -> tuple[Path, bytes, tuple[str, ...]]:
     """The path and the code of a Python tool, and what it needs where it does not say so."""
-    run = tool.run.script if isinstance(tool.run, Chained) else tool.run
-    if isinstance(run, Script) and run.language == PYTHON:
-        return run.path, run.code, run.packages
+    script, run = tool.script, tool.run
+    if script is not None and script.language == PYTHON:
+        return script.path, script.code, script.packages
     if isinstance(run, Handler) and run.language == PYTHON:
         return run.root.absolute() / run.path, run.files[run.path], ()
     raise ToolError(Kind.VALIDATION, f"{tool.name} is not a Python file; only Python files declare dependencies")

@@ -61,7 +61,7 @@ from toolcrib.lib.run_part import PartKind, RunPart
 from toolcrib.lib.schema import compile_schema
 from toolcrib.lib.system_tools import BASH, DOCKER, PYTHON, is_ours
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.model.tool import Chained, Convention, Script
+from toolcrib.model.tool import Convention, Script
 from toolcrib.values import joins_text
 
 if TYPE_CHECKING:
@@ -387,7 +387,7 @@ def _failure(tool: Tool, ended: CompletedJob) -> ToolError:
     """The error of a program that failed."""
     # Many scripts report their errors on standard output.
     said = tail_of(ended.stderr).strip() or tail_of(ended.stdout).strip()
-    script = tool.run.script if isinstance(tool.run, Chained) else None
+    script = tool.script
     if script is not None and (name := _demanded(script, said)) is not None:
         return no_variable(tool, name)
     if script is not None and script.language == JAVASCRIPT and (problem := no_package(tool, said)) is not None:

@@ -25,7 +25,7 @@ from toolcrib.lib.names import is_foreign
 from toolcrib.lib.protected_names import judge
 from toolcrib.model.errors import NO_CURE, READ_THE_LOG, Cure, Kind, ToolError, cure_of
 from toolcrib.model.result import Outcome
-from toolcrib.model.tool import MEGABYTE, Chained
+from toolcrib.model.tool import MEGABYTE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Mapping
@@ -374,7 +374,7 @@ def _no_module(tool: Tool, described: Described, hidden: Iterable[Path] = ()) ->
         cure = f"pin {pin} in a block '# /// script' of the file, then run: crib prepare {tool.name}"
         return _not_installed(reason, cure, module)
     reason = f"{tool.name} needs the Python module {module}, which is not installed for it"
-    script = tool.run.script if isinstance(tool.run, Chained) else None
+    script = tool.script
     if script is not None and script.packages:
         cure = (
             f"run: crib prepare {tool.name} (it installs {', '.join(script.packages)}; "
