@@ -383,8 +383,10 @@ def test_tools_that_a_low_level_server_writes_out_are_answered_by_its_one_functi
         types.Tool(name="both", inputSchema={"type": "object"}),
         types.Tool(name="none", description="Nothing", inputSchema={"type": "object"}),
     ]"""
+    # The stand-in lies beside the file, and the real package comes before it.
+    first = "import sys\nsys.path.insert(0, __file__.rpartition('/')[0])\n"
     without_pydantic = SERVER.replace("from pydantic import BaseModel", "class BaseModel: ...")
-    crib = crib_of(sums__py=without_pydantic.replace("LISTED", listed))
+    crib = crib_of(sums__py=first + without_pydantic.replace("LISTED", listed))
     assert own(crib)["half"].parameters["required"] == ["x"]
     assert value_of(crib, "half", x=3) == "1.5"
     assert value_of(crib, "both") == ["a", "b"]
