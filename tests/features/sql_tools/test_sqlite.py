@@ -68,6 +68,15 @@ async def test_an_integer_that_sqlite_cannot_hold_is_refused_before_anything_run
     assert result.refused
 
 
+async def test_arguments_that_are_too_long_are_refused(shop: Shop) -> None:
+    for size, problem in (
+        (2_000_000, "a value has more than 1000000 bytes"),
+        (9_000_000, "the arguments are too long"),
+    ):
+        result = await shop.run("SELECT length(:text)", {"text": "x" * size}, maxBytes=1_000)
+        assert (result.error.kind, problem in result.error.message) == (Kind.LIMIT_EXCEEDED, True), result.error
+
+
 async def test_an_argument_that_is_left_out_is_null(shop: Shop) -> None:
     name = shop.store(f"{ALL} WHERE (:city IS NULL OR city = :city)", {"city": {"type": "string"}}, returns="list")
     assert len((await shop.call(name)).value) == len(CUSTOMERS)

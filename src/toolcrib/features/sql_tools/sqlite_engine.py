@@ -200,7 +200,11 @@ class SqliteProcess(WarmProcess):
             await asyncio.wait((self._lines, self._running), return_when=asyncio.FIRST_COMPLETED)
             if self._lines.done():
                 lines = self._lines.result()
-                await lines.write(message)
+                try:
+                    await lines.write(message)
+                except ToolError as problem:
+                    text = "the arguments are too long for a statement on SQLite; send less at once"
+                    raise ToolError(Kind.LIMIT_EXCEEDED, text) from problem
                 while (said := await lines.read()) is not None:
                     collected.is_locked = said.get("locked") is True
                     if not collected.is_locked:
