@@ -525,33 +525,38 @@ async def test_a_shell_command_is_shown_as_it_is_with_the_files_that_it_names_an
     write(tmp_path, "lib/paths.sh", "TARGET=/srv\n")
     write(tmp_path, "sub/report.py", "import rows\n")
     write(tmp_path, "sub/rows.py", "ROWS = 1\n")
+    # The interpreter takes it for its own module, whoever imports that.
+    write(tmp_path, "sub/json.py", "")
     grants = {"shell": ["shell.execute"]}
     async with Crib(tmp_path, rules=[AskAboutEverything()], grants=grants) as crib:
-        command = 'sh dep"loy".sh && cd sub && python3 report.py'
+        command = 'sh dep"loy".sh; for d in other ~/sub; do (cd $d && python3 report.py); done'
         parts = (await ask(crib, "shell", command=command)).runs
         assert (parts[0]["kind"], parts[0]["text"]) == ("command", command)
         assert facts_of(parts[0]) == {"runs in": "the sandbox", "folder": "."}
-        assert [part["title"] for part in parts[1:]] == ["deploy.sh", "lib/paths.sh", "sub/report.py", "sub/rows.py"]
+        titles = ["deploy.sh", "lib/paths.sh", "sub/report.py", "sub/json.py", "sub/rows.py"]
+        assert [part["title"] for part in parts[1:]] == titles
         assert parts[1]["text"] == ". ./lib/paths.sh\necho old\n"
 
 
 async def test_a_shell_command_is_approved_anew_when_a_file_that_it_names_was_replaced(tmp_path):
     deploy = write(tmp_path, "deploy.sh", "echo old\n")
     async with Crib(tmp_path, rules=[AskAboutEverything()], grants={"shell": ["shell.execute"]}) as crib:
-        first = await ask(crib, "shell", command="f=deploy.sh; sh $f")
+        first = await ask(crib, "shell", command="f=~/deploy.sh; sh $f")
         crib.approvals.approve(first.id, by="ann")
         deploy.write_text("echo new\n")
-        second = await ask(crib, "shell", command="f=deploy.sh; sh $f")
+        second = await ask(crib, "shell", command="f=~/deploy.sh; sh $f")
         assert [part["text"] for part in second.runs][1:] == ["echo new\n"]
         crib.approvals.approve(second.id, by="ann")
-        ran = await crib.call(call("shell", command="f=deploy.sh; sh $f"))
+        ran = await crib.call(call("shell", command="f=~/deploy.sh; sh $f"))
         assert ran.value["stdout"] == "new\n"
 
 
 async def test_an_approval_says_which_files_of_a_shell_command_it_does_not_bind(tmp_path):
     write(tmp_path, "a.sh", "echo a\n")
     async with Crib(tmp_path, rules=[AskAboutEverything()], grants={"shell": ["shell.execute"]}) as crib:
-        for command in ("sh *.sh", "sh $(cat name)"):
+        for number in range(MAX_FILES):
+            (tmp_path / str(number)).mkdir()
+        for command in ("sh *.sh", "sh $(cat name)", " ".join(("ls", *map(str, range(MAX_FILES))))):
             notes = [part["note"] for part in (await ask(crib, "shell", command=command)).runs]
             assert any("Only the shell knows" in note for note in notes), command
         outside = (await ask(crib, "shell", command="cat /etc/hostname", cwd="..")).runs
