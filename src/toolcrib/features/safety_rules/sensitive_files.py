@@ -24,7 +24,7 @@ from toolcrib.lib.sensitive_paths import (
 )
 from toolcrib.lib.shell import GLOB, UNKNOWN, Command, Word, plain
 from toolcrib.lib.shell.programs import split_words
-from toolcrib.lib.shell.reader import folders_of, read_line
+from toolcrib.lib.shell.reader import read_line
 from toolcrib.model.errors import Cure, ToolError
 from toolcrib.model.result import Verdict, confirm, deny
 from toolcrib.model.tool import Function
@@ -45,6 +45,8 @@ WRITES = "fs.write"
 DELIMITERS = re.compile(r"[=@,:;\"'`()<>|&{}\[\]\s]+")
 CODE_DELIMITERS = re.compile(r"[=@,:;\"'`()<>|&{}\[\]]+")
 OPTION = re.compile(r"-\w(?=[/~.])|--?[\w-]*=?|\+")
+CHANGES_FOLDER = frozenset({"cd", "pushd"})
+FOLDER_OPTIONS = frozenset({"-C", "-D", "--chdir", "--directory", "--cwd"})
 FOLDER_NAMES = frozenset({"cwd", "workdir", "dir", "directory", "root"})
 NO_FILE = frozenset({"<<", "<<-", "<<<"})
 # Options whose value is left out by the program.
@@ -130,7 +132,7 @@ class SensitiveFiles:
             if argument.sure:
                 yield unreadable(argument.place, error, rule=self.name, where=self.where)
             return
-        bases = self._bases([*folders, *folders_of(commands)][:MAX_FOLDERS])
+        bases = self._bases([*folders, *_folders(commands)][:MAX_FOLDERS])
         for word in dict.fromkeys(_words(commands)):
             if any(self._names_sensitive(text, bases) for text in _texts(word)):
                 yield self._denied(argument, word.text)
@@ -251,3 +253,15 @@ def _grep_pattern(command: Command) -> Word | None:
     options, operands = split_words(command.arguments)
     is_plain = all(word.certain and GREP_SWITCHES.fullmatch(word.text) for word in options)
     return operands[0] if command.name in GREPS and is_plain and operands and operands[0].certain else None
+
+
+def _folders(commands: Iterable[Command]) -> Iterator[str]:
+    """The folders that the commands change to."""
+    for command in commands:
+        if command.name in CHANGES_FOLDER:
+            yield from (word.text for word in command.arguments if not word.text.startswith("-"))
+        for option, value in zip(command.words, command.words[1:], strict=False):
+            if option.text in FOLDER_OPTIONS:
+                yield value.text
+            elif option.text.startswith(("--directory=", "--chdir=", "--cwd=")):
+                yield option.text.partition("=")[2]

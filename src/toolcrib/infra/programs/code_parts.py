@@ -18,7 +18,7 @@ from toolcrib.infra.sandbox.jobs import site_paths
 from toolcrib.lib.python_source import MAX_IMPORTS, all_imports, parse_python
 from toolcrib.lib.run_part import PartKind, RunPart
 from toolcrib.lib.shell import GLOB, UNKNOWN
-from toolcrib.lib.shell.reader import folders_of, read_line
+from toolcrib.lib.shell.reader import read_line
 from toolcrib.model.errors import ToolError
 
 if TYPE_CHECKING:
@@ -87,17 +87,24 @@ def shell_parts(command: str, folder: Path, root: Path) -> Iterator[RunPart]:
     facts = (("runs in", "the sandbox"), ("folder", folder.relative_to(root).as_posix()))
     data = command.encode("utf-8", "surrogatepass")
     yield RunPart(kind=PartKind.COMMAND, title="/bin/sh", data=data, facts=facts, note=BESIDE)
-    commands = read_line(command).commands
-    words = [word for found in commands for word in found.all_words]
+    words = [word for found in read_line(command).commands for word in found.all_words]
     outlines = dict.fromkeys(outline for word in words for outline in word.outlines)
-    known = [outline for outline in outlines if UNKNOWN not in outline and GLOB not in outline]
-    bases = [folder, root]
-    for name in folders_of(commands):
-        bases += [bases[-1] / name, folder / name]
     # Its home is the workspace.
-    names = (name.removeprefix("~/") for name in (*known, command))
-    yield from named_parts(names, list(dict.fromkeys(bases)), [root], None)
-    if len(known) < len(outlines):
+    known = [text.removeprefix("~/") for text in outlines if UNKNOWN not in text and GLOB not in text]
+    bases = {folder: None, root: None}
+    # Any folder that it names may be the one that it goes to.
+    for name in dict.fromkeys(name for text in known for name in _names_in(text)):
+        for place in [(base / name).resolve() for base in bases]:
+            found = _status(place)
+            if (
+                found is not None
+                and stat.S_ISDIR(found.st_mode)
+                and place.is_relative_to(root)
+                and len(bases) <= MAX_FILES
+            ):
+                bases[place] = None
+    yield from named_parts((*known, command), list(bases), [root], None)
+    if len(known) < len(outlines) or len(bases) > MAX_FILES:
         yield RunPart(kind=PartKind.NOTE, title="further files", note=COMPUTED)
 
 

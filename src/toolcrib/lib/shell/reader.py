@@ -80,25 +80,11 @@ ENDS_GUESS = frozenset({";", "+", ":::"})
 # Values of variables that the line does not set.
 PRESET = {"HOME": "~", "PWD": "."}
 NUMBERS = frozenset("?#$!")
-CHANGES_FOLDER = frozenset({"cd", "pushd"})
-FOLDER_OPTIONS = frozenset({"-C", "-D", "--chdir", "--directory", "--cwd"})
 
 
 def read_line(text: str) -> Line:
     """Every simple command of the line, also of code that it passes to other shells; raises ToolError if it cannot be parsed."""
     return _read_again(text) if len(text) <= REMEMBERED_LENGTH else _read_last(text)
-
-
-def folders_of(commands: Iterable[Command]) -> Iterator[str]:
-    """The folders that the commands change to."""
-    for command in commands:
-        if command.name in CHANGES_FOLDER:
-            yield from (word.text for word in command.arguments if not word.text.startswith("-"))
-        for option, value in zip(command.words, command.words[1:], strict=False):
-            if option.text in FOLDER_OPTIONS:
-                yield value.text
-            elif option.text.startswith(("--directory=", "--chdir=", "--cwd=")):
-                yield option.text.partition("=")[2]
 
 
 def _read(text: str) -> Line:
