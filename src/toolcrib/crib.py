@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from toolcrib.features.activity.statistics import CostSum, Latency
     from toolcrib.features.agent_classes.classes import BaseTool
     from toolcrib.features.approvals.approvals import Approvals
+    from toolcrib.features.audit.log import AuditLog
     from toolcrib.features.bundles.facade import Bundles
     from toolcrib.features.depots.transfer import Depots, Published, Pulled
     from toolcrib.features.ecosystems.valves import Valves
@@ -124,6 +125,7 @@ class Crib:
         )
         resources.lend(
             find=self.find,
+            caller=caller,
             suggest=self._catalog.suggest,
             own_entries=self._catalog.own_entries,
             entries_near=self._catalog.entries_near,
@@ -142,6 +144,8 @@ class Crib:
             data.journal = journal
         self._fill_catalog(tools)
         resources.grants.check(partial(self._catalog.entries, stored=False))
+        if (trail := data.file("audit")) is not None and trail.is_dir():
+            self.audit.start()
         self._pipeline = self._make_pipeline()
 
     @staticmethod
@@ -606,6 +610,11 @@ class Crib:
     def approvals(self) -> Approvals:
         """Calls that wait for a person: list, approve, refuse."""
         return self._resources.get("approvals")  # type: ignore[no-any-return]  # registered with this type
+
+    @property
+    def audit(self) -> AuditLog:
+        """The audit trail: who decided and changed what."""
+        return self._resources.get("audit")  # type: ignore[no-any-return]  # registered with this type
 
     @property
     def run_history(self) -> RunHistory:

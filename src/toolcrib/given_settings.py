@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from toolcrib.core.resources import ModulesSettings
     from toolcrib.features.access.settings import AccessSettings
     from toolcrib.features.approvals import ApprovalsSettings
+    from toolcrib.features.audit import AuditSettings
     from toolcrib.features.builtins import BuiltinsSettings
     from toolcrib.features.bundles import BundlesSettings, SearchSettings
     from toolcrib.features.depots import DepotsSettings
@@ -38,6 +39,7 @@ class GivenSettings(TypedDict, total=False):
 
     access: AccessSettings | Given
     approvals: ApprovalsSettings | Given
+    audit: AuditSettings | Given
     builder: BuilderSettings | Given
     builtins: BuiltinsSettings | Given
     bundles: BundlesSettings | Given

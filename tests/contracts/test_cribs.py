@@ -166,7 +166,7 @@ def public(thing: type) -> set[str]:
 def test_both_meet_the_one_protocol_with_the_same_parameters():
     shared = public(AnyCrib) | set(AnyCrib.__annotations__)
     for kind in (Crib, RemoteCrib):
-        for name in shared - {"url", "caller", "bundles", "requests", "approvals"}:
+        for name in shared - {"url", "caller", "bundles", "requests", "approvals", "audit"}:
             promised, made = getattr(AnyCrib, name), getattr(kind, name)
             if isinstance(promised, property):
                 assert isinstance(made, property), name
@@ -178,7 +178,9 @@ def test_both_meet_the_one_protocol_with_the_same_parameters():
 
 
 async def test_what_only_a_crib_of_this_machine_has_is_refused_with_what_helps(server):
-    only_local = public(Crib) - public(RemoteCrib) - {"connect", "url", "caller", "bundles", "requests", "approvals"}
+    only_local = (
+        public(Crib) - public(RemoteCrib) - {"connect", "url", "caller", "bundles", "requests", "approvals", "audit"}
+    )
     instance = {"settings", "has_own_rules"}
     assert only_local | instance == set(LOCAL_ONLY)
     async with Crib.connect(server.url) as crib:
@@ -404,6 +406,16 @@ def test_a_tool_is_switched_off_and_on(crib):
     crib.switch_tool("long_text", on=True)
     assert crib.call_sync("long_text", letters=1).value == "x"
     assert crib.switch_tool("nobody", on=True) is None
+
+
+def test_the_audit_trail_is_listed_with_its_filters(crib):
+    crib.switch_tool("add", on=False)
+    address, _ = crib.switch_tool("add", on=True)
+    newest, before = list(crib.audit.events(what=address, actor="local", since="2026-01-01"))[:2]
+    assert (newest["what"], before["what"]) == ("tool.enabled", "tool.disabled")
+    assert list(crib.audit.events(actor="nobody")) == []
+    with pytest.raises(ToolError, match="write a date such as"):
+        list(crib.audit.events(since="soon"))
 
 
 def test_every_gate_says_what_it_would(crib):

@@ -12,6 +12,7 @@ from urllib.parse import quote
 from toolcrib.client import shapes
 from toolcrib.client.call_request import SESSION_HEADER, check_call, write_call
 from toolcrib.client.remote_approvals import RemoteApprovals
+from toolcrib.client.remote_audit import RemoteAudit
 from toolcrib.client.remote_bundles import RemoteBundles, place_of
 from toolcrib.client.remote_requests import RemoteRequests
 from toolcrib.client.remote_session import NO_STATE, RemoteSession
@@ -105,6 +106,7 @@ class RemoteCrib:
         self.bundles = RemoteBundles(server)
         self.requests = RemoteRequests(server)
         self.approvals = RemoteApprovals(server)
+        self.audit = RemoteAudit(server)
 
     if not TYPE_CHECKING:  # so that type checkers report unknown attributes
 

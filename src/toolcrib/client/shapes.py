@@ -175,6 +175,8 @@ BUNDLE = _object(
 )
 BUNDLE_ANSWER = Shape(BUNDLE)
 BUNDLE_PAGE = Shape(_object(bundles=_list(BUNDLE), nextPageToken=MAYBE_TEXT))
+AUDIT_EVENT = _object(number=WHOLE, time=TEXT, what=TEXT, about=TEXT, actor=TEXT, name=TEXT, why=TEXT)
+AUDIT_PAGE = Shape(_object(events=_list(AUDIT_EVENT), nextPageToken=MAYBE_TEXT))
 STORED = Shape(_object(toolID=TEXT))
 NOTHING = Shape({"maxProperties": 0})
 SWITCHED = Shape(_object(disabledReason=TEXT))

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import errno
 import logging
-import os
-import stat
 import threading
 import time
 import weakref
@@ -14,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from toolcrib.infra.files import make_folder
+from toolcrib.infra.files import append
 from toolcrib.model.call import CALL
 
 if TYPE_CHECKING:
@@ -136,17 +133,8 @@ class FileJournal:
         self.flush()
 
     def _append(self, data: bytes | bytearray) -> None:
-        make_folder(self._folder)
         day = time.strftime("%Y-%m-%d", time.gmtime(self._clock()))
-        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW
-        descriptor = os.open(self._folder / f"{day}.jsonl", flags, 0o600)
-        try:
-            if _is_torn(descriptor):
-                data = b"\n" + data
-            while data:
-                data = data[os.write(descriptor, data) :]
-        finally:
-            os.close(descriptor)
+        append(self._folder / f"{day}.jsonl", data)
 
 
 def read_lines(folder: Path) -> Iterator[dict[str, object]]:
@@ -167,14 +155,6 @@ def _write_behind(journal: weakref.ref[FileJournal], stop: threading.Lock) -> No
             return
         held.flush()
         del held
-
-
-def _is_torn(descriptor: int) -> bool:
-    """Whether the file ends in the middle of a line, so that the next one needs a line break first."""
-    status = os.fstat(descriptor)
-    if not stat.S_ISREG(status.st_mode):
-        raise OSError(errno.EINVAL, "something else stands in place of its file")
-    return status.st_size > 0 and os.pread(descriptor, 1, status.st_size - 1) != b"\n"
 
 
 def _parse(text: bytes) -> dict[str, object] | None:

@@ -100,6 +100,7 @@ FEATURES: Mapping[str, tuple[str, ...]] = {
         *("resources:approvals", "commands:approvals", "endpoints", "settings:approvals", "screens:approvals"),
         *("resources:webhook", "settings:notify"),
     ),
+    "toolcrib.features.audit:register": ("resources:audit", "commands:audit", "endpoints", "settings:audit"),
     "toolcrib.features.model_texts:register": ("resources:text_lint",),
     "toolcrib.features.depots:register": (
         "resources:depots",

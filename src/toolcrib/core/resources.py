@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import threading
+from contextlib import nullcontext
 from functools import cached_property, partial
 from inspect import isawaitable
 from pathlib import Path
@@ -25,6 +26,7 @@ from toolcrib.model.tool import Tool
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
 
     from toolcrib.core.plugins import Part, Plugins
     from toolcrib.infra.secrets.grants import GrantedVariables
@@ -248,6 +250,11 @@ class Resources:
             if folder is None or not folder.is_dir():
                 return None
         return self.get("bundles")
+
+    def record(self, what: str, about: str, **more: Any) -> AbstractContextManager[None]:
+        """Record a decision or a change in the audit trail, before it is made in the `with` block; a `Recorder`."""
+        # Without a project nothing outlasts the process.
+        return nullcontext() if self.data.path is None else self.get("audit").record(what, about, **more)
 
     def has_made(self, name: str) -> bool:
         """Whether the resource was created or lent."""

@@ -341,7 +341,8 @@ def _facts_of(state: CallState, seconds: float) -> dict[str, object]:
     """The further facts of a journal entry: refused or not, cost, whether over budget, and stderr."""
     if state.plan is None or not state.ran:
         return {"refused": True}
-    facts: dict[str, object] = {}
+    # The audit trail has who approved it, and why, under this id.
+    facts: dict[str, object] = {"approval": state.approval} if state.approval else {}
     cost = state.plan.tool.cost
     if cost is not None:
         facts[COST] = {"amount": cost.of(seconds), "currency": cost.currency}

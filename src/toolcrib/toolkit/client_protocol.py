@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         Coroutine,
         Generator,
         Iterable,
+        Iterator,
         Mapping,
         Sequence,
     )
@@ -221,6 +222,10 @@ class AnyCrib(CallingCrib, Protocol):
         """Requests for tools that do not exist yet."""
 
     @property
+    def audit(self) -> AnyAudit:
+        """The audit trail: who decided and changed what."""
+
+    @property
     def approvals(self) -> AnyApprovals:
         """Calls that wait for a person."""
 
@@ -276,6 +281,13 @@ class AnyBundles(Protocol):
 
     def delete_tool(self, bundle_id: str, slug: str, version: str) -> None:
         """Remove a version of a tool permanently."""
+
+
+class AnyAudit(Protocol):
+    """The audit trail."""
+
+    def events(self, *, since: str = "", actor: str = "", what: str = "") -> Iterator[Mapping[str, Any]]:
+        """The events, the newest first: since a time, of an actor's id or name, of or about `what`."""
 
 
 class AnyApprovals(Protocol):

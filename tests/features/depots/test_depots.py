@@ -29,7 +29,10 @@ async def refused_later(work) -> ToolError:
 
 
 def snapshot(root: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(root)): path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file()}
+    """The files of a project; what was tried, though, stays in the audit trail."""
+    files = {str(path.relative_to(root)): path for path in sorted(root.rglob("*")) if path.is_file()}
+    own = (".toolcrib/audit/", ".toolcrib/locks/")
+    return {name: path.read_bytes() for name, path in files.items() if not name.startswith(own)}
 
 
 def change(path: Path, **facts: object) -> None:

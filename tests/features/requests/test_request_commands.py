@@ -201,6 +201,9 @@ def test_the_operator_adds_what_a_request_cannot(project, cli):
     (project / "answers.yaml").write_text("- url: https://api.example.com/\n  body: '{}'\n")
     code, out, _ = crib(cli, "request", "allow", request_id, "--answers", "answers.yaml", "--unproved")
     assert (code, out) == (0, f"{request_id} is allowed 1 recorded answer, unproved\n")
+    allowed = json.loads(crib(cli, "audit", "--what", "request", "--json")[1])
+    assert [event["about"] for event in allowed] == [request_id] * 2
+    assert (allowed[0]["facts"]["capabilities"], allowed[1]["facts"]["unproved"]) == (["fs.read"], True)
 
 
 def test_what_was_allowed_can_be_seen_and_is_taken_back_in_so_many_words(project, cli):

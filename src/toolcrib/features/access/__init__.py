@@ -13,7 +13,7 @@ def register(plugins: Plugins) -> None:
     plugins.add_resource(
         "tokens",
         "toolcrib.features.access.tokens:Tokens",
-        given=lambda resources: {"store": resources.data.store},
+        given=lambda resources: {"store": resources.data.store, "record": resources.record},
     )
     plugins.add_command("secret", "toolcrib.features.access.commands:secret", "Store secrets for HTTP tools.")
     plugins.add_screen("access")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import sys
-import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol
 
@@ -40,20 +39,16 @@ if TYPE_CHECKING:
     from toolcrib.infra.oauth.access_tokens import AccessTokens
     from toolcrib.infra.secrets.lookup import Secrets
     from toolcrib.model.limits import Quota, Usage
-    from toolcrib.model.protocols import Journal
     from toolcrib.toolkit.cli.group import Opener
 
 SCOPES = tuple(map(str, Scope))
 DAY_SECONDS = 86_400
-TOKEN_CREATED, TOKEN_REVOKED = "token_created", "token_revoked"
 MAX_DAYS = 3_650
 LOGIN_SECONDS, MAX_LOGIN_SECONDS = 300, 3_600
 
 
 class AccessCrib(ProjectCrib, Protocol):
     """What these commands use of a crib."""
-
-    caller: str
 
     @property
     def secrets(self) -> Secrets:
@@ -62,10 +57,6 @@ class AccessCrib(ProjectCrib, Protocol):
     @property
     def access_tokens(self) -> AccessTokens:
         """The access tokens of HTTP tools."""
-
-    @property
-    def journal(self) -> Journal:
-        """The journal of the project."""
 
     @property
     def tokens(self) -> Tokens:
@@ -246,8 +237,7 @@ def token_create(
     with opener.open_local() as crib:
         require_project(crib.settings)
         seconds = None if days is None else days * DAY_SECONDS
-        made, text = crib.tokens.create(name, scopes, seconds=seconds, view=view, made_by=crib.caller, quota=quota)
-        _note(crib, TOKEN_CREATED, made.id, _to_json(made))
+        made, text = crib.tokens.create(name, scopes, seconds=seconds, view=view, quota=quota)
         if view is not None and not any(view.shows(tool) for tool in crib.tools):
             complain("the token sees no tool that is there now; see their names with: crib list")
     if as_json:
@@ -285,8 +275,6 @@ def token_revoke(opener: Opener[AccessCrib], token_id: str) -> Answer:
     with opener.open_local() as crib:
         holder = crib.tokens.holder(token_id)
         revoked = crib.tokens.revoke(token_id)
-        if revoked:
-            _note(crib, TOKEN_REVOKED, token_id, {"name": holder})
     if not revoked:
         # The message does not quote it, because it may be the token itself, typed by mistake.
         raise CommandError(Kind.NOT_FOUND, "there is no token by this id; see: crib token list")
@@ -329,11 +317,6 @@ def _limits(one: Token) -> str:
     return "; ".join((*shown, *quota)) or "none"
 
 
-def _note(crib: AccessCrib, event: str, token_id: str, facts: dict[str, object]) -> None:
-    """Record the name of a token in the journal, whose entries name the callers by token id."""
-    crib.journal.record((event, time.monotonic(), token_id, "", crib.caller, 0.0, None, {"token": facts}, ""))
-
-
 def _quota(words: tuple[str, ...], per: str, currency: str) -> Quota | None:
     """The quota that `--quota UNIT=N`, `--per` and `--currency` describe."""
     found: dict[str, object] = {}
@@ -362,7 +345,6 @@ def _to_json(one: Token) -> dict[str, object]:
         "id": one.id,
         "name": one.name,
         "scopes": sorted(one.scopes),
-        "madeBy": one.made_by or None,
     }
     facts["limits"] = None if one.view is None else one.view.to_json()
     facts["quota"] = None if one.quota is None else one.quota.to_json()

@@ -144,7 +144,6 @@ class AccessEndpoints:
             scopes,
             seconds=seconds,
             view=view,
-            made_by=request.caller,
             quota=quota,
         )
         return answer_json({**token.to_json(), "token": secret}, status=201)

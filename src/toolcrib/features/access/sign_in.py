@@ -10,7 +10,7 @@ import time
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Protocol
 
-from toolcrib.features.access.tokens import PAGE
+from toolcrib.features.access.tokens import PAGE, SIGNED_IN
 from toolcrib.infra.files.locks import give_back, take
 from toolcrib.lib.seal import Seal
 from toolcrib.model.call import Scope
@@ -117,14 +117,15 @@ class SignIn:
             raise _refusal("the link has expired")
         if not self._used.create(expiry, nonce, b"used"):
             raise _refusal("the link was used before")
-        return self._tokens.create(PAGE, Scope, seconds=SESSION_SECONDS)
+        return self._tokens.create(PAGE, Scope, seconds=SESSION_SECONDS, signs_in=True)
 
     def open_by_token(self, text: str) -> tuple[Token, str]:
         """Open a session with a token; the session is the token itself, stored in the cookie."""
         token = self._tokens.check(text)
         if token is None:
             raise _refusal("the token is unknown, revoked or expired")
-        return token, text
+        with self._tokens.record(SIGNED_IN, token.id, actor=(token.id, token.name)):
+            return token, text
 
     def close(self, text: str) -> None:
         """Close a session; a token that was not created by a link stays valid."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 from toolcrib.features.access.view import read_view
+from toolcrib.lib.audit_trail import unrecorded
 from toolcrib.model.call import Scope
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.limits import read_quota
@@ -23,12 +24,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from toolcrib.features.access.view import ToolView
+    from toolcrib.lib.audit_trail import Recorder
     from toolcrib.model.limits import Quota
     from toolcrib.model.protocols import Store
 
 logger = logging.getLogger("toolcrib.tokens")
 
 SPACE = "tokens"
+SIGNED_IN = "session.opened"
 # The name of every session of the web page; it does not name the person.
 PAGE = "web page"
 MAX_NAME = 64
@@ -46,8 +49,8 @@ _ID = re.compile(r"[0-9a-f]{16}")
 class Token:
     """An access token; times are seconds since 1970, and without `expires_at` it is valid until revoked.
 
-    `name` says who has it, and `made_by` who made it. With a `view` it sees only some tools, with a `quota` it may use only
-    so much.
+    `name` says who has it; who made it is in the audit trail. With a `view` it sees only some tools, with a `quota` it may use
+    only so much.
     """
 
     id: str
@@ -56,7 +59,6 @@ class Token:
     created_at: float
     expires_at: float | None = None
     view: ToolView | None = None
-    made_by: str = ""
     quota: Quota | None = None
 
     def to_json(self) -> dict[str, object]:
@@ -85,7 +87,8 @@ class _Known:
 class Tokens:
     """The tokens in a store; many processes may share it."""
 
-    def __init__(self, store: Store, *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, store: Store, *, record: Recorder = unrecorded, clock: Callable[[], float] = time.time) -> None:
+        self.record = record
         self._store = store
         self._clock = clock
         self._known: dict[str, _Known] = {}
@@ -99,10 +102,13 @@ class Tokens:
         *,
         seconds: float | None = None,
         view: ToolView | None = None,
-        made_by: str = "",
         quota: Quota | None = None,
+        signs_in: bool = False,
     ) -> tuple[Token, str]:
-        """Create a token; returns it with its secret text, which is not stored. With a `view` it sees only some tools."""
+        """Create a token; returns it with its secret text, which is not stored. With a `view` it sees only some tools.
+
+        With `signs_in` it is recorded as a sign-in of its own holder.
+        """
         now = self._clock()
         token = Token(
             id=os.urandom(8).hex(),
@@ -111,12 +117,13 @@ class Tokens:
             created_at=now,
             expires_at=None if seconds is None else now + _checked_seconds(seconds),
             view=view,
-            made_by=made_by,
             quota=quota,
         )
         secret = secrets.token_urlsafe(SECRET_BYTES)
-        if not self._store.create(_key(token.id), _write(token, _digest(secret))):
-            raise ToolError(Kind.CONFLICT, f"there is a token {token.id} already; create one again", retryable=True)
+        what, actor = (SIGNED_IN, (token.id, name)) if signs_in else ("token.created", None)
+        with self.record(what, token.id, actor=actor, facts=token.to_json()):
+            if not self._store.create(_key(token.id), _write(token, _digest(secret))):
+                raise ToolError(Kind.CONFLICT, f"there is a token {token.id} already; create one again", retryable=True)
         return token, f"crib_{token.id}_{secret}"
 
     def check(self, text: object) -> Token | None:
@@ -145,9 +152,10 @@ class Tokens:
         """Revoke a token, at once in this process and within 50 ms in others; False if there is none."""
         if not _ID.fullmatch(token_id) or self._store.stamp(_key(token_id)) is None:
             return False
-        self._revoked.add(token_id)
-        self._known.pop(token_id, None)
-        return self._store.remove(_key(token_id))
+        with self.record("token.revoked", token_id):
+            self._revoked.add(token_id)
+            self._known.pop(token_id, None)
+            return self._store.remove(_key(token_id))
 
     def _look_up(self, token_id: str) -> _Known | None:
         if token_id in self._revoked:
@@ -189,7 +197,7 @@ def _digest(secret: str) -> bytes:
 
 
 def _write(token: Token, digest: bytes) -> bytes:
-    document = {**token.to_json(), "madeBy": token.made_by, "sha256": digest.hex()}
+    document = {**token.to_json(), "sha256": digest.hex()}
     return orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
 
 
@@ -208,7 +216,6 @@ def _parse(token_id: str, document: bytes) -> tuple[Token, bytes]:
         created_at=float(found["createdAt"]),
         expires_at=None if expires_at is None else float(expires_at),
         view=view,
-        made_by=str(found.get("madeBy", "")),
         quota=quota,
     )
     return token, digest

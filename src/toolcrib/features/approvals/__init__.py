@@ -61,6 +61,7 @@ def _for_approvals(resources: Resources) -> dict[str, object]:
         "seconds": approvals.seconds,
         "max_pending": approvals.pending,
         "find": resources.get("find"),
+        "record": resources.record,
         "holder_of": lambda caller: resources.get("tokens").holder(caller),
         "tell": resources.get("webhook").tell if resources.settings.explicit("notify").get("webhook") else None,
     }

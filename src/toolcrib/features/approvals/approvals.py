@@ -22,6 +22,7 @@ import orjson
 from toolcrib.core.confirmations import bound_to
 from toolcrib.core.sources import current_view
 from toolcrib.features.approvals.run_parts import digest_parts, preview_call, show_parts
+from toolcrib.lib.audit_trail import unrecorded
 from toolcrib.lib.redaction import HIDDEN, hide_secrets
 from toolcrib.model.approval import Approval, State
 from toolcrib.model.errors import Cure, Kind, ToolError
@@ -29,6 +30,7 @@ from toolcrib.model.errors import Cure, Kind, ToolError
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 
+    from toolcrib.lib.audit_trail import Recorder
     from toolcrib.lib.run_part import RunPart
     from toolcrib.model.call import Call
     from toolcrib.model.protocols import Bound, Store
@@ -91,6 +93,7 @@ class Approvals:
         find: Callable[[str], object | None] = lambda _: None,
         holder_of: Callable[[str], str] = lambda _: "",
         tell: Callable[[Approval, str], None] | None = None,
+        record: Recorder = unrecorded,
         clock: Callable[[], float] = time.time,
     ) -> None:
         # Functions, because store and key of a project are created on first use.
@@ -102,6 +105,7 @@ class Approvals:
         self._find_tool = find
         self._holder_of = holder_of
         self._tell = tell
+        self._record = record
         self._clock = clock
         self._swept = 0.0
 
@@ -237,15 +241,18 @@ class Approvals:
         if approved and approval.state is State.PENDING and approval.runs is None:
             message = f"what {approval.tool} would run was not stored by this project; refuse it, and have the call made again"
             raise ToolError(Kind.CONFLICT, message)
-        document = {"approved": approved, "by": by, "at": self._clock(), "note": note}
-        if approval.state is State.PENDING:
+        if approval.state is not State.PENDING:
+            raise _decided_already(approval)
+        what = "call.approved" if approved else "call.refused"
+        facts = {"tool": approval.tool, "caller": approval.caller, "digest": approval.digest}
+        with self._record(what, approval.id, why=note, actor=(by, self._holder_of(by)), facts=facts):
+            document = {"approved": approved, "by": by, "at": self._clock(), "note": note}
             self._store_signed(_key(DECISIONS, approval.id), document)
-            # Of two concurrent decisions the first counts; the other one is refused below.
+            # Of two concurrent decisions the first counts.
             decided = self.show(approval_id)
-            if decided.decided_by == by and (decided.state is not State.REFUSED) is approved:
-                return decided
-            approval = decided
-        raise ToolError(Kind.CONFLICT, f"the approval {approval.id} is {approval.state} already")
+            if decided.decided_by != by or (decided.state is not State.REFUSED) is not approved:
+                raise _decided_already(decided)
+        return decided
 
     def _all(self) -> Found:
         return [approval for approval in map(self._read, self._ids()) if approval is not None]
@@ -360,6 +367,10 @@ def _describe(tool: Tool, holder: str) -> dict[str, object]:
         },
         "asker": holder,
     }
+
+
+def _decided_already(approval: Approval) -> ToolError:
+    return ToolError(Kind.CONFLICT, f"the approval {approval.id} is {approval.state} already")
 
 
 def _local_user() -> str:

@@ -63,6 +63,7 @@ def _for_bundles(resources: Resources) -> dict[str, object]:
     bundles = settings["bundles"]
     return {
         "store": data.store,
+        "record": resources.record,
         # `Bundles` closes it.
         "index": resources.make("search_index"),
         "entries": lambda: _entries_of_other_sources(resources),

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from toolcrib.features.bundles.other_sources import Overlay, Sources
     from toolcrib.features.bundles.stored_documents import Documents, StoredTool
     from toolcrib.infra.search.index import Index
+    from toolcrib.lib.audit_trail import Recorder
     from toolcrib.model.bundle import Bundle, Kept
     from toolcrib.model.protocols import Store
     from toolcrib.model.tool import Tool
@@ -66,6 +67,7 @@ class Editor:
     secrets: Callable[[], Collection[str]]
     holds_secret: Callable[[str], bool]
     max_tools: int
+    record: Recorder
     clock: Callable[[], float]
 
     def put_bundle(self, bundle_id: str, document: Mapping[str, object], *, if_match: str = "") -> tuple[Bundle, bool]:
@@ -90,8 +92,9 @@ class Editor:
             if before is not None:
                 moved = before.enabled != wanted.enabled
                 bundle = replace(bundle, toggled_at=now if moved else before.toggled_at)
-            self.store.replace(bundle_key(bundle_id), write_bundle(bundle))
-            self.syncing.put_bundle(bundle)
+            with self.record("bundle.saved", bundle.slug, facts={"enabled": bundle.enabled}):
+                self.store.replace(bundle_key(bundle_id), write_bundle(bundle))
+                self.syncing.put_bundle(bundle)
         return bundle, before is None
 
     def switch_bundle(self, bundle_id: str, enabled: bool, *, if_match: str = "") -> Bundle:  # noqa: FBT001 - the flag is the point of the method
@@ -105,7 +108,8 @@ class Editor:
             check_match(if_match, bundle)
             if bundle.enabled == enabled:
                 return bundle
-            return self._write_bundle(replace(bundle, enabled=enabled, toggled_at=write_time(self.clock())))
+            with self._switching("bundle", bundle.slug, enabled=enabled):
+                return self._write_bundle(replace(bundle, enabled=enabled, toggled_at=write_time(self.clock())))
 
     def export_bundle(self, bundle_id: str) -> bytes:
         """A stored bundle and all its tools as an archive; the same content gives the same bytes."""
@@ -145,9 +149,10 @@ class Editor:
         with self._counted(len(archive.tools)), self._locked(bundle_id):
             before = self._stored_or_none(bundle_id)
             self._refuse_present(bundle, before, archive)
-            if not self.store.create_folder(folder_of(bundle_id), documents, replacing=before is not None):
-                raise _bundle_taken(bundle, archive)
-            self.syncing.put_folder(bundle)
+            with self.record("bundle.imported", bundle.slug, facts={"enabled": enable}):
+                if not self.store.create_folder(folder_of(bundle_id), documents, replacing=before is not None):
+                    raise _bundle_taken(bundle, archive)
+                self.syncing.put_folder(bundle)
         return bundle
 
     def _read_archive(self, archive: Archive, bundle: Bundle, now: str) -> dict[str, bytes]:
@@ -213,7 +218,8 @@ class Editor:
             if tools:
                 message = f"the bundle {bundle.slug} is not empty; delete its tools first (tools: {len(tools)})"
                 raise ToolError(Kind.CONFLICT, message, details={"count": len(tools)})
-            return self._write_bundle(replace(bundle, soft_deleted_at=write_time(self.clock())))
+            with self.record("bundle.deleted", bundle.slug):
+                return self._write_bundle(replace(bundle, soft_deleted_at=write_time(self.clock())))
 
     def remove_bundle(self, bundle_id: str, is_due: Callable[[Bundle], bool]) -> bool:
         """Remove a bundle for good if it is still due and still empty."""
@@ -250,9 +256,10 @@ class Editor:
             data = write_tool(stored)
             # Refuse now what the next reader would refuse, so that an acknowledged tool is usable.
             read_stored_tool(data, bundle=bundle, place=f"{slug}@{version}")
-            if not self.store.create(tool_key(slot), data):
-                raise _taken(slug, version)
-            return self._written(slot, bundle)
+            with self.record("tool.saved", reading.tool.address, facts={"hash": reading.tool.content_hash}):
+                if not self.store.create(tool_key(slot), data):
+                    raise _taken(slug, version)
+                return self._written(slot, bundle)
 
     def switch_tool(self, bundle_id: str, slug: str, version: str, enabled: bool, *, if_match: str = "") -> Kept:  # noqa: FBT001 - the flag is the point of the method
         """Enable or disable a tool of any owner; the tool itself stays the same."""
@@ -270,8 +277,11 @@ class Editor:
             _refuse_newer(str(stored_tool.document.get("schemaVersion")), f"{slug}@{version}")
             if stored_tool.enabled == enabled:
                 return kept
-            self.store.replace(tool_key(slot), write_tool(_switched(stored_tool, enabled, write_time(self.clock()))))
-            return self._written(slot, bundle)
+            with self._switching("tool", stored_tool.tool.address, enabled=enabled):
+                self.store.replace(
+                    tool_key(slot), write_tool(_switched(stored_tool, enabled, write_time(self.clock())))
+                )
+                return self._written(slot, bundle)
 
     def delete_tool(self, bundle_id: str, slug: str, version: str, *, if_match: str = "") -> None:
         """Remove a tool for good, even a broken one."""
@@ -281,9 +291,10 @@ class Editor:
         with self._changing(bundle_id):
             bundle = self.lookup.stored(bundle_id)
             check_match(if_match, self.lookup.kept(self._there(slot, bundle), bundle))
-            if not self.store.remove(tool_key(slot)):
-                raise _missing(slot)
-            self.syncing.remove_tool(slot)
+            with self.record("tool.deleted", f"{bundle.slug}/{slug}@{version}"):
+                if not self.store.remove(tool_key(slot)):
+                    raise _missing(slot)
+                self.syncing.remove_tool(slot)
 
     def _write_bundle(self, bundle: Bundle) -> Bundle:
         _refuse_newer(bundle.schema_version, f"the bundle {bundle.slug}")
@@ -293,8 +304,10 @@ class Editor:
 
     def _switch_other_bundle(self, bundle_id: str, *, enabled: bool, if_match: str) -> Bundle:
         with self._locked(bundle_id):
-            check_match(if_match, self.lookup.other(bundle_id))
-            self.overlay.switch(bundle_id, "", enabled=enabled)
+            bundle = self.lookup.other(bundle_id)
+            check_match(if_match, bundle)
+            with self._switching("bundle", bundle.slug if bundle else bundle_id, enabled=enabled):
+                self.overlay.switch(bundle_id, "", enabled=enabled)
             self._notify_of_switch()
             bundle = self.lookup.other(bundle_id)
         if bundle is None:
@@ -308,7 +321,8 @@ class Editor:
             if not before.bundle.enabled:
                 raise _bundle_off(before.bundle)
             if before.tool is not None:
-                self.overlay.switch(bundle_id, tool_word(before.tool), enabled=enabled)
+                with self._switching("tool", before.tool.address, enabled=enabled):
+                    self.overlay.switch(bundle_id, tool_word(before.tool), enabled=enabled)
             self._notify_of_switch()
             return self.lookup.tool(bundle_id, slug, version, {})
 
@@ -319,6 +333,9 @@ class Editor:
             for word in words:
                 self.overlay.switch(bundle_id, word, enabled=False)
             self._notify_of_switch()
+
+    def _switching(self, noun: str, name: str, *, enabled: bool) -> AbstractContextManager[None]:
+        return self.record(f"{noun}.{'enabled' if enabled else 'disabled'}", name)
 
     def _notify_of_switch(self) -> None:
         self.sources.look_again()

@@ -16,6 +16,7 @@ from toolcrib.features.bundles.lookup import Lookup, no_such_tool
 from toolcrib.features.bundles.other_sources import ALL_ON, Overlay, Sources, source_id, tool_word
 from toolcrib.features.bundles.pages import MAX_PAGE_SIZE, BundlePages, Cursors, is_shown
 from toolcrib.features.bundles.stored_documents import SPACE, Documents, check_bundle_id, seconds_of
+from toolcrib.lib.audit_trail import unrecorded
 from toolcrib.lib.http_syntax import parse_hosts, parse_url
 from toolcrib.lib.names import is_uuid7
 from toolcrib.model.errors import Kind, ToolError
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from toolcrib.features.bundles.other_sources import Board
     from toolcrib.infra.call_counts import Count
     from toolcrib.infra.search.index import Index
+    from toolcrib.lib.audit_trail import Recorder
     from toolcrib.model.bundle import Bundle, Kept
     from toolcrib.model.protocols import Store
     from toolcrib.model.tool import Entry, Tool
@@ -62,6 +64,7 @@ class Bundles:
         max_tools: int = 100_000,
         hosts: tuple[str, ...] = (),
         on_switch: Callable[[], None] = lambda: None,
+        record: Recorder = unrecorded,
         clock: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -108,6 +111,7 @@ class Bundles:
             secrets=secrets,
             holds_secret=holds_secret or (lambda _: False),
             max_tools=max_tools,
+            record=record,
             clock=clock,
         )
         self.list_bundles, self.list_tools, self.list_stored = listing.bundles, listing.tools, listing.stored

@@ -129,8 +129,14 @@ async def pull(
     finally:
         if not isinstance(depot, FolderDepot):
             await depot.close()
+    pulling = parts.record(
+        "tool.pulled",
+        f"{manifest.name}@{manifest.version}",
+        facts={"depot": place, "hash": manifest.hash, "signed": signed, "enabled": enable},
+    )
     if manifest.tree == BUNDLES:
-        return _import_bundle(package, parts, signed, enable=enable)
+        with pulling:
+            return _import_bundle(package, parts, signed, enable=enable)
     root = _target(manifest.tree, parts, settings.root)
     if not root.resolve().is_relative_to(settings.root.resolve()):
         raise ToolError(Kind.BLOCKED, f"{root} leads out of the project; nothing was installed. Replace the link")
@@ -141,15 +147,16 @@ async def pull(
         check, installed = partial(_check_tool, formats, found), _installed_version(formats, root, manifest)
     if version is None:
         _refuse_older(manifest, installed)
-    written = install(
-        package,
-        root,
-        staging=parts.data.folder(),
-        check=check,
-        # A tool folder cannot be called before it is built.
-        announce=partial(_disable, parts, root, found) if not enable else lambda: None,
-        replace=replace,
-    )
+    with pulling:
+        written = install(
+            package,
+            root,
+            staging=parts.data.folder(),
+            check=check,
+            # A tool folder cannot be called before it is built.
+            announce=partial(_disable, parts, root, found) if not enable else lambda: None,
+            replace=replace,
+        )
     to_do = [_to_do(manifest, written, enable=enable), *shadows(manifest)]
     return Pulled(manifest=manifest, written=tuple(written), signed=signed, to_do="\n".join(filter(None, to_do)))
 

@@ -11,7 +11,7 @@ import stat
 from dataclasses import asdict, dataclass
 from pathlib import Path, PurePath
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from toolcrib.core.catalog import CatalogSettings
 from toolcrib.core.file_source import MAX_FILE_BYTES
@@ -54,6 +54,10 @@ class Folders(Protocol):
 
 class AddingCrib(ProjectCrib, Protocol):
     """What adding files uses of a crib."""
+
+    @property
+    def audit(self) -> Any:
+        """The audit trail."""
 
     @property
     def registries(self) -> Folders:

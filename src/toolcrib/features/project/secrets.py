@@ -23,6 +23,7 @@ def open_secrets(resources: Resources) -> Secrets:
         names=settings.environment,
         file=file if file is None or root is None else root / file,
         keyring=settings.keyring,
+        record=resources.record,
     )
     # What an interface shows of our log; a host program adds the filter to handlers of its own.
     for handler in logging.getLogger("toolcrib").handlers:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from toolcrib.features.requests import candidate as candidates
 from toolcrib.features.requests.document import read_request
 from toolcrib.features.requests.gate.judge import find_unprovable, judge, refuse_beyond
+from toolcrib.lib.audit_trail import unrecorded
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.toolrequest import Status
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from toolcrib.features.requests.candidate import Candidate
     from toolcrib.features.requests.gate import OpenTrial
+    from toolcrib.lib.audit_trail import Recorder
     from toolcrib.model.protocols import Queue
     from toolcrib.model.toolrequest import Allowance, Claim, Made, ToolRequest
 
@@ -79,6 +81,7 @@ class ProofSetup:
     seconds_per_call: float
     capabilities: frozenset[str] = frozenset()
     unproved: bool = False
+    record: Recorder = unrecorded
 
     async def prove(self, path: Path, request: ToolRequest, allowance: Allowance, deadline: float, say: Say) -> Proof:
         """Read a candidate and have the gate check it; one that cannot be read is refused too.
@@ -107,7 +110,8 @@ class ProofSetup:
 
     def publish(self, candidate: Candidate, request: ToolRequest, allowance: Allowance) -> Made:
         """Put the candidate into the project."""
-        return candidates.publish(candidate, request, project_tools=self.tools, allowance=allowance)
+        with self.record("tool.published", request.name, facts={"request": request.id}):
+            return candidates.publish(candidate, request, project_tools=self.tools, allowance=allowance)
 
     def published(self, request: ToolRequest, allowance: Allowance) -> Made | None:
         """What was already published for a request."""

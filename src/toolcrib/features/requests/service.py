@@ -79,6 +79,7 @@ class RequestService:
             setup=lambda: self._setup,
             exists=self._exists,
             builds=lambda: self.builds,
+            record=self._resources.record,
             strict=settings.table(RequestsSettings).strict,
             lease_seconds=builder.lease_seconds,
             seconds=builder.seconds,
@@ -160,6 +161,7 @@ class RequestService:
             seconds_per_call=builder.call_seconds,
             capabilities=builder.capabilities,
             unproved=builder.unproved,
+            record=self._resources.record,
         )
 
     def _exists(self, name: str) -> str:

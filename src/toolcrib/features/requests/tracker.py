@@ -20,6 +20,7 @@ from toolcrib.features.requests.document import read_request
 from toolcrib.features.requests.document.writer import set_field, write_request
 from toolcrib.features.requests.queues import unknown
 from toolcrib.features.requests.workspace import find_package
+from toolcrib.lib.audit_trail import unrecorded
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.toolrequest import Submitted
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from toolcrib.features.requests.claim import ProofSetup
+    from toolcrib.lib.audit_trail import Recorder
     from toolcrib.model.protocols import Queue
     from toolcrib.model.toolrequest import Allowance, Event, Experiment, Filed, Status, ToolRequest
 
@@ -71,6 +73,7 @@ class Requests:
         exists: Callable[[str], str],
         builds: Callable[[], Path],
         owner: str = "",
+        record: Recorder = unrecorded,
         strict: bool = False,
         lease_seconds: float = 30.0,
         seconds: float = 900.0,
@@ -80,6 +83,7 @@ class Requests:
         self._exists = exists
         self._builds = builds
         self._owner = owner or f"delivery-{os.urandom(6).hex()}"
+        self._record = record
         self._strict = strict
         self._lease_seconds = lease_seconds
         self._seconds = seconds
@@ -168,7 +172,9 @@ class Requests:
 
     def allow(self, request_id: str, allowance: Allowance) -> Filed:
         """Add what the operator allows to a request that is not ready; one that is over has to be retried for it."""
-        return self._queue().allow(self.show(request_id).id, allowance)
+        filed = self.show(request_id)
+        with self._record("request.allowed", filed.id, facts=allowance.to_json()):
+            return self._queue().allow(filed.id, allowance)
 
     def experiments(self) -> Experiments:
         """Everything that waits or waited for a tool."""

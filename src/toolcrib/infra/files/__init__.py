@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import time
@@ -30,6 +31,7 @@ RACY_NANOSECONDS = 50_000_000
 Stamp = tuple[int, ...]
 ABSENT: Stamp = ()
 
+_APPEND = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW
 _OPEN = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
@@ -108,6 +110,26 @@ def make_folder(folder: Path) -> None:
     make_folder(folder.parent)
     folder.mkdir(PRIVATE_FOLDER, exist_ok=True)
     _sync(folder.parent)
+
+
+def append(path: Path, lines: bytes | bytearray, *, synced: bool = False) -> None:
+    """Append lines to a file; one that a crash tore is ended first. `synced` lines are durable."""
+    make_folder(path.parent)
+    descriptor = os.open(path, _APPEND, 0o600)
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(errno.EINVAL, "something else stands in place of its file")
+        if status.st_size > 0 and os.pread(descriptor, 1, status.st_size - 1) != b"\n":
+            lines = b"\n" + lines
+        while lines:
+            lines = lines[os.write(descriptor, lines) :]
+        if synced:
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    if synced and not status.st_size:
+        _sync(path.parent)
 
 
 def make_private_file(path: Path, *, synced: bool = False) -> None:

@@ -15,12 +15,15 @@ import orjson
 from toolcrib.infra.files import Stamp, durable, read_at_most, settled_stamp, stamp_of
 from toolcrib.infra.files.locks import Locks
 from toolcrib.infra.secrets.secret import NAME, Masking, Secret, check_name, check_value
+from toolcrib.lib.audit_trail import unrecorded
 from toolcrib.model.errors import SettingsError, ToolError
 from toolcrib.model.protocols import LOCK_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
+
+    from toolcrib.lib.audit_trail import Recorder
 
 T = TypeVar("T")
 
@@ -52,8 +55,10 @@ class Secrets:
         names: tuple[str, ...] = (),
         file: Path | None = None,
         keyring: str = "",
+        record: Recorder = unrecorded,
     ) -> None:
         self.masking = Masking(self._find_stored)
+        self._record = record
         self._environment = environment
         self._names = names
         self._listed = None if file is None else ListedSecrets(file)
@@ -91,17 +96,19 @@ class Secrets:
         check_name(name)
         check_value(name, value)
         self.masking.add(value)
-        if self._kept is None:
-            self._in_memory = {**self._in_memory, name: value}
-        else:
-            self._kept.set(name, value)
+        with self._record("secret.set", name):
+            if self._kept is None:
+                self._in_memory = {**self._in_memory, name: value}
+            else:
+                self._kept.set(name, value)
 
     def remove(self, name: str) -> bool:
         """Remove a secret of the project; False if there is none of this name."""
         check_name(name)
-        if self._kept is None:
-            return self._in_memory.pop(name, None) is not None
-        return self._kept.remove(name)
+        if name not in (self._in_memory if self._kept is None else self._kept.sealed()):
+            return False
+        with self._record("secret.removed", name):
+            return self._in_memory.pop(name, None) is not None if self._kept is None else self._kept.remove(name)
 
     def check(self) -> None:
         """Raise SettingsError for what would prevent secrets from being read: readable files, a lost key."""

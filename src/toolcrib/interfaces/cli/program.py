@@ -41,7 +41,7 @@ HEADINGS = {
     "Store and share tools": ("bundle", "enable", "disable", "publish", "pull", "depot"),
     "Missing tools": ("request", "builder", "experiments", "demo"),
     "Give tools to models": ("export", "prompt"),
-    "Approve and allow": ("approvals", "token", "secret", "page"),
+    "Approve and allow": ("approvals", "audit", "token", "secret", "page"),
     "Look closer": ("doctor", "logs", "stats", "result"),
     "This program": ("help", "version", "completion"),
 }

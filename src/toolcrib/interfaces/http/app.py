@@ -14,6 +14,7 @@ from toolcrib.interfaces.http.resource_metadata import authorization_of, resourc
 from toolcrib.interfaces.http.routes import PathCheck, make_router, make_routes, registered_tables
 from toolcrib.interfaces.http.server_state import HttpHost, ProblemFinder, Service, SessionStore
 from toolcrib.interfaces.http.settings import ServerSettings
+from toolcrib.lib.audit_trail import ACTOR
 from toolcrib.lib.documents import write_json
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.toolkit.http import ID, PROBLEM, REQUEST, Answer, Request, respond
@@ -119,7 +120,7 @@ class App:
         if b"origin" in request.fields:
             request.always += self._rules.cross_headers(request)
         # Nothing is shown before the caller is known; what it may see is set with it.
-        view = VIEW.set(NOTHING)
+        view, actor = VIEW.set(NOTHING), ACTOR.set(("", ""))
         try:
             await self._layers(scope, receive, send)
         except Exception as problem:
@@ -128,6 +129,7 @@ class App:
             await respond(request, _refuse(problem, request), send)
         finally:
             VIEW.reset(view)
+            ACTOR.reset(actor)
             # The request holds its scope: without this, each of them would wait for the garbage collector.
             del scope[REQUEST]
 

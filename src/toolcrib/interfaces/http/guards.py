@@ -17,6 +17,7 @@ from toolcrib.core.sources import VIEW
 from toolcrib.features.access.oauth import UnreachableIssuerError
 from toolcrib.features.access.sign_in import CSRF_HEADER, csrf_of, session_in
 from toolcrib.infra.usage_ledger import UsageLedger
+from toolcrib.lib.audit_trail import ACTOR
 from toolcrib.lib.signed_tokens import TokenError, looks_signed
 from toolcrib.model.call import Scope
 from toolcrib.model.errors import NO_CURE, RETRY_AFTER, Cure, Kind, ToolError
@@ -284,6 +285,7 @@ class Gate:
         request.caller, request.scopes, view, request.holder, quota = caller
         VIEW.set(view)
         QUOTA.set(quota)
+        ACTOR.set((request.caller, request.holder))
         request.scope[CALLER], request.scope[HOLDER] = request.caller, request.holder
         self._rates.admit(request.caller)
 

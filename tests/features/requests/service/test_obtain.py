@@ -76,6 +76,8 @@ async def test_a_builder_in_the_same_process_builds_what_a_caller_waits_for(yard
         await yard.requests.deliver(filed.id, yard.requests.package(filed.id))
         tool = await obtaining
     assert tool.name == "word_counter"
+    (event,) = yard.crib.audit.events()
+    assert (event["what"], event["about"], event["facts"]) == ("tool.published", "word_counter", {"request": filed.id})
 
 
 async def test_many_who_wait_for_many_tools_share_one_request_each_and_one_thread(yard):
