@@ -17,7 +17,7 @@ from toolcrib.model.errors import MAX_RETRY_SECONDS, Cure, Kind, ToolError
 from toolcrib.model.tool import METHODS
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Callable, Collection, Iterable
 
     from toolcrib.lib.document_fields import Fields
 
@@ -286,12 +286,18 @@ class HostPattern:
 class HostList:
     """The allowed hosts; an empty list allows none. `where` says in messages where a host can be added.
 
-    A list `within` another allows only hosts that both allow.
+    A list `within` another allows only hosts that both allow. `added` gives further patterns, which may change.
     """
 
     patterns: tuple[HostPattern, ...] = ()
     where: str = OF_THE_TOOL
     within: HostList | None = None
+    added: Callable[[], tuple[HostPattern, ...]] = tuple
+
+    @property
+    def state(self) -> object:
+        """The same object as long as the list allows the same."""
+        return self.added() if self.within is None else self.within.state
 
     def names_port(self, url: Url) -> bool:
         """Whether a pattern that matches the URL has an explicit port."""
@@ -310,7 +316,10 @@ class HostList:
         for pattern in self.patterns:
             if pattern.matches(url, ports):
                 return
-        allowed = [str(pattern) for pattern in self.patterns]
+        added = self.added()
+        if any(pattern.matches(url) for pattern in added):
+            return
+        allowed = [str(pattern) for pattern in (*self.patterns, *added)]
         cure = Cure(f'add "{url.authority}" to {self.where}')
         raise ToolError(
             Kind.HOST_NOT_ALLOWED,

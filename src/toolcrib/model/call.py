@@ -308,10 +308,11 @@ class Context(ReachesClient):
 
 
 class Scope(StrEnum):
-    """What a token permits; `confirm` is for people, who confirm their own calls."""
+    """What a token permits; `confirm` is for people, who confirm their own calls, `setup` to set secrets and allowed hosts."""
 
     READ = "read"
     INVOKE = "invoke"
     MANAGE = "manage"
     APPROVE = "approve"
     CONFIRM = "confirm"
+    SETUP = "setup"

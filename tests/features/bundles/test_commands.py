@@ -280,7 +280,7 @@ def test_a_token_without_a_scope_is_met_with_one_line_that_lists_them(cli):
     ended = cli("token", "create", "ci")
     assert (ended.code, ended.out) == (2, "")
     assert ended.err == (
-        "crib: Missing option '--scope'. Choose from: read, invoke, manage, approve, confirm. See: crib token create --help\n"
+        "crib: Missing option '--scope'. Choose from: read, invoke, manage, approve, confirm, setup. See: crib token create --help\n"
     )
 
 

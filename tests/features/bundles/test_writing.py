@@ -363,7 +363,7 @@ def test_a_change_is_made_only_to_what_the_client_has_read(bundles, put_bundle, 
 
 
 def test_a_host_that_calls_may_not_reach_is_remarked_on(shop, put_bundle, tool_document):
-    bundles = shop.open(hosts=("*.example.com",))
+    bundles = shop.open(hosts=lambda: ("*.example.com",))
     id_ = put_bundle(bundles)
     assert bundles.put_tool(id_, "weather", "v1", tool_document()).warnings == ()
     document = tool_document(impl={"urlTemplate": "https://elsewhere.example.org:8443/?q=${city}"})

@@ -177,7 +177,7 @@ async def test_the_metadata_are_public_at_both_paths(served, issuer):
             {
                 "resource": RESOURCE,
                 "authorization_servers": [issuer.url],
-                "scopes_supported": ["read", "invoke", "manage", "approve", "confirm"],
+                "scopes_supported": ["read", "invoke", "manage", "approve", "confirm", "setup"],
                 "bearer_methods_supported": ["header"],
                 "resource_name": "Toolcrib",
             }

@@ -122,7 +122,7 @@ function notice(response: Response): void {
 }
 
 // Change something by a path that only the page uses.
-export async function send<T>(method: "POST" | "DELETE", path: string, body?: unknown): Promise<T> {
+export async function send<T>(method: "POST" | "PUT" | "DELETE", path: string, body?: unknown): Promise<T> {
   const given = body === undefined ? {} : { headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
   const answer = await answerOf(path, { method, ...given });
   return (await answer.json().catch(() => null)) as T;

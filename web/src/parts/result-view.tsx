@@ -26,7 +26,7 @@ export function ResultView({ result }: { result: CallResult }) {
           <KeptResult kept={result.meta.kept} />
         </>
       ) : (
-        <Alert role="alert" color="red" variant="outline" title={word("error", result.error.type)}>
+        <Alert role="alert" color="red" variant="outline" title={headingOf(result.error)}>
           <Text className="wrap" c="var(--mantine-color-text)">{result.error.message}</Text>
         </Alert>
       )}
@@ -42,6 +42,12 @@ export function ResultView({ result }: { result: CallResult }) {
       </details>
     </Stack>
   );
+}
+
+// Only the gate of the arguments speaks about these; another gate refuses for something that is missing, such as a secret.
+function headingOf({ type, details }: { type: string; details?: unknown }): string {
+  const gate = (details as { gate?: string } | undefined)?.gate;
+  return type === "VALIDATION" && gate !== undefined && gate !== "arguments" ? t("error.notReady") : word("error", type);
 }
 
 // What a tool asks the host to do next: nothing of it is done here.

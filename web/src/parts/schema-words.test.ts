@@ -34,15 +34,27 @@ test("an option without a title is named by the value that sets it apart, or by 
 });
 
 test("what sets an option apart cannot be changed; a field that is only named like a keyword is left alone", () => {
-  const made = forForm({ properties: { const: { type: "string" }, to: { oneOf: [{ properties: { by: { const: "mail" }, address: {} } }, { $ref: "#/$defs/a" }] } }, $defs: { a: { properties: { by: { const: "phone" } } } }, default: { anyOf: [{}] } });
+  const made = forForm({ properties: { const: { type: "string" }, to: { oneOf: [{ properties: { by: { const: "mail" }, address: { type: "string" } } }, { $ref: "#/$defs/a" }] } }, $defs: { a: { properties: { by: { const: "phone" } } } }, default: { anyOf: [{}] } });
   expect(made).toEqual({
     properties: {
       const: { type: "string" },
-      to: { oneOf: [{ properties: { by: { const: "mail", readOnly: true }, address: {} }, title: "mail" }, { $ref: "#/$defs/a", title: "a" }] },
+      to: { oneOf: [{ properties: { by: { const: "mail", readOnly: true }, address: { type: "string" } }, title: "mail" }, { $ref: "#/$defs/a", title: "a" }] },
     },
     $defs: { a: { properties: { by: { const: "phone", readOnly: true } } } },
     default: { anyOf: [{}] },
   });
+});
+
+test("a field says that it is required and what its default is, and one of any or of several types can be filled in", () => {
+  const made = forForm({ properties: { any: {}, open: true, two: { type: ["integer", "string"], default: 7 }, one: { type: ["string", "null"], description: "A word." }, never: false, shape: { properties: {} } }, required: ["any", "one"] }) as { properties: Record<string, Schema> };
+  const { any, open, two, one, never, shape } = made.properties;
+  expect((any?.anyOf as Schema[]).map((option) => option.title)).toEqual(["Text", "Number", "Yes or no", "Fields", "List"]);
+  expect((any?.anyOf as Schema[]).map((option) => option.description)).toEqual(Array(5).fill("Required."));
+  expect((open?.anyOf as Schema[]).length).toBe(5);
+  expect((two?.anyOf as Schema[]).map((option) => option.type)).toEqual(["integer", "string"]);
+  expect(two).toMatchObject({ default: 7, anyOf: [{ description: "Default: 7." }, {}] });
+  expect(one).toEqual({ type: ["string", "null"], description: "A word. Required." });
+  expect([never, shape]).toEqual([false, { properties: {} }]);
 });
 
 test("options of the same name are told apart", () => {

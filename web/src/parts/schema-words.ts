@@ -41,7 +41,8 @@ const UNIONS = new Set(["anyOf", "oneOf"]);
 const SINGLE = new Set(["items", "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames"]);
 
 // The schema as a form takes it best: every option of a union has a title, so that a person chooses by a word and never by a number,
-// and a value that cannot be another one cannot be changed.
+// a value that cannot be another one cannot be changed, a value of any or of several types is a union of them, and a field says
+// whether it is required and what its default is.
 export function forForm(root: Schema): Schema {
   return within(root, root) as Schema;
 }
@@ -50,12 +51,35 @@ function within(part: unknown, root: Schema): unknown {
   if (!isSchema(part)) return part;
   const made: Schema = "const" in part ? { readOnly: true } : {};
   for (const [key, value] of Object.entries(part)) {
-    if (MAPS.has(key) && isSchema(value)) made[key] = Object.fromEntries(Object.entries(value).map(([name, one]) => [name, within(one, root)]));
+    if (key === "properties" && isSchema(value)) made[key] = Object.fromEntries(Object.entries(value).map(([name, one]) => [name, field(one, root, Array.isArray(part.required) && part.required.includes(name))]));
+    else if (MAPS.has(key) && isSchema(value)) made[key] = Object.fromEntries(Object.entries(value).map(([name, one]) => [name, within(one, root)]));
     else if (LISTS.has(key) && Array.isArray(value)) made[key] = value.map((one) => within(one, root));
     else if (UNIONS.has(key) && Array.isArray(value)) made[key] = withTitles(value, root).map((one) => within(one, root));
     else made[key] = SINGLE.has(key) ? within(value, root) : value;
   }
   return made;
+}
+
+const ANY = ["string", "number", "boolean", "object", "array"];
+const MAX_DEFAULT = 200;
+// Keywords that give a form something to show for a value without one type.
+const SHAPES = ["$ref", "const", "enum", "anyOf", "oneOf", "allOf", "properties", "items"];
+
+function field(part: unknown, root: Schema, isRequired: boolean): unknown {
+  const given = part === true ? {} : part;
+  if (!isSchema(given)) return part;
+  const made = within(given, root) as Schema;
+  const several = Array.isArray(given.type) ? given.type.map(String) : [];
+  const types = given.type === undefined && !SHAPES.some((key) => key in given) ? ANY : several.filter((type) => type !== "null").length > 1 ? several : [];
+  if (types.length) {
+    made.anyOf = types.map((type) => ({ type, title: word("form.type", type), ...(type === "object" && { additionalProperties: true }), ...(type === "array" && { items: { anyOf: ANY.slice(0, 3).map((one) => ({ type: one, title: word("form.type", one) })) } }) }));
+    delete made.type;
+  }
+  const notes = [given.description, isRequired && t("form.isRequired"), "default" in given && t("form.default", { value: shown(given.default).slice(0, MAX_DEFAULT) })];
+  const description = notes.filter(Boolean).join(" ");
+  if (!description) return made;
+  // Of a union a form shows the description of the chosen option alone.
+  return types.length ? { ...made, anyOf: (made.anyOf as Schema[]).map((option) => ({ ...option, description })) } : { ...made, description };
 }
 
 function withTitles(options: unknown[], root: Schema): unknown[] {

@@ -1,5 +1,5 @@
 // Tokens with their scopes and limits, the limits of the server, and secrets by name, never by value.
-import { Alert, Badge, Button, Card, Checkbox, Code, CopyButton, Group, NativeSelect, NumberInput, Stack, Text, TextInput, Title } from "@mantine/core";
+import { Alert, Badge, Button, Card, Checkbox, Code, CopyButton, Group, NativeSelect, NumberInput, PasswordInput, Stack, Text, TextInput, Title } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { read, send } from "../api/client";
@@ -35,14 +35,17 @@ interface Usage {
 interface Access {
   tokens: Token[];
   secrets: { name: string; from: string }[];
+  hosts: { host: string; from: "settings" | "page" }[];
   limits: Record<string, number>;
   usages: Usage[];
 }
 
+// Where the server says that a secret is which it can remove.
+const IN_PROJECT = "this project";
 const PERIODS = ["minute", "hour", "day", "month"];
 // From here on a limit is shown as nearly used up.
 const NEARLY = 0.8;
-const SCOPES = ["read", "invoke", "manage", "approve", "confirm"];
+const SCOPES = ["read", "invoke", "manage", "approve", "confirm", "setup"];
 
 export default function AccessScreen() {
   const who = useWho();
@@ -70,7 +73,12 @@ export default function AccessScreen() {
           <section aria-label={t("access.secrets")}>
             <Title order={3}>{t("access.secrets")}</Title>
             <Text size="sm">{found.data.secrets.length ? t("access.secrets.help") : t("access.secrets.none")}</Text>
-            <Facts label={t("access.secrets")} rows={found.data.secrets.map((secret) => [secret.name, secret.from])} />
+            <SetUp kind="secrets" mayChange={who.scopes.includes("setup")} items={found.data.secrets.map(({ name, from }) => ({ name, from, isOurs: from === IN_PROJECT }))} />
+          </section>
+          <section aria-label={t("access.hosts")}>
+            <Title order={3}>{t("access.hosts")}</Title>
+            <Text size="sm">{t("access.hosts.help")}</Text>
+            <SetUp kind="hosts" mayChange={who.scopes.includes("setup")} items={found.data.hosts.map(({ host, from }) => ({ name: host, from: word("access.from", from), isOurs: from === "page" }))} />
           </section>
           <section aria-label={t("access.limits")}>
             <Title order={3}>{t("access.limits")}</Title>
@@ -79,6 +87,42 @@ export default function AccessScreen() {
           <ToolRates usages={found.data.usages.filter((usage) => usage.subject.includes("/"))} />
         </>
       )}
+    </Stack>
+  );
+}
+
+// Secrets or hosts: a list, and for a caller who may set them up a form. The value of a secret is sent and never shown again.
+function SetUp({ kind, items, mayChange }: { kind: "secrets" | "hosts"; items: { name: string; from: string; isOurs: boolean }[]; mayChange: boolean }) {
+  const queries = useQueryClient();
+  const [name, setName] = useState("");
+  const [value, setValue] = useState("");
+  const change = useMutation({
+    mutationFn: (order: { method: "PUT" | "DELETE"; name: string; body?: { value?: string } }) => send(order.method, `/ui/setup/${kind}/${encodeURIComponent(order.name)}`, order.body),
+    onSuccess: (_, order) => {
+      if (order.method === "PUT") { setName(""); setValue(""); }
+      return queries.invalidateQueries({ queryKey: ["access"] });
+    },
+  });
+  const isSecret = kind === "secrets";
+  return (
+    <Stack gap="xs">
+      {items.map((item) => (
+        <Group key={item.name} gap="sm">
+          <Code>{item.name}</Code>
+          <Text size="sm">{item.from}</Text>
+          {mayChange && item.isOurs && <Button variant="default" size="compact-sm" aria-label={t("access.remove.named", { name: item.name })} onClick={() => change.mutate({ method: "DELETE", name: item.name })}>{t("access.remove")}</Button>}
+        </Group>
+      ))}
+      {mayChange && (
+        <form autoComplete="off" onSubmit={(event) => { event.preventDefault(); change.mutate({ method: "PUT", name: name.trim(), body: isSecret ? { value } : {} }); }}>
+          <Group align="end">
+            <TextInput label={t(isSecret ? "access.secrets.name" : "access.hosts.name")} required value={name} onChange={(event) => setName(event.currentTarget.value)} />
+            {isSecret && <PasswordInput w={260} label={t("access.secrets.value")} required autoComplete="new-password" value={value} onChange={(event) => setValue(event.currentTarget.value)} />}
+            <Button type="submit" variant="default" loading={change.isPending} disabled={!name.trim() || (isSecret && !value)}>{t(isSecret ? "access.secrets.store" : "access.hosts.allow")}</Button>
+          </Group>
+        </form>
+      )}
+      {change.error && <Failure message={change.error.message} />}
     </Stack>
   );
 }

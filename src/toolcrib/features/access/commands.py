@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Protocol
 import click
 
 from toolcrib.features.access.login import find_login, log_in
+from toolcrib.features.access.stored_secrets import SecretsCrib, remove_secret, store_secret
 from toolcrib.features.access.view import make_view
+from toolcrib.infra.egress.added_hosts import AddedHosts
 from toolcrib.infra.secrets.lookup import IN_PROJECT
 from toolcrib.infra.secrets.secret import MAX_BYTES
 from toolcrib.model.call import Scope
-from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.errors import Kind
 from toolcrib.model.limits import PERIODS, UNITS, read_quota
 from toolcrib.model.tool import MODES
 from toolcrib.toolkit.cli import (
@@ -36,8 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from toolcrib.features.access.tokens import Token, Tokens
-    from toolcrib.infra.oauth.access_tokens import AccessTokens
-    from toolcrib.infra.secrets.lookup import Secrets
+    from toolcrib.lib.audit_trail import Recorder
     from toolcrib.model.limits import Quota, Usage
     from toolcrib.toolkit.cli.group import Opener
 
@@ -47,16 +48,20 @@ MAX_DAYS = 3_650
 LOGIN_SECONDS, MAX_LOGIN_SECONDS = 300, 3_600
 
 
-class AccessCrib(ProjectCrib, Protocol):
+class AuditTrail(Protocol):
+    """What records changes."""
+
+    @property
+    def record(self) -> Recorder:
+        """Record a change."""
+
+
+class AccessCrib(ProjectCrib, SecretsCrib, Protocol):
     """What these commands use of a crib."""
 
     @property
-    def secrets(self) -> Secrets:
-        """The secrets that HTTP tools may use, by name."""
-
-    @property
-    def access_tokens(self) -> AccessTokens:
-        """The access tokens of HTTP tools."""
+    def audit(self) -> AuditTrail:
+        """The audit trail."""
 
     @property
     def tokens(self) -> Tokens:
@@ -89,8 +94,7 @@ def secret_set(opener: Opener[AccessCrib], name: str, more: tuple[str, ...]) -> 
     with opener.open_local() as crib:
         require_project(crib.settings)
         value = _read_secret(name)
-        _forget_tokens(crib, name)
-        crib.secrets.set(name, value)
+        store_secret(crib, name, value)
         place = crib.secrets.places()[name]
     say(f"stored {name}")
     if place != IN_PROJECT:
@@ -120,10 +124,11 @@ def secret_login(opener: Opener[AccessCrib], name: str, *, seconds: int) -> Answ
     with opener.open_local() as crib:
         require_project(crib.settings)
         declared = find_login(crib.tools, name)
-        hosts = declared.allowed_hosts(crib.settings["http_tools"].hosts)
+        hosts = declared.allowed_hosts(
+            (*crib.settings["http_tools"].hosts, *map(str, AddedHosts(crib.settings.data)()))
+        )
         tokens = asyncio.run(log_in(declared, crib.secrets, crib.access_tokens, hosts=hosts, seconds=seconds))
-        _forget_tokens(crib, name)
-        crib.secrets.set(name, tokens.to_text())
+        store_secret(crib, name, tokens.to_text())
         place = crib.secrets.places()[name]
     tools = [tool.name for tool in declared.tools]
     say(f"stored {name} for {', '.join(tools)}")
@@ -161,8 +166,7 @@ def secret_remove(opener: Opener[AccessCrib], name: str) -> Answer:
     """Remove a secret of the project."""
     with opener.open_local() as crib:
         require_project(crib.settings)
-        _forget_tokens(crib, name)
-        removed = crib.secrets.remove(name)
+        removed = remove_secret(crib, name)
         place = crib.secrets.places().get(name)
     if not removed:
         where = f"{name} is only in {place}; remove it there" if place is not None else ""
@@ -280,16 +284,6 @@ def token_revoke(opener: Opener[AccessCrib], token_id: str) -> Answer:
         raise CommandError(Kind.NOT_FOUND, "there is no token by this id; see: crib token list")
     say(f"revoked {token_id}")
     return Answer({"id": token_id, "name": holder})
-
-
-def _forget_tokens(crib: AccessCrib, name: str) -> None:
-    """Remove the access tokens that were obtained with a secret that is about to change."""
-    try:
-        before = crib.secrets.get(name)
-    except ToolError:
-        return  # an unreadable secret has obtained no token
-    if before is not None:
-        crib.access_tokens.forget(before.reveal())
 
 
 def _read_secret(name: str) -> str:

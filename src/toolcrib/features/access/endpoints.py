@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING
 
 from toolcrib.features.access.sign_in import COOKIE, SESSION_SECONDS, csrf_of, session_in, sign_in_of
+from toolcrib.features.access.stored_secrets import remove_secret, store_secret
 from toolcrib.features.access.view import read_view
+from toolcrib.infra.egress.added_hosts import AddedHosts
 from toolcrib.model.call import Scope
 from toolcrib.model.errors import Cure, Kind, ToolError
 from toolcrib.model.limits import read_quota
@@ -24,6 +27,8 @@ if TYPE_CHECKING:
 PATH = "/ui/session"
 # The caller of a request without a token, which any program on this machine can send.
 LOCAL = "local"
+HOSTS = "hosts"
+SET_UP = ("secrets", HOSTS)
 DAY_SECONDS, MAX_DAYS = 86_400, 3_650
 SHOWN_LIMITS = ("calls_per_minute", "concurrency", "queue", "body_bytes", "total_seconds")
 TOKEN_BODY = Body(
@@ -38,6 +43,7 @@ TOKEN_BODY = Body(
     ),
     example={"name": "ci", "scopes": ["read"], "days": 30},
 )
+SETUP_BODY = Body(name="Setup", schema=closed(value={**TEXT, "description": "Of a secret."}), example={"value": "…"})
 SIGN_IN_BODY = Body(
     name="SignIn",
     schema=closed(
@@ -98,6 +104,8 @@ class AccessEndpoints:
     def __init__(self, crib: AccessCrib, threads: Threads) -> None:
         self._crib = crib
         self._threads = threads
+        # Later, because without a project there is no audit trail.
+        self._hosts = AddedHosts(crib.settings.data, lambda *words: crib.audit.record(*words))  # noqa: PLW0108
 
     async def read(self, request: Request) -> Answer:
         """GET /ui/access."""
@@ -109,6 +117,10 @@ class AccessEndpoints:
             {
                 "tokens": [token.to_json() for token in tokens],
                 "secrets": [{"name": name, "from": place} for name, place in sorted(places.items())],
+                "hosts": [
+                    *({"host": host, "from": "settings"} for host in self._crib.settings["http_tools"].hosts),
+                    *({"host": str(host), "from": "page"} for host in await self._threads.read(self._hosts)),
+                ],
                 "limits": {name: getattr(server, name) for name in SHOWN_LIMITS},
                 "usages": [asdict(usage) for usage in usages],
             }
@@ -154,6 +166,37 @@ class AccessEndpoints:
         if not await self._threads.write(self._crib.tokens.revoke, request.path_params["tokenID"]):
             raise ToolError(Kind.NOT_FOUND, "there is no token by this id; see the list")
         return Answer(status=204)
+
+    async def put(self, request: Request) -> Answer:
+        """PUT /ui/setup/{kind}/{name}."""
+        kind, name = _read_kind(request)
+        body = await read_body(request)
+        if kind == HOSTS:
+            await self._threads.write(partial(self._hosts.change, name, allowed=True))
+            return Answer(status=204)
+        value = body.get("value")
+        if not isinstance(value, str):
+            raise ToolError(Kind.VALIDATION, "body: value: write the secret as a text")
+        await self._threads.write(store_secret, self._crib, name, value)
+        return Answer(status=204)
+
+    async def remove(self, request: Request) -> Answer:
+        """DELETE /ui/setup/{kind}/{name}."""
+        kind, name = _read_kind(request)
+        if kind == HOSTS:
+            await self._threads.write(partial(self._hosts.change, name, allowed=False))
+            return Answer(status=204)
+        if not await self._threads.write(remove_secret, self._crib, name):
+            message = f"the project stores no secret {name!r:.80}; one from elsewhere is removed there"
+            raise ToolError(Kind.NOT_FOUND, message)
+        return Answer(status=204)
+
+
+def _read_kind(request: Request) -> tuple[str, str]:
+    kind = request.path_params["kind"]
+    if kind not in SET_UP:
+        raise ToolError(Kind.NOT_FOUND, f"only {' and '.join(SET_UP)} are set up here")
+    return kind, request.path_params["name"]
 
 
 def _require_person(request: Request) -> None:
@@ -212,7 +255,16 @@ endpoints = (
         summary="Tokens and the names of secrets.",
         make=_make_access,
         described=False,
-        places=(in_path("tokenID", "The id of a token.", TEXT, example="0123456789abcdef"),),
+        places=(
+            in_path("tokenID", "The id of a token.", TEXT, example="0123456789abcdef"),
+            in_path("kind", "What is set.", {"enum": [*SET_UP]}, example=HOSTS),
+            in_path(
+                "name",
+                "The name of a secret, or of a public host; `*.` before it means all below it.",
+                TEXT,
+                example="api.example.com",
+            ),
+        ),
         endpoints=(
             Endpoint(
                 name="readAccess",
@@ -252,6 +304,26 @@ endpoints = (
                 summary="Revoke a token.",
                 refusals=(404,),
                 replies={204: Reply(description="It is revoked.")},
+            ),
+            Endpoint(
+                name="putAccess",
+                method="PUT",
+                path="/ui/setup/{kind}/{name}",
+                handler=AccessEndpoints.put,
+                scope=Scope.SETUP,
+                summary="Store a secret, which no endpoint reads, or allow a public host to HTTP tools of bundles.",
+                body=SETUP_BODY,
+                replies={204: Reply(description="It is stored.")},
+            ),
+            Endpoint(
+                name="removeAccess",
+                method="DELETE",
+                path="/ui/setup/{kind}/{name}",
+                handler=AccessEndpoints.remove,
+                scope=Scope.SETUP,
+                summary="Remove a secret of the project, or a host that was allowed here.",
+                refusals=(404,),
+                replies={204: Reply(description="It is removed.")},
             ),
         ),
     ),

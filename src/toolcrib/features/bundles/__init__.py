@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from toolcrib.core.sources import SYSTEM_BUNDLE
+from toolcrib.infra.egress.added_hosts import AddedHosts
 from toolcrib.infra.settings import Table, read_positive, read_switch, read_words, setting
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def register(plugins: Plugins) -> None:
 
 def _for_bundles(resources: Resources) -> dict[str, object]:
     settings, data = resources.settings, resources.data
-    bundles = settings["bundles"]
+    bundles, added = settings["bundles"], AddedHosts(data.path)
     return {
         "store": data.store,
         "record": resources.record,
@@ -75,7 +76,7 @@ def _for_bundles(resources: Resources) -> dict[str, object]:
         "metrics": data.metrics.read,
         "models": frozenset(bundles.models) if "bundles.models" in settings.places else None,
         "max_tools": bundles.max_tools,
-        "hosts": settings["http_tools"].hosts,
+        "hosts": lambda: (*settings["http_tools"].hosts, *map(str, added())),
         "on_switch": resources.get("forget_tools"),
     }
 

@@ -62,7 +62,7 @@ class Bundles:
         metrics: Callable[[], Mapping[str, Count]] = dict,
         models: frozenset[str] | None = None,
         max_tools: int = 100_000,
-        hosts: tuple[str, ...] = (),
+        hosts: Callable[[], tuple[str, ...]] = tuple,
         on_switch: Callable[[], None] = lambda: None,
         record: Recorder = unrecorded,
         clock: Callable[[], float] = time.time,
@@ -265,7 +265,7 @@ class Bundles:
     def _with_remarks(self, kept: Kept) -> Kept:
         if kept.tool is None or kept.bundle.read_only:
             return kept
-        remarks = [*remark_on_hosts(kept.tool, self._hosts)]
+        remarks = [*remark_on_hosts(kept.tool, self._hosts())]
         if any(tool.slug == kept.tool.slug for tool in self._builtins()):
             remarks.append(f"{kept.tool.name} alone means the built-in tool; call this one {kept.tool.address}")
         return replace(kept, warnings=(*kept.warnings, *remarks))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from toolcrib.infra.egress.added_hosts import AddedHosts
 from toolcrib.infra.settings import Table, read_positive, read_text, read_words, setting
 from toolcrib.lib import __version__
 from toolcrib.model.tool import Http
@@ -69,6 +70,7 @@ def _runner_parts(resources: Resources) -> dict[str, object]:
     return {
         "egress": lambda: resources.get("egress"),
         "hosts": http_tools.hosts,
+        "added": AddedHosts(resources.data.path),
         "secrets": resources.data.secrets,
         "version": http_tools.version or __version__,
         "variable": resources.variable,

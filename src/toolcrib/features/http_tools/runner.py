@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from toolcrib.features.http_tools.slot_values import SecretSource
     from toolcrib.infra.egress import Request
     from toolcrib.infra.egress.client import Egress
-    from toolcrib.lib.http_syntax import HostList
+    from toolcrib.lib.http_syntax import HostList, HostPattern
     from toolcrib.lib.run_part import RunPart
     from toolcrib.model.call import Call, Context
     from toolcrib.model.tool import Tool
@@ -49,7 +49,7 @@ class HttpRunner:
     """Sends the requests of tools to the hosts that the operator allows.
 
     `hosts` are patterns as in the setting http_tools.hosts. Without any, a tool of a bundle reaches nothing, and a script
-    every public address. `version` is that of the application. `max_retries` limits the retries of a request, even if its
+    every public address. `added` gives further ones, for tools of bundles. `version` is that of the application. `max_retries` limits the retries of a request, even if its
     tool allows more. `variable` gives a variable of the host or secret that was granted to a tool, None for any other. Without
     `tokens`, access tokens last as long as the runner.
     """
@@ -61,6 +61,7 @@ class HttpRunner:
         egress: Callable[[], Egress],
         *,
         hosts: tuple[str, ...],
+        added: Callable[[], tuple[HostPattern, ...]] = tuple,
         secrets: SecretSource,
         version: str,
         variable: Callable[[Tool, str], str | None] = lambda _tool, _name: None,
@@ -78,7 +79,7 @@ class HttpRunner:
         self._version = version
         self._variable = variable
         self._environment = environment or {}
-        self._hosts = parse_hosts(hosts, "the setting http_tools.hosts")
+        self._hosts = replace(parse_hosts(hosts, "the setting http_tools.hosts"), added=added)
         self._options = SendOptions(
             egress=egress,
             tokens=tokens or cache(partial(AccessTokens, egress, None, Masking())),

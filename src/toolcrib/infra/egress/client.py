@@ -48,8 +48,8 @@ class Egress:
         self._dialler = Dialler(policy=self._policy, resolve=resolve or resolve_name)
         self._ways: dict[asyncio.AbstractEventLoop, tuple[ConnectionPool, AsyncGenerator[None, None]]] = {}
         self._opening = threading.Lock()
-        # Cache of the host list that last allowed each host and port: they repeat with every call, and never change.
-        self._passed: dict[tuple[str, int], HostList | None] = {}
+        # Cache of the host list that last allowed each host and port, with its state: they repeat with every call.
+        self._passed: dict[tuple[str, int], tuple[HostList | None, object]] = {}
 
     @cached_property
     def _allowed(self) -> HostList:
@@ -58,7 +58,9 @@ class Egress:
     def check(self, url: Url, hosts: HostList | None) -> None:
         """Refuse what is not allowed, as far as that is known before connecting; `hosts` None means every public host."""
         endpoint = url.host, url.port
-        if self._passed.get(endpoint, ()) is hosts:
+        state = None if hosts is None else hosts.state
+        passed = self._passed.get(endpoint)
+        if passed is not None and passed[0] is hosts and passed[1] is state:
             return
         if hosts is not None:
             hosts.check(url, self._ports)
@@ -71,7 +73,7 @@ class Egress:
         if address is None or (address, url.port) in self._policy.private:
             if len(self._passed) >= MAX_PASSED:
                 self._passed.clear()
-            self._passed[endpoint] = hosts
+            self._passed[endpoint] = hosts, state
 
     def check_server(self, url: Url, hosts: HostList | None, port: int) -> None:
         """As `check`, for a server that is not a web server and usually listens on `port`."""

@@ -154,8 +154,8 @@ def _spell_host(address: str) -> str:
 
 
 LOCAL = "local"
-# Approving takes a token: any program on this machine, an agent too, can connect to the loopback address.
-LOCAL_SCOPES = frozenset(Scope) - {Scope.APPROVE}
+# Approving and setting up take a token: any program on this machine, an agent too, can connect to the loopback address.
+LOCAL_SCOPES = frozenset(Scope) - {Scope.APPROVE, Scope.SETUP}
 CALLERS_KEPT = 10_000
 # A server takes this share of a minute's requests at once, for a second.
 BLOCKS, BLOCK_SECONDS = 600, 1

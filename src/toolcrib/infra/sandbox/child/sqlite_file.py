@@ -111,7 +111,10 @@ class Connection:
         self._pragmas = INSPECTION if inspects else OPEN_PRAGMAS
         self._is_ours = False
         self._sqlite = sqlite3.connect(
-            f"file:{quote(os.fsencode(path))}?mode={'rw' if write else 'ro'}", uri=True, timeout=BUSY_SECONDS, isolation_level=None
+            f"file:{quote(os.fsencode(path))}?mode={'rw' if write else 'ro'}",
+            uri=True,
+            timeout=BUSY_SECONDS,
+            isolation_level=None,
         )
         try:
             self._close_down()
