@@ -17,8 +17,10 @@ from toolcrib.core.pipeline import Pipeline
 from toolcrib.core.plugins import Plugins
 from toolcrib.core.resources import ModulesSettings, Resources
 from toolcrib.core.rules import RuleEngine
-from toolcrib.core.sources import BUNDLES, COLLECTOR_PAUSE, SWITCHES, SYSTEM_BUNDLE, StoredSwitches, current_view
+from toolcrib.core.sources import BUNDLES, SWITCHES, StoredSwitches, current_view
+from toolcrib.infra.collector_pause import COLLECTOR_PAUSE
 from toolcrib.infra.settings import HOST_PROGRAM, Settings, load_settings
+from toolcrib.lib.names import SYSTEM_BUNDLE
 from toolcrib.model.call import Call, plain_call
 from toolcrib.model.errors import SettingsError, ToolError
 from toolcrib.model.tool import Entry, Script
@@ -377,8 +379,7 @@ class Crib:
 
     def ignored_files(self) -> list[str]:
         """Files in folders of tools that were not read as tools, each with the reason."""
-        places = [str(tool.origin) for tool in self.tools if tool.origin is not None]
-        return self._scripts.ignored_files([*places, *(problem.message for problem in self.problems)])
+        return self._scripts.ignored_files(self.tools, self.problems)
 
     def misleading_tools(self) -> list[str]:
         """Warnings about tools that imitate or mention other tools, so that a model may confuse them."""

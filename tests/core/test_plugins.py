@@ -190,6 +190,7 @@ class TestOtherPackages:
             tmp_path, monkeypatch, code + f"def register(plugins):\n    plugins.add_format({added})\n", "crib_broken"
         )
         files = {"tools/one.broken": b"", "tools/two/broken.txt": b"", ".toolcrib/broken/three": b""}
+        files["tools/two/__init__.py"] = b""
         files["tools/hello.py"] = b"def hello() -> str:\n    'Greet.'\n    return 'hello'\n"
         for name, text in files.items():
             (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)

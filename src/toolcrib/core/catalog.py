@@ -8,7 +8,16 @@ from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
 
 from toolcrib.core.file_source import FileSource
-from toolcrib.core.sources import STORED_RANKS, CatalogIndex, LateSource, Rank, Switches, ToolList, current_view
+from toolcrib.core.sources import (
+    STORED_RANKS,
+    CatalogIndex,
+    LateSource,
+    ListedSource,
+    Rank,
+    Switches,
+    ToolList,
+    current_view,
+)
 from toolcrib.infra.settings import Table, read_word_set, read_words, setting
 from toolcrib.lib.names import action_of, did_you_mean, read_address, slug_of
 from toolcrib.model.errors import LIST_THE_TOOLS, Cure, Kind, ToolError, cure_of
@@ -304,10 +313,22 @@ class Catalog:
         tools = [entry.tool for entry in index.addresses.values()]
         return [
             *(problem for source in self._sources if source.listed for problem in source.problems()),
+            *self._shared_bundles(),
             *index.problems,
             *(problem for source in self._sources if not source.listed for problem in source.problems()),
             *self._switches.idle(tools, self._is_name),
         ]
+
+    def _shared_bundles(self) -> Iterator[ToolError]:
+        """Errors for folders whose tools are one bundle, because their names are equal."""
+        folders: dict[str, dict[str, None]] = {}
+        for source in self._sources:
+            for folder, bundle in source.homes.items() if isinstance(source, ListedSource) else ():
+                folders.setdefault(bundle, {})[folder] = None
+        for bundle, (first, *others) in folders.items():
+            for other in others:
+                message = f"{other}: is the bundle {bundle}, as {first} is; rename one of the two folders"
+                yield ToolError(Kind.CONFLICT, message)
 
     def same_name(self, tool: Tool) -> list[str]:
         """The addresses of the other tools with this tool's name."""

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
-import stat
 import threading
 from dataclasses import field, replace
 from itertools import chain
@@ -12,26 +10,26 @@ from pathlib import Path, PurePath
 from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
 
-from toolcrib.core.sources import COLLECTOR_PAUSE, ListedSource, NameIndex, Rank
+from toolcrib.core.sources import ListedSource, NameIndex, Rank
+from toolcrib.infra.collector_pause import COLLECTOR_PAUSE
 from toolcrib.infra.files import (
     FileListing,
     check_letters,
     is_as_it_was,
+    is_small_file,
     list_files,
-    list_packages,
-    read_at_most,
+    read_stamped,
     refused,
-    settled_stamp,
     stamp_on_disk,
     stamps_within,
 )
-from toolcrib.lib.names import slug_of, version_order
+from toolcrib.lib.names import bundle_below, slug_of, version_order
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Broken, Entry
 from toolcrib.values.records import record
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from toolcrib.infra.files import Stamp
     from toolcrib.model.protocols import Format, Store
@@ -52,6 +50,7 @@ class ReadFile:
     `beside` are the other files that its tools run, or that its problem names; they are not tools themselves.
     """
 
+    bundle: str = ""
     stamps: Mapping[str, Stamp | None] = field(default_factory=dict)
     entries: tuple[Entry, ...] = ()
     problem: ToolError | None = None
@@ -59,10 +58,11 @@ class ReadFile:
 
 
 class Place(NamedTuple):
-    """A slug, its file, and the tool of that slug or the reason why it is broken."""
+    """A slug, its file and bundle, and the tool of that slug or the reason why it is broken."""
 
     slug: str
     file: str
+    bundle: str
     found: Entry | Broken
 
 
@@ -74,9 +74,13 @@ class Contents:
         self.entries: list[Entry] = []
         self.names = NameIndex()
         self.files: dict[str, list[str]] = {}
+        # The bundles by the folders of their files.
+        self.bundles: dict[str, str] = {}
 
     def add(self, place: Place) -> None:
         """Add a tool, after those that were added before."""
+        if place.bundle:
+            self.bundles[place.file.rpartition("/")[0]] = place.bundle
         self.files.setdefault(place.slug, []).append(place.file)
         if isinstance(place.found, Entry):
             self.entries.append(place.found)
@@ -86,9 +90,9 @@ class Contents:
 
 
 class FileSource(ListedSource):
-    """The tools of one folder, in one bundle; with `deep`, including its subfolders.
+    """The tools of one folder and of those below it, each of which is a bundle; with `is_tree` all are one bundle.
 
-    Files are named by their path in the folder. A file in which no format finds a tool is left out. A lookup by name checks
+    Files are named by their path in the folder. A folder with a file of the names `marks` is a package, whose files are helpers. A file in which no format finds a tool is left out. A lookup by name checks
     only the folders and the files of that name for changes; `entries` checks every file.
     """
 
@@ -101,7 +105,8 @@ class FileSource(ListedSource):
         formats: Sequence[Format],
         *,
         rank: float = Rank.TOOL_FOLDERS,
-        deep: bool = False,
+        is_tree: bool = False,
+        marks: Collection[str] = (),
         root: Path | None = None,
     ) -> None:
         self.path = path
@@ -109,10 +114,10 @@ class FileSource(ListedSource):
         is_inside = root is not None and path.is_relative_to(root)
         self._shown = path.relative_to(root).as_posix() if root is not None and is_inside else path.name
         self.bundle = bundle
-        self.bundles = (bundle,)
         self.rank = rank
         self._formats = formats
-        self._deep = deep
+        self._is_tree = is_tree
+        self._marks = marks
         self._files: dict[str, ReadFile] = {}
         self._listing = FileListing()
         self._changes = 0
@@ -121,11 +126,26 @@ class FileSource(ListedSource):
 
     @property
     def files(self) -> list[tuple[str, ReadFile]]:
-        """The tool files of the folder, by name, without files that belong to another tool."""
+        """The tool files, further up before further down, by name, without files that belong to another tool."""
         owned = {path for file in self._files.values() for path in file.beside}
-        return sorted(
-            (name, file) for name, file in self._files.items() if not owned or str(self._path(name)) not in owned
-        )
+        found = [(name, file) for name, file in self._files.items() if not owned or str(self._path(name)) not in owned]
+        return sorted(found, key=lambda each: (not self._is_tree and each[0].count("/"), each[0]))
+
+    @property
+    def bundles(self) -> Collection[str]:  # type: ignore[override]  # they change with the folders
+        """Its own bundle, and those of the folders below it that hold tools."""
+        if self._is_tree:
+            return (self.bundle,)
+        with self._reading:
+            self.refresh_names()
+            return {self.bundle, *self._current().bundles.values()}
+
+    @property
+    def homes(self) -> Mapping[str, str]:  # type: ignore[override]  # they change with the folders
+        """The folders that hold tools, with the bundle of each."""
+        with self._reading:
+            found = self._current().bundles
+            return {str(self.path / ("" if self._is_tree else folder)): bundle for folder, bundle in found.items()}
 
     def find(
         self, name: str, bundle: str | None, version: str | None, session: Session | None
@@ -167,7 +187,7 @@ class FileSource(ListedSource):
 
     def _places(self) -> Iterator[Place]:
         for name, file in self.files:
-            yield from (Place(entry.tool.slug, name, entry) for entry in file.entries)
+            yield from (Place(entry.tool.slug, name, file.bundle, entry) for entry in file.entries)
             if file.problem is not None:
                 reason = file.problem.message.replace(str(self.path), self._shown)
                 # The file may still name the tool; otherwise the file name does.
@@ -175,7 +195,7 @@ class FileSource(ListedSource):
                 stems = () if file.entries else (PurePath(name).stem, file.problem.details.get("tool_id"))
                 known = (*stems, *(ids if isinstance(ids, list) else ()))
                 for slug in dict.fromkeys(slug_of(spelling) for spelling in known if isinstance(spelling, str)):
-                    yield Place(slug, name, Broken(f"its file is broken: {reason}"))
+                    yield Place(slug, name, file.bundle, Broken(f"its file is broken: {reason}"))
 
     def refresh(self) -> bool:
         """Check every file; True if anything changed."""
@@ -202,7 +222,7 @@ class FileSource(ListedSource):
         return is_changed
 
     def _list(self) -> FileListing:
-        return list_files(self.path, deep=self._deep)
+        return list_files(self.path, self._marks)
 
     def _path(self, name: str) -> Path:
         """The path of the file of that name."""
@@ -218,7 +238,7 @@ class FileSource(ListedSource):
             return False
         path = self._path(name)
         readers = [reader for reader in self._formats if reader.reads(path)]
-        found = self._read(path, readers) if readers else None
+        found = self._read(name, path, readers) if readers else None
         if found is None:
             return self._files.pop(name, None) is not None
         is_alike = known is not None and _alike(known, found)
@@ -226,14 +246,20 @@ class FileSource(ListedSource):
         self._files[name] = replace(found, entries=known.entries) if known is not None and is_alike else found
         return not is_alike
 
-    def _read(self, path: Path, readers: Iterable[Format]) -> ReadFile | None:
+    def _read(self, name: str, path: Path, readers: Iterable[Format]) -> ReadFile | None:
         """Read the file with the first format that finds a tool in it; None if there is no such file."""
+        folder = "" if self._is_tree else name.rpartition("/")[0]
+        bundle = refusal = ""
+        try:
+            bundle = bundle_below(self.bundle, folder)
+        except ToolError as problem:
+            refusal = f"{path}: {problem.message}"
         try:
             if not str(path).isascii():
                 check_letters(path.parent, path.name)
             # Before reading, so that a change meanwhile leaves a stamp that differs.
             stamps = self._stamps_around(path)
-            stamps[str(path)], code = _read_bytes(path)
+            stamps[str(path)], code = read_stamped(path, MAX_FILE_BYTES)
         except IsADirectoryError:
             return None
         except FileNotFoundError as problem:
@@ -244,9 +270,11 @@ class FileSource(ListedSource):
             return ReadFile(problem=problem)
         found = None
         for reader in readers:
-            found = translate(path, reader, self.bundle, code, stamps)
+            found = translate(path, reader, bundle, code, stamps)
             if found.entries or found.problem is not None:
-                break
+                if refusal:
+                    found = replace(found, entries=(), problem=ToolError(Kind.VALIDATION, refusal))
+                return replace(found, bundle=bundle)
         return found
 
 
@@ -284,7 +312,7 @@ def _other_files(path: Path, entries: Iterable[Entry], problem: ToolError | None
 
 
 class PackageSource(FileSource):
-    """The tool folders in one folder: each is described by the file `description` in it, and has the name of its folder."""
+    """The packages in a folder and those below it that the file `description` describes; each has the name of its folder."""
 
     def __init__(
         self,
@@ -294,13 +322,17 @@ class PackageSource(FileSource):
         description: str,
         *,
         rank: float = Rank.TOOL_FOLDERS,
+        marks: Collection[str] = (),
         root: Path | None = None,
     ) -> None:
-        super().__init__(path, bundle, formats, rank=rank, root=root)
+        super().__init__(path, bundle, formats, rank=rank, marks={*marks, description}, root=root)
         self._description = description
 
     def _list(self) -> FileListing:
-        return list_packages(self.path, self._description, MAX_FILE_BYTES)
+        """The packages with a description; problems of folders are reported by the source that lists their files."""
+        found = list_files(self.path, self._marks)
+        described = {name for name in found.packages if is_small_file(str(self._path(name)), MAX_FILE_BYTES)}
+        return FileListing(files=described, stamps=found.stamps)
 
     def _path(self, name: str) -> Path:
         return self.path / name / self._description
@@ -358,24 +390,6 @@ def _is_as_it_was(known: ReadFile) -> bool:
     return bool(known.stamps) and all(is_as_it_was(path, stamp) for path, stamp in known.stamps.items())
 
 
-def _read_bytes(path: Path) -> tuple[Stamp | None, bytes]:
-    """The stamp and the bytes of a file, both from one descriptor; never blocks, even on a device or a pipe."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    try:
-        status = os.fstat(descriptor)
-        if stat.S_ISDIR(status.st_mode):
-            raise IsADirectoryError(path)
-        if not stat.S_ISREG(status.st_mode):
-            raise ToolError(Kind.VALIDATION, f"{path}: is not a regular file; move it away")
-        code = read_at_most(descriptor, MAX_FILE_BYTES + 1, status.st_size)
-    finally:
-        os.close(descriptor)
-    if len(code) > MAX_FILE_BYTES:
-        message = f"{path}: has more than {MAX_FILE_BYTES} bytes, too many for a tool file; move data out of the code"
-        raise ToolError(Kind.LIMIT_EXCEEDED, message)
-    return settled_stamp(status), code
-
-
 def _alike(before: ReadFile, after: ReadFile) -> bool:
     if _said(before.problem) != _said(after.problem):
         return False
@@ -391,11 +405,11 @@ def _facts(tool: Tool) -> tuple[object, ...]:
 
 
 def newest_first(places: Iterable[Place]) -> Iterator[Place]:
-    """The tools in the order of their files, but among equal names the highest version first."""
-    by_slug: dict[str, list[Place]] = {}
+    """The tools in the order of their files, but among equal names of a bundle the highest version first."""
+    by_name: dict[tuple[str, str], list[Place]] = {}
     for place in places:
-        by_slug.setdefault(place.slug, []).append(place)
-    for namesakes in by_slug.values():
+        by_name.setdefault((place.bundle, place.slug), []).append(place)
+    for namesakes in by_name.values():
         if len(namesakes) > 1:
             namesakes.sort(key=_age, reverse=True)
         yield from namesakes

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from toolcrib.core.sources import HOST
 from toolcrib.infra.settings import FILE_NAME, MapTable, read_word_set, setting
 from toolcrib.lib.names import (
+    HOST,
     action_of,
     did_you_mean,
     function_name,

@@ -51,7 +51,7 @@ FEATURES: Mapping[str, tuple[str, ...]] = {
     ),
     "toolcrib.features.folders:register": (
         *("runners:handler", "sources:registries", "resources:folder_reading", "resources:registries"),
-        *("resources:registry_sources", "resources:tool_folders"),
+        *("resources:registry_folders", "resources:tool_folders"),
         *("protected_paths", "commands:new", "commands:build", "commands:registry", "settings:folders"),
     ),
     "toolcrib.features.scripts:register": (

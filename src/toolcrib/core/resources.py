@@ -16,10 +16,11 @@ from toolcrib.core.execution import SecretsMask
 from toolcrib.core.file_source import DocumentSource, FileSource, PackageSource
 from toolcrib.core.grants import Grants, GrantsSettings, ToolWords
 from toolcrib.core.journal import FileJournal, MemoryJournal, read_lines
-from toolcrib.core.sources import BUILTIN_BUNDLE, SYSTEM_BUNDLE, LateSource, Rank, ToolList, folder_rank
+from toolcrib.core.sources import LateSource, Rank, ToolList, folder_rank
 from toolcrib.infra.call_counts import Metrics
-from toolcrib.infra.files import make_folder
+from toolcrib.infra.files import PACKAGE_MARKS, make_folder
 from toolcrib.infra.settings import FILE_NAME, Table, read_words, setting
+from toolcrib.lib.names import BUILTIN_BUNDLE, SYSTEM_BUNDLE
 from toolcrib.lib.schema import check_parameters, check_schema
 from toolcrib.model.errors import Cure, Kind, ToolError
 from toolcrib.model.tool import Tool
@@ -294,10 +295,11 @@ class Resources:
             if "catalog.folders" in settings.places and not path.is_dir():
                 message = f"{path} is not a folder; make it, or change {settings.where('catalog.folders')}"
                 self.plugins.problems.append(ToolError(Kind.NOT_FOUND, message))
-            yield FileSource(path, path.name, self.formats(), rank=folder_rank(position), root=settings.root)
+            rank, root = folder_rank(position), settings.root
+            yield FileSource(path, path.name, self.formats(), rank=rank, marks=self.package_marks, root=root)
             for description, reader in self.folder_formats():
-                rank, root = folder_rank(position), settings.root
-                yield PackageSource(path, path.name, [reader], description, rank=rank, root=root)
+                marks = self.package_marks
+                yield PackageSource(path, path.name, [reader], description, rank=rank, marks=marks, root=root)
         for space, reader in self.document_formats():
             yield DocumentSource(lambda: data.store, space, reader)
         if (packages := self._tools_of_packages()).bundles:
@@ -320,9 +322,14 @@ class Resources:
         )
 
     def tool_folders(self) -> list[Path]:
-        """The tool folders of the project, in their order."""
+        """The tool folders of the project, in their order; those below them are bundles too."""
         root = self.settings.root
         return [] if root is None else [root / folder for folder in self.settings.table(CatalogSettings).folders]
+
+    @property
+    def package_marks(self) -> frozenset[str]:
+        """The files that make a folder a package: one tool, a skill, or helpers, and no bundle."""
+        return PACKAGE_MARKS.union(name for name in self.plugins.names("formats") if name)
 
     def protected_paths(self) -> list[Path]:
         """Paths that no tool may write: settings and code that the next start reads, and those that features protect."""

@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
-import gc
 import threading
 from abc import ABC, abstractmethod
 from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import chain
 from time import monotonic
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
-from toolcrib.lib.names import action_of, did_you_mean, function_name, slug_of
+from toolcrib.lib.names import BUILTIN_BUNDLE, HOST, SYSTEM_BUNDLE, action_of, did_you_mean, function_name, slug_of
 from toolcrib.model.errors import Cure, Kind, ToolError
 from toolcrib.model.tool import Broken, Entry
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from toolcrib.model.protocols import Source
     from toolcrib.model.session import Session
     from toolcrib.model.tool import Tool
 
 
-# The bundles of the tools that come with Toolcrib.
-BUILTIN_BUNDLE = "builtin"
-SYSTEM_BUNDLE = "system"
-# The name of the bundle of the host program's own tools.
-HOST = "host"
 NAMED_ACTIONS = 10
 # The spaces of the store for bundles, and for switches that were changed at run time.
 BUNDLES = "bundles"
@@ -55,36 +50,6 @@ STORED_RANKS = (Rank.DOCUMENTS, Rank.BUNDLES)
 def folder_rank(position: int) -> float:
     """The rank of everything in one of the tool folders: the first folder of the settings before the second."""
     return Rank.TOOL_FOLDERS + position / 1_000
-
-
-class _CollectorPause:
-    """Pauses the garbage collector while thousands of tools are created; thread-safe.
-
-    All of these objects stay alive and contain no cycles, so that collections would find nothing and take a tenth of the
-    time. The number of tools is limited, and so is the pause.
-    """
-
-    def __init__(self) -> None:
-        self._inside = 0
-        self._was_enabled = False
-        self._changing = threading.Lock()
-
-    def __enter__(self) -> None:
-        with self._changing:
-            if self._inside == 0:
-                self._was_enabled = gc.isenabled()
-                gc.disable()
-            self._inside += 1
-
-    def __exit__(self, *_: object) -> None:
-        with self._changing:
-            self._inside -= 1
-            if self._inside == 0 and self._was_enabled:
-                gc.enable()
-
-
-# One for the whole process, like the collector.
-COLLECTOR_PAUSE = _CollectorPause()
 
 
 class NameIndex:
@@ -137,6 +102,8 @@ class ListedSource(ABC):
 
     rank: float = Rank.PACKAGES
     bundles: Collection[str] = ()
+    # The folders that its tools are written in, with the bundle of each.
+    homes: Mapping[str, str] = MappingProxyType({})
     listed = True
     settled = True
     version = ""

@@ -9,7 +9,7 @@ import time
 from typing import TYPE_CHECKING, NamedTuple
 
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.model.tool import MAX_NAME, Chained
+from toolcrib.model.tool import MAX_NAME, Chained, slug_problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -17,6 +17,12 @@ if TYPE_CHECKING:
     from toolcrib.model.tool import Tool
 
 
+# The bundles of the tools that come with Toolcrib, and that of the host program's own tools.
+BUILTIN_BUNDLE = "builtin"
+SYSTEM_BUNDLE = "system"
+HOST = "host"
+# No folder and no stored bundle can have their names, whether they exist now or not.
+RESERVED_BUNDLES = frozenset({BUILTIN_BUNDLE, HOST, SYSTEM_BUNDLE})
 FUNCTION_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}")
 HASH_LETTERS = 8
 NEAR = 0.8
@@ -64,6 +70,18 @@ def action_of(tool: Tool) -> Action | None:
 def slug_of(name: str) -> str:
     """The slug of a name: dashes instead of underscores."""
     return name.replace("_", "-")
+
+
+def bundle_below(top: str, folder: str) -> str:
+    """The bundle of a folder below one of the tool folders, named after its path; raises ToolError where it cannot be."""
+    bundle = slug_of(folder.replace("/", "-")) or top
+    problem = "" if bundle == top else slug_problem(bundle)
+    if bundle in RESERVED_BUNDLES and bundle != top:
+        problem = "this is a bundle of the platform"
+    if problem:
+        message = f"its folder {folder!r:.80} cannot be the bundle {bundle!r:.80}: {problem}; rename the folder"
+        raise ToolError(Kind.VALIDATION, message)
+    return bundle
 
 
 def version_order(version: str) -> tuple[object, ...]:

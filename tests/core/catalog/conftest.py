@@ -98,7 +98,7 @@ class Tree:
         self.dialect = Cards()
 
     def folder(self, bundle: str) -> FileSource:
-        return FileSource(self.path, bundle, [self.dialect], deep=True)
+        return FileSource(self.path, bundle, [self.dialect], is_tree=True)
 
     def write(self, name: str, *lines: str) -> Path:
         """Write a card, which is one tool named like the file unless lines say otherwise."""

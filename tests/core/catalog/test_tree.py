@@ -44,14 +44,6 @@ def test_the_files_of_every_folder_are_tools_without_any_repository_around_them(
     assert messages(catalog) == []
 
 
-def test_a_folder_that_is_not_deep_has_no_folders(tree):
-    tree.write("top.card")
-    tree.write("below/hello.card")
-    catalog = Catalog()
-    catalog.add_source(FileSource(tree.path, "tools", [tree.dialect]))
-    assert names(catalog) == ["top"]
-
-
 @pytest.mark.parametrize(
     "folder", [".git", ".venv", ".hidden/below", "node_modules/pkg", "__pycache__", "venv/lib", "a/node_modules"]
 )
@@ -152,7 +144,7 @@ def test_a_flood_of_names_is_not_read_to_its_end(tree, monkeypatch):
     with os.scandir(tree.path) as entries:
         found = Counted(list(entries), seen)
     monkeypatch.setattr(tree_module.os, "scandir", lambda _: found)
-    listing = tree_module.list_files(tree.path, deep=True)
+    listing = tree_module.list_files(tree.path)
     assert len(seen) == 11
     assert listing.files == set()
 
@@ -336,7 +328,7 @@ async def test_a_call_in_flight_ends_on_the_version_it_began_with(project):
     dialect = Blocking()
     (project / "tools/answer.wait").write_text("old")
     async with Crib(project) as crib, asyncio.timeout(25):
-        crib._catalog.add_source(FileSource(project / "tools", "waiting", [dialect], deep=True))
+        crib._catalog.add_source(FileSource(project / "tools", "waiting", [dialect], is_tree=True))
         first = asyncio.create_task(crib.call("answer"))
         await dialect.started.wait()
         (project / "tools/answer.wait").write_text("new")

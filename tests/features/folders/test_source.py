@@ -9,6 +9,7 @@ from sample_tools import host_tool
 from toolcrib import Kind, Session, Tool, ToolError
 from toolcrib.core.catalog import Catalog
 from toolcrib.core.sources import folder_rank
+from toolcrib.features.folders.registry_folders import RegistryFolder
 from toolcrib.features.folders.source import VERSIONS_KEPT, RegistrySource, Versions
 from toolcrib.model.tool import Handler
 
@@ -45,6 +46,10 @@ def bound(version):
     return Session(id="s", tools_version=version)
 
 
+def source_of(registry, path):
+    return RegistrySource(registry, RegistryFolder(path, path.name, folder_rank(0)))
+
+
 @pytest.fixture
 def registry():
     return Registry()
@@ -53,7 +58,7 @@ def registry():
 @pytest.fixture
 def catalog(registry):
     catalog = Catalog()
-    catalog.add_source(RegistrySource(registry, Path("tools"), folder_rank(0)))
+    catalog.add_source(source_of(registry, Path("tools")))
     return catalog
 
 
@@ -73,7 +78,7 @@ def test_a_session_finds_the_tools_of_the_registry_it_began_with(catalog, regist
 def test_tools_that_no_registry_names_are_found_by_every_session(registry):
     catalog = Catalog()
     catalog.add(of_the_host("one"))
-    catalog.add_source(RegistrySource(registry, Path("tools"), folder_rank(0)))
+    catalog.add_source(source_of(registry, Path("tools")))
     registry.put("1.0.a", [built("two")])
     registry.put("1.0.b", [built("one"), built("two")])
     assert catalog.find("one", session=bound("1.0.a")).tool.description == "Host."
@@ -81,7 +86,7 @@ def test_tools_that_no_registry_names_are_found_by_every_session(registry):
 
 def test_a_switch_holds_for_earlier_versions_too(registry):
     catalog = Catalog(frozenset({"one"}))
-    catalog.add_source(RegistrySource(registry, Path("tools"), folder_rank(0)))
+    catalog.add_source(source_of(registry, Path("tools")))
     registry.put("1.0.a", [built("one")])
     registry.put("1.0.b", [built("one")])
     assert not catalog.find("one", session=bound("1.0.a")).enabled
@@ -108,7 +113,7 @@ def test_a_folder_that_is_not_built_is_what_an_unknown_name_hints_at(registry, t
     (tmp_path / "tools" / "kb_search").mkdir(parents=True)
     (tmp_path / "tools" / "kb_search" / "schema.json").touch()
     catalog = Catalog()
-    catalog.add_source(RegistrySource(registry, tmp_path / "tools", folder_rank(0)))
+    catalog.add_source(source_of(registry, tmp_path / "tools"))
     registry.put("", [])
     hint = "tools/kb_search is not built (not in a registry); run: crib build"
     assert catalog.suggest("kb_search") == hint
@@ -117,7 +122,7 @@ def test_a_folder_that_is_not_built_is_what_an_unknown_name_hints_at(registry, t
 
 def test_an_unknown_name_that_is_too_long_for_a_file_hints_at_no_folder(registry, tmp_path):
     catalog = Catalog()
-    catalog.add_source(RegistrySource(registry, tmp_path / "tools", folder_rank(0)))
+    catalog.add_source(source_of(registry, tmp_path / "tools"))
     (tmp_path / "tools").mkdir()
     registry.put("", [])
     assert catalog.suggest("a" * 256) == ""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from toolcrib.core.sources import HOST, spellings
-from toolcrib.lib.names import slug_of
+from toolcrib.core.sources import spellings
+from toolcrib.lib.names import HOST, slug_of
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import MODES
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from toolcrib.core.sources import SYSTEM_BUNDLE
 from toolcrib.infra.egress.added_hosts import AddedHosts
 from toolcrib.infra.settings import Table, read_positive, read_switch, read_words, setting
+from toolcrib.lib.names import SYSTEM_BUNDLE
 
 if TYPE_CHECKING:
     from toolcrib.core.plugins import Plugins

@@ -26,6 +26,7 @@ from toolcrib.features.bundles.stored_documents import (
     write_time,
 )
 from toolcrib.lib.document_format import is_newer, write_bundle, write_tool
+from toolcrib.lib.names import RESERVED_BUNDLES
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
@@ -49,8 +50,6 @@ COUNTED_ROUGHLY = 1_000
 INDEX_SECONDS = 0.3
 STORE_LOCK = "store"
 SHOWN_PROBLEMS = 50
-# Slugs of the platform's own bundles, whether they exist now or not.
-RESERVED = frozenset({"builtin", "host", "system"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -376,7 +375,7 @@ class Editor:
 
     def _refuse_name_of_others(self, slug: str) -> None:
         """Refuse the slug of a bundle of another source: `builtin/read-file` must keep its meaning."""
-        if slug in RESERVED or slug in self.sources.look().names:
+        if slug in RESERVED_BUNDLES or slug in self.sources.look().names:
             message = f"the slug {slug!r} belongs to tools of another source; choose another"
             raise ToolError(Kind.CONFLICT, message)
 

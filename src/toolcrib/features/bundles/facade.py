@@ -241,9 +241,16 @@ class Bundles:
         """Documents that cannot be read, and foreign folders; checks every document."""
         self._lookup.look()
         self._syncing.look_at_everything()
+        names = self._lookup.sources.look().names
         texts = [
             *self._syncing.roster.problems.values(),
             *(row.problem for row in self._lookup.rows() if row.problem),
+            *(
+                f"{SPACE}/{bundle.id}: the bundle {bundle.slug} has the name of tools that are not stored, so its address is "
+                f"its id; give it another slug, or rename their folder"
+                for bundle in self._syncing.roster.bundles.values()
+                if bundle.slug in names and not bundle.soft_deleted_at
+            ),
             *(board.problem for board in self._overlay.look().values() if board.problem),
             *(
                 f"{SPACE}/{name} is not a bundle: its name is not a UUID of version 7; move it away"

@@ -12,12 +12,11 @@ from itertools import count
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from toolcrib.core.sources import HOST
 from toolcrib.features.bundles.index_rows import row_of_tool
 from toolcrib.features.bundles.stored_documents import slot_of, write_time
 from toolcrib.lib.document_format import write_tool
 from toolcrib.lib.documents import read_jsonc
-from toolcrib.lib.names import is_uuid7, stable_id
+from toolcrib.lib.names import HOST, is_uuid7, stable_id
 from toolcrib.model.bundle import Bundle, Kept, Owner
 from toolcrib.model.errors import Kind, ToolError
 

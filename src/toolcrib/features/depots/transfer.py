@@ -298,7 +298,8 @@ def _tree_of(tool: Tool, parts: Resources) -> tuple[Path, str]:
     place = None if tool.origin is None else Path(tool.origin.place)
     for path, tree in trees.items():
         if place is not None and place.is_relative_to(path):
-            return path, tree
+            # A package does not say in which bundle its tool is; a plain file lies directly in the folder of its bundle.
+            return (place.parent if tree == TOOLS else path), tree
     raise ToolError(Kind.VALIDATION, f"{tool.name} is not written in a file of the project; only such can be published")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 from toolcrib.core.resources import INSTALLED
@@ -46,8 +45,8 @@ def register(plugins: Plugins) -> None:
     plugins.add_runner("handler", "toolcrib.features.folders.runner:HandlerRunner", given=_for_runner)
     plugins.add_resource("tool_folders", "toolcrib.features.folders.facade:ToolFolders")
     plugins.add_resource("folder_reading", "toolcrib.features.folders.build:read_alone", given=lambda _: {})
+    plugins.add_resource("registry_folders", "toolcrib.features.folders.registry_folders:registry_folders")
     plugins.add_resource("registries", "toolcrib.features.folders.source:Registries")
-    plugins.add_resource("registry_sources", "toolcrib.features.folders.source:registry_sources")
     plugins.add_source("registries", _sources)
     plugins.add_protected_paths(_protected_paths)
     plugins.add_command(
@@ -67,11 +66,11 @@ def register(plugins: Plugins) -> None:
 def _sources(resources: Resources) -> Iterable[Source]:
     """The registries; where no folder was built and none is watched, they are only loaded to say what is not built."""
     if "folders.watch" in resources.settings.places or any(
-        (folder / REGISTRY).exists() for folder in resources.tool_folders()
+        (folder.path / REGISTRY).exists() for folder in resources.make("registry_folders")
     ):
-        return resources.get("registry_sources")  # type: ignore[no-any-return]  # so it is registered
-    make = partial(resources.get, "registry_sources")
-    return [LateSource(Rank.TOOL_FOLDERS, make, is_empty=True)] if resources.tool_folders() else []
+        return resources.get("registries").sources()  # type: ignore[no-any-return]  # so it is registered
+    late = LateSource(Rank.TOOL_FOLDERS, lambda: resources.get("registries").sources(), is_empty=True)
+    return [late] if resources.tool_folders() else []
 
 
 def _for_runner(resources: Resources) -> dict[str, object]:
@@ -94,7 +93,7 @@ def _protected_paths(resources: Resources) -> list[Path]:
     root = resources.settings.root
     if root is None:
         return []
-    inside = [folder for folder in resources.tool_folders() if folder.is_relative_to(root)]
+    inside = [folder.path for folder in resources.make("registry_folders") if folder.path.is_relative_to(root)]
     if not any((folder / REGISTRY).exists() for folder in inside):
         return []
     return [root / PROJECT_SCRIPTS.partition("/")[0], *(root / name for name in INSTALLED)]

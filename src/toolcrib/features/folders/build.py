@@ -28,9 +28,9 @@ from toolcrib.features.folders.build_files import (
 )
 from toolcrib.features.folders.format import read_tool
 from toolcrib.features.folders.registry import MAX_REGISTRY_BYTES, entry_of, read_claims
-from toolcrib.infra.files import durable
+from toolcrib.infra.files import DOCUMENTATION, HANDLERS, durable
 from toolcrib.infra.files.durable import explained, replace_in, sweep_in
-from toolcrib.infra.files.tool_folder import DOCUMENTATION, HANDLERS, spell_name, spell_root, tool_folders
+from toolcrib.infra.files.tool_folder import spell_name, spell_root, tool_folders
 from toolcrib.lib.names import is_foreign, slug_of
 from toolcrib.model.errors import ToolError
 

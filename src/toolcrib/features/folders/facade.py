@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from toolcrib.features.folders.build import build, check_folders, watch
 from toolcrib.features.folders.registry import load_registry, unbuilt_folders
+from toolcrib.features.folders.registry_folders import registry_folders
 from toolcrib.model.errors import ToolError
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ class ToolFolders:
 
     def check(self) -> tuple[list[str], list[str]]:
         """The problems and warnings that a build would report; writes only the cache."""
-        problems: list[str] = []
+        problems = [folder.problem for folder in registry_folders(self._resources) if folder.problem]
         warnings: list[str] = []
         for root in self._roots():
             try:
@@ -69,7 +70,8 @@ class ToolFolders:
         return problems, warnings
 
     def _roots(self) -> list[Path]:
-        return [root for root in self._resources.tool_folders() if root.is_dir()]
+        found = (folder.path for folder in registry_folders(self._resources) if not folder.problem)
+        return [root for root in found if root.is_dir()]
 
     def _options(self, root: Path) -> dict[str, Path | None]:
         return {"cache": self._cache(root), "project": self._resources.settings.root}

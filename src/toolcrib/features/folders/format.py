@@ -9,7 +9,8 @@ from toolcrib.features.folders.documentation import doc_examples, failure_modes,
 from toolcrib.features.folders.handler_source import check_javascript, check_python
 from toolcrib.features.folders.report import FolderReport
 from toolcrib.features.folders.schema_file import NOTHING_DECLARED, read_declaration, read_fields
-from toolcrib.infra.files.tool_folder import DOCUMENTATION, HANDLERS, SCHEMA, SUMMARY, spell_name, spell_root
+from toolcrib.infra.files import DOCUMENTATION, HANDLERS, SCHEMA, SUMMARY
+from toolcrib.infra.files.tool_folder import spell_name, spell_root
 from toolcrib.lib.documents import decode
 from toolcrib.lib.icons import ICONS
 from toolcrib.lib.positions import SHOWN

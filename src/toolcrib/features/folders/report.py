@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from toolcrib.infra.files.tool_folder import MARKS
+from toolcrib.infra.files import MARKS
 from toolcrib.lib.positions import Lines
 
 if TYPE_CHECKING:

@@ -9,13 +9,14 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from toolcrib.core.sources import ListedSource, NameIndex, folder_rank
+from toolcrib.core.sources import ListedSource, NameIndex
+from toolcrib.features.folders.registry_folders import registry_folders
 from toolcrib.lib.names import slug_of
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Entry
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
     from threading import Event
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from toolcrib.features.folders.build import Built
     from toolcrib.features.folders.facade import ToolFolders
     from toolcrib.features.folders.registry import Registry, Unbuilt
+    from toolcrib.features.folders.registry_folders import RegistryFolder
     from toolcrib.model.session import Session
     from toolcrib.model.tool import Broken, Tool
 
@@ -70,7 +72,7 @@ class Registries:
         self._resources = resources
         # The settings table is loaded only if it is set, because every start runs this.
         self._watches = "folders.watch" in resources.settings.places and resources.settings["folders"].watch
-        self._roots = resources.tool_folders()
+        self._roots = {folder.path: folder for folder in registry_folders(resources) if not folder.problem}
         self._stamps: dict[Path, tuple[int, ...]] = {}
         self._versions = Versions()
         self._generation = 0
@@ -109,7 +111,7 @@ class Registries:
             self.loaded = ()
             self._versions.put("", ())
             return
-        found = [(root.name, self._folders.load(root)) for root in self._stamps]
+        found = [(self._roots[root].bundle, self._folders.load(root)) for root in self._stamps]
         self.loaded = tuple(registry for _, registry in found if registry is not None)
         tools = [
             replace(tool, bundle=bundle)
@@ -131,6 +133,10 @@ class Registries:
     def check(self) -> tuple[list[str], list[str]]:
         """The problems and the warnings that a build would report."""
         return self._folders.check()
+
+    def sources(self) -> list[RegistrySource]:
+        """The registries as sources, each before the files of its folder."""
+        return [RegistrySource(self, folder) for folder in self._roots.values()]
 
     def unbuilt(self) -> list[tuple[Path, Unbuilt]]:
         """The tool folders that are not built, or changed since, with the root of each."""
@@ -157,11 +163,16 @@ class Registries:
 class RegistrySource(ListedSource):
     """The tools of the registry of one tool folder; a session keeps to the registries that it began with."""
 
-    def __init__(self, registries: Registries, root: Path, rank: float) -> None:
-        self.rank = rank
-        self.bundles = (root.name,)
+    def __init__(self, registries: Registries, folder: RegistryFolder) -> None:
+        self.rank = folder.rank
+        self.bundles = (folder.bundle,)
         self._registries = registries
-        self._root = root
+        self._root = folder.path
+
+    @property
+    def homes(self) -> Mapping[str, str]:  # type: ignore[override]  # it changes with the registries
+        """The folder, if the registry has tools."""
+        return {str(self._root): bundle for bundle in self.bundles} if self.entries() else {}
 
     @property
     def version(self) -> str:  # type: ignore[override]  # it changes with the registries
@@ -205,12 +216,3 @@ class RegistrySource(ListedSource):
                     reason = known.get(slug, "not in a registry")
                     return f"{self._root.name}/{folder} is not built ({reason}); run: crib build"
         return ""
-
-
-def registry_sources(resources: Resources) -> list[RegistrySource]:
-    """The registries of a project, each before the files of its folder."""
-    registries = resources.get("registries")
-    return [
-        RegistrySource(registries, root, folder_rank(position))
-        for position, root in enumerate(resources.tool_folders())
-    ]

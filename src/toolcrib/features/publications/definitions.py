@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import unquote
 
-from toolcrib.core.sources import HOST, current_view
+from toolcrib.core.sources import current_view
+from toolcrib.lib.names import HOST
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import MODES
 

@@ -22,9 +22,8 @@ from toolcrib.features.requests.built_package import (
 )
 from toolcrib.features.requests.format import load_package, read_file, read_folder
 from toolcrib.features.requests.queues import spell_time, utc_now
-from toolcrib.infra.files import DISK, OPEN_FOLDER
+from toolcrib.infra.files import DISK, MARKS, OPEN_FOLDER
 from toolcrib.infra.files.durable import UnsyncedError, explained
-from toolcrib.infra.files.tool_folder import MARKS
 from toolcrib.lib.documents import MAX_DEFINITION_BYTES
 from toolcrib.lib.names import slug_of
 from toolcrib.model.errors import Kind, ToolError

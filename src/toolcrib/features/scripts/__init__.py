@@ -113,7 +113,7 @@ def _script_sources(resources: Resources) -> list[FileSource]:
             bundle,
             [*formats, LazyFormat(partial(resources.make, "script_format", root=path))],
             rank=Rank.SCRIPTS,
-            deep=True,
+            is_tree=True,
             root=resources.settings.root,
         )
         for bundle, path in resources.get("script_trees").items()

@@ -6,13 +6,13 @@ import json
 import re
 import sys
 from importlib.util import find_spec
-from itertools import islice
 from typing import TYPE_CHECKING
 
 from toolcrib.features.scripts.chain import LIBRARY, SINK, resolve
-from toolcrib.features.scripts.program_files import OTHER_LANGUAGES, SUFFIXES, why_ignored
+from toolcrib.features.scripts.program_files import why_ignored
 from toolcrib.features.scripts.sink import open_sink
-from toolcrib.infra.files import read_beginning
+from toolcrib.infra.files import list_files, read_beginning
+from toolcrib.infra.files.tool_folder import is_tool_folder
 from toolcrib.infra.programs.code_parts import shadow_of
 from toolcrib.infra.sandbox.environments import prepare, read_requirements
 from toolcrib.infra.sandbox.jobs import CLEAN_ENVIRONMENT, PROXY_VARIABLES
@@ -23,7 +23,7 @@ from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Chained, Handler, Script
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
     from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
@@ -40,11 +40,10 @@ GIVEN_MODULES = frozenset({"rye", "toolcrib"})
 VARIABLE = re.compile(r"\$\{(?:(?:env|secret):)?([A-Z][A-Z0-9_]*)\}")
 # What every process of a tool has, or the system and the shell set themselves.
 GIVEN = frozenset({*CLEAN_ENVIRONMENT, *PROXY_VARIABLES, *GIVEN_TO_TOOLS, "HOME", "PWD", "TMPDIR"})
-MAX_LISTED = 10_000
+PACKAGE = "it is a package, so its files are helpers; without its __init__.py they are tools of a bundle"
+FILE_NAME = re.compile(r"[\w.-]+")
 MAX_READ = 64_000
 OURS = frozenset({"tool_registry.json"})
-# Files of these suffixes, or none, are named where they are not tools.
-NAMED = frozenset({*SUFFIXES, *OTHER_LANGUAGES, ""})
 
 
 class Scripts:
@@ -141,21 +140,26 @@ class Scripts:
             raise
         return interpreter is not None or all(map(_is_installed, _python_file(tool)[2]))
 
-    def ignored_files(self, places: Collection[str]) -> list[str]:
-        """Files in the folders of tools that are not tools, each with the reason; `places` are those of tools and problems."""
+    def ignored_files(self, tools: Iterable[Tool], problems: Iterable[ToolError]) -> list[str]:
+        """Files and packages in the folders of tools that hold no tool and that no tool uses, each with the reason."""
         found: list[str] = []
-        for folder in self._resources.tool_folders():
-            names = sorted(islice(folder.iterdir(), MAX_LISTED)) if folder.is_dir() else []
-            for path in names:
+        places = [problem.message for problem in problems]
+        used: set[tuple[Path, str]] = set()
+        for tool in tools:
+            places.append(str(tool.origin))
+            used.update(_used_by(tool))
+        for top in self._resources.tool_folders():
+            listing = list_files(top, self._resources.package_marks)
+            for path in (top / name for name in sorted(listing.files | listing.packages)):
                 # Problems name files from the project's root, tools by their whole path.
                 spellings = (str(path), self._from_root(path))
-                is_seen = any(place.startswith(f"{one}:") or place == one for place in places for one in spellings)
-                if path.suffix.lower() not in NAMED or path.name in OURS or path.name[:1] in "_." or is_seen:
+                is_seen = any(
+                    place.startswith((f"{one}:", f"{one}/")) or place == one for place in places for one in spellings
+                )
+                if is_seen or path.name in OURS or (path.parent, path.name) in used or is_tool_folder(path):
                     continue
-                code = b"" if path.is_dir() else read_beginning(path, MAX_READ) or b""
-                # Without a suffix it may be anything; a program says in its first line that it is one.
-                if path.suffix or code.startswith(b"#!"):
-                    found.append(f"{spellings[1]}: {why_ignored(path, code)}")
+                reason = PACKAGE if path.is_dir() else why_ignored(path, read_beginning(path, MAX_READ) or b"")
+                found.append(f"{spellings[1]}: {reason}")
         return found
 
     def _from_root(self, path: Path) -> str:
@@ -178,6 +182,18 @@ class Scripts:
             variables=resources.get("granted_variables"),
             hidden=resources.get("origins").hidden_from(entry.tool),
         )
+
+
+def _used_by(tool: Tool) -> Iterator[tuple[Path, str]]:
+    """The words in the code and the config of a tool, each of which may be the name of a file beside it."""
+    chain = tool.run if isinstance(tool.run, Chained) else None
+    script = tool.run if chain is None else chain.script
+    words = FILE_NAME.findall(json.dumps(chain.config, default=str)) if chain is not None else []
+    if isinstance(script, Script):
+        words += FILE_NAME.findall(script.code.decode("utf-8", "replace"))
+        yield from ((script.path.parent, word) for word in words)
+    elif chain is not None:
+        yield from ((chain.folder, word) for word in words)
 
 
 def _python_file(tool: Tool) -> tuple[Path, bytes, tuple[str, ...]]:

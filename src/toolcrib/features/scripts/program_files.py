@@ -105,13 +105,15 @@ def why_ignored(path: Path, code: bytes) -> str:
         return "it belongs to the project and describes no tool"
     if re.search(rb"^tool_request:", code, re.MULTILINE):
         return f"it is a request for a tool; submit it: crib request submit {path}"
-    if not path.suffix:
+    if not path.suffix and code.startswith(b"#!"):
         first = code.partition(b"\n")[0]
         suffix = next((suffix for word, suffix in INTERPRETERS.items() if word in first), "")
         cure = f"rename it: mv {path.name} {path.name}{suffix}" if suffix else "give it one, such as .sh, .py or .js"
         return f"its name has no suffix, so nothing says what it is written in; {cure}"
     if path.suffix.lower() in DOCUMENTS:
         return "it describes no tool; name tool_type and executor_id if it should, or move it to another folder"
+    if path.suffix.lower() not in OTHER_LANGUAGES:
+        return "no tool was found in it, and no tool names it; begin its name with '_', or move it to another folder"
     return "files of this kind are not tools; describe it in a .yaml file beside it, or move it to another folder"
 
 

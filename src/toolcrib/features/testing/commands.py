@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Protocol
 import click
 
 from toolcrib.core.journal import MemoryJournal
-from toolcrib.core.sources import BUILTIN_BUNDLE
 from toolcrib.features.testing.case_files import find_cases, from_root, read_file
 from toolcrib.features.testing.cases import CaseResult, TriedCrib, try_cases
-from toolcrib.lib.names import read_address, slug_of
+from toolcrib.lib.names import BUILTIN_BUNDLE, read_address, slug_of
 from toolcrib.model.errors import ToolError
 from toolcrib.model.tool import MODES
 from toolcrib.toolkit.cli import (

@@ -17,7 +17,7 @@ from toolcrib.values.records import record
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
     from pathlib import Path
 
 
@@ -224,6 +224,24 @@ def read_beginning(path: Path | str, limit: int) -> bytes | None:
         os.close(descriptor)
 
 
+def read_stamped(path: Path, limit: int) -> tuple[Stamp | None, bytes]:
+    """The stamp and the bytes of a file, both from one descriptor; never blocks, even on a device or a pipe."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        status = os.fstat(descriptor)
+        if stat.S_ISDIR(status.st_mode):
+            raise IsADirectoryError(path)
+        if not stat.S_ISREG(status.st_mode):
+            raise ToolError(Kind.VALIDATION, f"{path}: is not a regular file; move it away")
+        code = read_at_most(descriptor, limit + 1, status.st_size)
+    finally:
+        os.close(descriptor)
+    if len(code) > limit:
+        message = f"{path}: has more than {limit} bytes, too many for a tool file; move data out of the code"
+        raise ToolError(Kind.LIMIT_EXCEEDED, message)
+    return settled_stamp(status), code
+
+
 def read_at_most(descriptor: int, limit: int, expected: int | None = None) -> bytes:
     """Read from here on, up to the limit. Of a regular file whose size is known, one read tells its end too."""
     chunks: list[bytes] = []
@@ -314,23 +332,38 @@ MAX_FOLDERS = 1_000
 MAX_NAMES = 50_000
 MAX_PACKAGE_NAMES = 500
 
+# The four files of a tool folder.
+SCHEMA = "schema.json"
+SUMMARY = "doc_summary.md"
+DOCUMENTATION = "doc.md"
+HANDLERS = {"handler.js": "javascript", "handler.py": "python"}
+MARKS = (SCHEMA, SUMMARY, DOCUMENTATION, *HANDLERS)
+# A folder with one of these files is one thing, not a folder of tools.
+PACKAGE_MARKS = frozenset({"__init__.py", *MARKS})
+
 # What package managers and interpreters fill; hidden folders are left out too.
 FOREIGN = frozenset({"node_modules", "__pycache__", "venv"})
 PYTHON_ENVIRONMENT = "pyvenv.cfg"
+# Files and folders whose names begin so hold no tools: hidden ones, and helpers.
+NO_TOOL = (".", "_")
 
 
 @record
 class FileListing:
-    """The names of files, relative to the folder; the stamp of every folder that was looked into; what went wrong."""
+    """The names of files and of packages, relative to the folder; the stamp of every folder that was listed; problems."""
 
     files: set[str] = field(default_factory=set)
+    packages: set[str] = field(default_factory=set)
     stamps: dict[str, Stamp | None] = field(default_factory=dict)
     problems: list[ToolError] = field(default_factory=list)
 
 
-def list_files(root: Path, *, deep: bool) -> FileListing:
-    """List a folder, with every folder below it if `deep`; what is beyond the bounds is left out and reported."""
-    walk = _Walk(root, deep=deep)
+def list_files(root: Path, marks: Collection[str] = ()) -> FileListing:
+    """List a folder with every folder below it; what is beyond the bounds is left out and reported.
+
+    A folder that has one of the files `marks` is a package, whose files are not listed.
+    """
+    walk = _Walk(root, frozenset(marks))
     level = [""]
     try:
         # Level by level: should there be too much, what lies further up is there.
@@ -339,20 +372,6 @@ def list_files(root: Path, *, deep: bool) -> FileListing:
     except ToolError as problem:
         walk.listing.problems.append(problem)
     return walk.listing
-
-
-def list_packages(root: Path, description: str, max_bytes: int) -> FileListing:
-    """List the folders directly in a folder that hold a description of at most so many bytes; nothing else is looked at.
-
-    Problems of the folder itself are reported by the source that lists its files.
-    """
-    walk = _Walk(root, deep=True)
-    try:
-        folders = walk.visit("")
-    except ToolError:
-        folders = []
-    found = {folder for folder in folders if _is_small_file(f"{root}/{folder}/{description}", max_bytes)}
-    return FileListing(files=found, stamps=walk.listing.stamps)
 
 
 def stamps_within(folder: str) -> dict[str, Stamp | None]:
@@ -389,10 +408,10 @@ def refused(path: Path | str, problem: OSError) -> ToolError:
 class _Walk:
     """One walk through the folders, which adds to the listing as it goes."""
 
-    def __init__(self, root: Path, *, deep: bool) -> None:
+    def __init__(self, root: Path, marks: frozenset[str]) -> None:
         self.listing = FileListing()
         self._root = str(root)
-        self._deep = deep
+        self._marks = marks
         self._names = 0
 
     def visit(self, folder: str) -> list[str]:
@@ -405,9 +424,12 @@ class _Walk:
         names, folders = self._list(path)
         if folder and PYTHON_ENVIRONMENT in names:
             return []
+        if folder and not self._marks.isdisjoint(names):
+            self.listing.packages.add(folder)
+            return []
         before = f"{folder}/" if folder else ""
-        self.listing.files.update(before + name for name in names)
-        return [before + name for name in sorted(folders) if self._deep and self._may_hold_tools(path, name)]
+        self.listing.files.update(before + name for name in names if not name.startswith(NO_TOOL))
+        return [before + name for name in sorted(folders) if self._may_hold_tools(path, name)]
 
     def _list(self, path: str) -> tuple[list[str], list[str]]:
         """The names of files and of folders in it; a link to a folder is not followed and counts as a file."""
@@ -434,7 +456,7 @@ class _Walk:
         return names, folders
 
     def _may_hold_tools(self, parent: str, name: str) -> bool:
-        if name.startswith(".") or name in FOREIGN:
+        if name.startswith(NO_TOOL) or name in FOREIGN:
             return False
         try:
             check_letters(parent, name)
@@ -444,7 +466,8 @@ class _Walk:
         return True
 
 
-def _is_small_file(path: str, max_bytes: int) -> bool:
+def is_small_file(path: str, max_bytes: int) -> bool:
+    """Whether there is a regular file, and no link, of at most so many bytes."""
     try:
         status = os.lstat(path)
     except OSError:

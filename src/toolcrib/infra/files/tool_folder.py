@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, NoReturn
 
-from toolcrib.infra.files import OPEN_FOLDER, read_at_most
+from toolcrib.infra.files import MARKS, OPEN_FOLDER, read_at_most
 from toolcrib.infra.files.safe_paths import choose_opener
 from toolcrib.lib.names import is_foreign
 from toolcrib.model.errors import Kind, ToolError
@@ -18,12 +18,6 @@ from toolcrib.model.errors import Kind, ToolError
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-
-SCHEMA = "schema.json"
-SUMMARY = "doc_summary.md"
-DOCUMENTATION = "doc.md"
-HANDLERS = {"handler.js": "javascript", "handler.py": "python"}
-MARKS = (SCHEMA, SUMMARY, DOCUMENTATION, *HANDLERS)
 
 MAX_FILES = 200
 MAX_FILE_BYTES = 256_000
@@ -40,7 +34,7 @@ READ_AT_ONCE = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY
 
 def tool_folders(root: Path) -> list[str]:
     """The names of the tool folders directly under the root."""
-    return [name for name in _folders(root) if not name.startswith("_") and _is_tool(f"{root}/{name}")]
+    return [name for name in _folders(root) if not name.startswith("_") and is_tool_folder(f"{root}/{name}")]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -111,7 +105,8 @@ def _is_there(name: str, folder: int) -> bool:
     return True
 
 
-def _is_tool(folder: str) -> bool:
+def is_tool_folder(folder: Path | str) -> bool:
+    """Whether a folder has one of the files of a tool folder."""
     return any(os.path.lexists(f"{folder}/{name}") for name in MARKS)
 
 

@@ -222,12 +222,13 @@ def check_tools(crib: Crib, names: Sequence[str], *, strict: bool, as_json: bool
     warnings = [warning for tool in tools for warning in (*crib.warnings(tool), *_hidden_by(crib, tool))]
     warnings += [] if names else [*crib.misleading_tools(), *crib.grants.warnings(crib.unstored_entries)]
     warnings += [warning for warning in (*folder_warnings, *_unbuilt(crib, folder_problems)) if warning not in warnings]
+    ignored = [] if names else crib.ignored_files()
     if as_json:
-        say_json({"tools": len(tools), "problems": problems, "warnings": warnings})
+        say_json({"tools": len(tools), "problems": problems, "warnings": warnings, "ignored": ignored})
     else:
         _say_all("problem", problems, excerpts_of(crib.problems))
         _say_all("warning", warnings)
-        _say_all("ignored", [] if names else crib.ignored_files())
+        _say_all("ignored", ignored)
         say(f"{count(len(tools), 'tool')}, {count(len(problems), 'problem')}, {count(len(warnings), 'warning')}")
     return ExitCode.FAILED if problems or (strict and warnings) else ExitCode.DONE
 

@@ -108,7 +108,7 @@ def ops(tmp_path):
     """The folder of a category, and a way to look at it as a space does."""
     folder = tmp_path / "tools/ops"
     folder.mkdir(parents=True)
-    space = FileSource(tmp_path / "tools", "project", [ScriptFile(tmp_path / "tools")], deep=True)
+    space = FileSource(tmp_path / "tools", "project", [ScriptFile(tmp_path / "tools")], is_tree=True)
 
     def look() -> tuple[list[str], list[str]]:
         space.refresh()
@@ -191,7 +191,7 @@ def test_who_calls_a_tool_by_the_name_in_its_broken_file_is_told_so(ops, tmp_pat
     folder, _ = ops
     (folder / "types.yaml").write_text("tool_id: types-tool\ntool_type: script\n")
     catalog = Catalog()
-    catalog.add_source(FileSource(tmp_path / "tools", "project", [ScriptFile(tmp_path / "tools")], deep=True))
+    catalog.add_source(FileSource(tmp_path / "tools", "project", [ScriptFile(tmp_path / "tools")], is_tree=True))
     for name in ("types-tool", "types_tool", "types"):
         assert catalog.find(name) is None
         assert catalog.suggest(name).startswith("its file is broken: tools/ops/types.yaml:1: ")
@@ -203,7 +203,7 @@ def test_a_catalogue_tells_the_problems_of_a_file_one_by_one(ops, tmp_path):
     folder, _ = ops
     (folder / "wrong.yaml").write_text(YAML.format("other").replace("a-b", "A").replace("1.0.0", "1"))
     catalog = Catalog()
-    catalog.add_source(FileSource(tmp_path / "tools", "project", [ScriptFile(tmp_path / "tools")], deep=True))
+    catalog.add_source(FileSource(tmp_path / "tools", "project", [ScriptFile(tmp_path / "tools")], is_tree=True))
     assert [problem.message.removeprefix(f"{folder}/") for problem in catalog.problems()] == [
         "wrong.yaml:1: tool_id: 'A' is not in kebab-case; write tool_id: \"a\"",
         "wrong.yaml:2: category: 'other' is not the folder of the file; write category: \"ops\"",
