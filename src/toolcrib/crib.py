@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING
 
 from toolcrib.core.call_state import CallsSettings, Policy
 from toolcrib.core.catalog import Catalog, CatalogSettings
-from toolcrib.core.execution import PendingCall, PlainRunner, never_waits, run_alone
+from toolcrib.core.execution import PendingCall, never_waits
 from toolcrib.core.pipeline import Pipeline
 from toolcrib.core.plugins import Plugins
 from toolcrib.core.resources import ModulesSettings, Resources
 from toolcrib.core.rules import RuleEngine
 from toolcrib.core.sources import BUNDLES, SWITCHES, StoredSwitches, current_view
 from toolcrib.infra.collector_pause import COLLECTOR_PAUSE
+from toolcrib.infra.plain_code import PlainRunner, run_alone
 from toolcrib.infra.settings import HOST_PROGRAM, Settings, load_settings
 from toolcrib.lib.names import SYSTEM_BUNDLE
 from toolcrib.model.call import Call, plain_call

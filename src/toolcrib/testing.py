@@ -29,7 +29,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from toolcrib.core.execution import run_alone
 from toolcrib.crib import Crib
 from toolcrib.features.testing.case_files import find_cases, load_cases
 from toolcrib.features.testing.cases import (
@@ -44,6 +43,7 @@ from toolcrib.features.testing.cases import (
     run_cases,
     try_cases,
 )
+from toolcrib.infra.plain_code import run_alone
 from toolcrib.model.call import Call
 
 if TYPE_CHECKING:

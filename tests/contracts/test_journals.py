@@ -102,6 +102,6 @@ async def test_the_lines_of_a_crib_hold_neither_arguments_nor_values(project, ke
         ("host/login@1.0.0", False, "VALIDATION"),
         ("absent", False, "NOT_FOUND"),
     ]
-    known = {"event", "time", "id", "tool", "caller", "ok", "ms", "error", "refused"}
+    known = {"event", "time", "id", "tool", "caller", "ok", "ms", "error", "refused", "traceback"}
     assert {key for line in lines for key in line} == known
     assert "hunter" not in str(lines)

@@ -130,6 +130,8 @@ export const english = {
   "tool.result.large": "The result is large; the first {shown} of {total} characters are shown.",
   "tool.result.more": "Show more",
   "tool.result.meta": "Details of the run",
+  "tool.result.stdout": "What the tool printed",
+  "tool.result.stderr": "What the tool wrote to its error output",
   "tool.result.intents": "What the tool asks the host to do next",
   "tool.json.invalid": "This is not valid JSON: {reason}",
   "tool.arguments": "Arguments",

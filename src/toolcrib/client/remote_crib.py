@@ -20,10 +20,11 @@ from toolcrib.client.remote_stream import read_call
 from toolcrib.client.server import Server
 from toolcrib.client.shapes import read_explanation, read_failure, read_success
 from toolcrib.client.tool_entries import read_entry
-from toolcrib.core.execution import PendingCall, PlainRunner, named_for_warning, refuse_inside_a_loop
+from toolcrib.core.execution import PendingCall, named_for_warning
 from toolcrib.features.exports.facade import read_provider
 from toolcrib.features.exports.framework_tools import hand_over
 from toolcrib.features.requests.auto_request import Obtainer
+from toolcrib.infra.plain_code import PlainRunner, refuse_inside_a_loop
 from toolcrib.lib.export_schemas.definitions import export_tools
 from toolcrib.lib.names import slug_of
 from toolcrib.lib.presentation import write_prompt

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Coroutine
 from enum import Enum
 from inspect import CO_COROUTINE, CO_GENERATOR
-from threading import RLock, current_thread, get_ident, main_thread
+from threading import current_thread, get_ident, main_thread
 from time import monotonic
 from traceback import walk_tb
 from types import CoroutineType, coroutine
@@ -44,33 +44,6 @@ def never_waits(tool: Tool) -> bool:
     ):
         return False
     return tool.limits.retry is None and not tool.idempotent
-
-
-def run_alone(work: Coroutine[object, object, T]) -> T:
-    """Run a coroutine that never waits, without an event loop; importing asyncio takes half of the start of a command."""
-    refuse_inside_a_loop(work)
-    try:
-        work.send(None)
-    except StopIteration as end:
-        return end.value  # type: ignore[no-any-return]  # StopIteration.value is untyped
-    work.close()
-    raise RuntimeError("a plain function cannot wait; write it as async def")
-
-
-def refuse_inside_a_loop(work: Coroutine[object, object, object]) -> None:
-    """Raise RuntimeError inside a running event loop, where code must await."""
-    if "asyncio" not in sys.modules:
-        return
-    import asyncio
-
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return
-    work.close()
-    raise RuntimeError(
-        "plain code waited inside a running event loop; write: await crib.call(...), or await what is async of the same name"
-    )
 
 
 CURE = "write: await crib.call(...), or crib.call_sync(...) in code that is not async"
@@ -136,31 +109,6 @@ class PendingCall(Coroutine[object, object, "Result"]):
 
     def __repr__(self) -> str:
         return f"<crib.call(...), not awaited; {CURE}>"
-
-
-class PlainRunner:
-    """Runs coroutines from synchronous code, on one event loop, one after the other."""
-
-    def __init__(self) -> None:
-        self._runner: asyncio.Runner | None = None
-        self._waiting = RLock()
-
-    def run(self, work: Coroutine[object, object, T]) -> T:
-        """Run the coroutine to its end; raises inside a running event loop."""
-        import asyncio
-
-        refuse_inside_a_loop(work)
-        # One after the other, because connections and child processes belong to this one event loop.
-        with self._waiting:
-            if self._runner is None:
-                self._runner = asyncio.Runner()
-            return self._runner.run(work)
-
-    def close(self) -> None:
-        """Close the event loop, if there is one."""
-        if self._runner is not None:
-            self._runner.close()
-            self._runner = None
 
 
 # Keys in `details` that a tool must not set: it could pass its failure off as a refusal, or issue a confirmation.

@@ -6,6 +6,7 @@ import json
 import logging
 from dataclasses import replace
 from time import monotonic
+from traceback import format_tb
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any
 
@@ -40,7 +41,10 @@ HEAD_LETTERS = 2_000
 MIN_INT64, MAX_INT64 = -(2**63), 2**63 - 1
 AT_ONCE = "immediate"
 COST = "cost"
-STDERR = "stderr"
+# What a tool printed, and the traceback of its failure.
+PRINTED = ("stdout", "stderr")
+TRACE = "traceback"
+MAX_TRACE = 20_000
 
 
 def settle(plan: Plan, value: object, limit: int) -> object:
@@ -267,7 +271,10 @@ class ResultMaker:
                 # Its traceback references this frame: a reference cycle, which would keep the objects of the call alive.
                 del problem
         if error.kind is Kind.INTERNAL and not isinstance(problem, ToolError):
-            logger.error("call %s: %s failed unexpectedly", state.id, name, exc_info=self._mask.raised(problem))
+            raised = self._mask.raised(problem)
+            logger.error("call %s: %s failed unexpectedly", state.id, name, exc_info=raised)
+            # Without its message, which may hold arguments.
+            error.trace = "".join([*format_tb(raised.__traceback__), type(raised).__name__])[-MAX_TRACE:]
         return self.answer(error, state)
 
     def answer(self, error: ToolError, state: CallState) -> Result:
@@ -284,6 +291,8 @@ class ResultMaker:
         error = self._mask.error(error)
         value = self._partial(error, call, meta)
         facts = _facts_of(state, seconds)
+        if error.trace:
+            facts[TRACE] = error.trace
         if plan is not None and state.ran:
             _tell(state, plan, meta, facts)
         self._record((CALL, state.started, state.id, name, call.caller, seconds, error.kind, facts or None, tool_id))
@@ -338,7 +347,7 @@ class ResultMaker:
 
 
 def _facts_of(state: CallState, seconds: float) -> dict[str, object]:
-    """The further facts of a journal entry: refused or not, cost, whether over budget, and stderr."""
+    """The further facts of a journal entry: refused or not, cost, whether over budget, and what the tool printed."""
     if state.plan is None or not state.ran:
         return {"refused": True}
     # The audit trail has who approved it, and why, under this id.
@@ -348,9 +357,9 @@ def _facts_of(state: CallState, seconds: float) -> dict[str, object]:
         facts[COST] = {"amount": cost.of(seconds), "currency": cost.currency}
     if state.plan.is_over_budget(monotonic() - state.began):
         facts["overBudget"] = True
-    written = None if state.outcome is None else state.outcome.meta.get(STDERR)
-    if written:
-        facts[STDERR] = written
+    for stream in PRINTED:
+        if state.outcome is not None and (written := state.outcome.meta.get(stream)):
+            facts[stream] = written
     return facts
 
 

@@ -129,6 +129,8 @@ class ToolError(Exception):
     partial_side_effects: bool
     details: Mapping[str, object]
     value: object
+    # The traceback of what failed, for the journal; no interface shows it to a caller.
+    trace: str = ""
 
     def __init__(
         self,

@@ -23,7 +23,9 @@ def write(tmp_path: Path) -> Write:
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         function = path.stem.replace("-", "_")
-        path.write_text(f'def {function}() -> str:\n    """Return it."""\n    return "{name}"\n' if text is None else text)
+        path.write_text(
+            f'def {function}() -> str:\n    """Return it."""\n    return "{name}"\n' if text is None else text
+        )
         return path
 
     write("toolcrib.toml", "")
@@ -95,7 +97,14 @@ def test_what_holds_no_tool_is_named_by_check_unless_a_tool_names_it(tmp_path, w
 
 
 def test_folders_of_one_name_and_those_that_can_be_no_bundle_are_problems(tmp_path, write):
-    for name in ("billing/eu/a.py", "billing-eu/b.py", "My Data/c.py", "builtin/d.py", "system/e.py", "Empty Box/x.csv"):
+    for name in (
+        "billing/eu/a.py",
+        "billing-eu/b.py",
+        "My Data/c.py",
+        "builtin/d.py",
+        "system/e.py",
+        "Empty Box/x.csv",
+    ):
         write(f"tools/{name}")
     write("more/tools/f.py")
     with Crib(tmp_path, catalog={"folders": ["tools", "more/tools"]}) as crib:

@@ -36,6 +36,12 @@ export function ResultView({ result }: { result: CallResult }) {
           {result.intents.map((intent, place) => <IntentView key={place} intent={intent as Record<string, unknown>} />)}
         </>
       )}
+      {(["stdout", "stderr"] as const).filter((stream) => result.meta[stream]).map((stream) => (
+        <section key={stream}>
+          <Title order={4}>{t(`tool.result.${stream}`)}</Title>
+          <Value value={result.meta[stream]} />
+        </section>
+      ))}
       <details>
         <summary>{t("tool.result.meta")}</summary>
         <Value value={result.meta} />

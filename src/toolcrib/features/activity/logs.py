@@ -45,7 +45,8 @@ MAX_LINE_BYTES = 1_000_000
 JOURNAL = "journal"
 # Keys that the start of a line shows already, or that only programs need.
 OMITTED = frozenset(
-    {"event", "time", "tool", "caller", "ok", "ms", "error", "toolId", "id", "level", "logger", "stderr", "traceback"}
+    {"event", "time", "tool", "caller", "ok", "ms", "error", "toolId", "id", "level", "logger", "stdout", "stderr"}
+    | {"traceback"}
 )
 REQUEST = ("status", "method", "route", "ms")
 
@@ -211,7 +212,7 @@ def to_text(line: Line) -> str:
     moment = f"{_clock(line)} " if _moment(line) else ""
     more = [f"{name}={on_one_line(str(value))}" for name, value in line.items() if name not in {*OMITTED, *REQUEST}]
     first = " ".join([*_what(line), *more])
-    below = [str(line[name]).rstrip() for name in ("stderr", "traceback") if line.get(name)]
+    below = [str(line[name]).rstrip() for name in ("stdout", "stderr", "traceback") if line.get(name)]
     lines = [f"{moment}{first}", *(f"         {visible(text)}" for part in below for text in part.splitlines())]
     return "\n".join(lines)
 

@@ -281,7 +281,9 @@ def thrown(tool: Tool, described: Mapping[str, object]) -> ToolError:
         return ToolError(Kind.SESSION_INACTIVE, message, partial_side_effects=True)
     logger.error("%s failed unexpectedly\n%s", tool.name, tell_all(described), extra=log_fields(described))
     reason = f"{tool.name} failed unexpectedly ({name_class(described)})"
-    return ToolError(Kind.INTERNAL, reason, cure=READ_THE_LOG, partial_side_effects=True)
+    error = ToolError(Kind.INTERNAL, reason, cure=READ_THE_LOG, partial_side_effects=True)
+    error.trace = tell_all(described)
+    return error
 
 
 def _read(response: object) -> Outcome:

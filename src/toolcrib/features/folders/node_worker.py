@@ -347,7 +347,9 @@ class Worker(WarmProcess):
         place = find_place(described, self._run)
         what = f"{name_class(described)} in {place}" if place else name_class(described)
         message = f"{name}: its handler could not be loaded ({what})"
-        return ToolError(Kind.INTERNAL, message, cure=READ_THE_LOG)
+        error = ToolError(Kind.INTERNAL, message, cure=READ_THE_LOG)
+        error.trace = tell_all(described)
+        return error
 
 
 def _find(tool: Tool, commands: Executables) -> Executable:

@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from toolcrib.infra.programs import (
+    PRINTED_TAIL,
     describe_end,
     exit_details,
     failure,
@@ -34,8 +35,14 @@ UNREADABLE = frozenset({"ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX", "ERR_INVALID_TYPESC
 _PACKAGE = re.compile(r"Cannot find (?:package|module) '([^'\n]{1,100})'")
 
 
-def node_value(tool: Tool, script: Script, ended: CompletedJob, seconds: float) -> tuple[object, str | None]:
-    """What the function returned, and what it printed if it returned nothing; raises ToolError for a failure."""
+def node_value(
+    tool: Tool, script: Script, ended: CompletedJob, seconds: float, meta: dict[str, object]
+) -> tuple[object, str | None]:
+    """What the function returned, and what it printed if it returned nothing; raises ToolError for a failure.
+
+    The output of the process is the answer; in `meta` it is replaced by the output of the function, which is part of it.
+    """
+    meta.pop("stdout", None)
     refuse_early_end(tool.name, ended, seconds)
     if ended.exit_code != 0:
         said = tail_of(ended.stderr).strip()
@@ -43,6 +50,8 @@ def node_value(tool: Tool, script: Script, ended: CompletedJob, seconds: float) 
         cure = report_crash(tool, ended) if has_crashed(ended) else NO_CURE
         raise failure(tool, message, Kind.PERMANENT, cure=cure, details=exit_details(ended))
     answer = _answer(tool, ended)
+    if text := answer.get("printed"):
+        meta["stdout"] = str(text)[-PRINTED_TAIL:]
     if "value" in answer:
         return answer["value"], None
     if answer.get("missing") is True:
@@ -103,4 +112,6 @@ def _error(tool: Tool, script: Script, described: object) -> ToolError:
         return ToolError(Kind.VALIDATION, message)
     # Shown like the error output of a program: what a function throws says what was wrong with the arguments.
     said = " ".join(text.split())[:MAX_MESSAGE_LETTERS]
-    return failure(tool, f"{tool.name} failed with {name_class(facts)}" + (f": {said}" if said else ""))
+    error = failure(tool, f"{tool.name} failed with {name_class(facts)}" + (f": {said}" if said else ""))
+    error.trace = tell_all(facts)
+    return error

@@ -177,8 +177,8 @@ class ProcessDriver:
         ended = await self._run_job(work, order, context)
         meta: dict[str, object] = {"sandbox": self._sandbox.report_on(work.job)}
         ended = _without_folder(ended, order.run.script)
-        outcome = to_outcome(ended, meta, lambda: _value(order, work.job, ended, context.seconds, masking))
-        if outcome.error is None and (_answers_by_printing(work.job) or _is_called(order)):
+        outcome = to_outcome(ended, meta, lambda: _value(order, work.job, ended, context.seconds, masking, meta))
+        if outcome.error is None and _answers_by_printing(work.job) and not _is_called(order):
             meta.pop("stdout", None)  # it is the value
         error = None if outcome.error is None else _explain(outcome.error, work.job)
         return masking.hide_outcome(replace(outcome, error=error))
@@ -444,15 +444,18 @@ def _answers_by_printing(job: Job) -> bool:
     return not isinstance(job, PythonFile) or job.convention == Convention.ARGV
 
 
-def _value(order: Order, job: Job, ended: CompletedJob, seconds: float, masking: Masking) -> object:
+def _value(
+    order: Order, job: Job, ended: CompletedJob, seconds: float, masking: Masking, meta: dict[str, object]
+) -> object:
     if isinstance(job, PythonFile) and not _answers_by_printing(job):
         value = answered_value(order.tool, job, ended, seconds, masking)
         script = order.run.script
         return value if script is None else open_envelope(order.tool, script, value)
     if order.run.script is not None and _is_called(order):
-        value, printed = node_value(order.tool, order.run.script, ended, seconds)
+        value, printed = node_value(order.tool, order.run.script, ended, seconds, meta)
         if not printed or _may_be_null(order.tool):
             return value
+        meta.pop("stdout")  # it is the value
         return _printed(order.tool, replace(ended, stdout=printed.encode("utf-8", "surrogatepass")))
     streams = _prints_a_stream(order, job)
     return printed_value(order.tool, ended, seconds, prints_json=names_the_file(order), streams=streams)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Protocol
 
-from toolcrib.core.execution import run_alone
+from toolcrib.infra.plain_code import run_alone
 from toolcrib.lib.comparison import SHOWN_LETTERS, differences, show
 from toolcrib.model.call import CALL, Call
 from toolcrib.model.errors import Kind, ToolError, cure_of

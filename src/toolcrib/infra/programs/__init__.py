@@ -111,9 +111,13 @@ def to_outcome(ended: CompletedJob, meta: dict[str, object], read: Callable[[], 
             meta[stream] = tail_of(printed)
     meta |= describe_effects(ended)
     try:
-        return Outcome(value=read(), meta=meta)
+        value = read()
     except ToolError as error:
         return Outcome(value=error.value, error=error, meta=meta)
+    said = str(meta.get("stdout", "")).rstrip("\n")
+    if said and isinstance(value, str) and value.endswith(said):
+        del meta["stdout"]  # it is the value
+    return Outcome(value=value, meta=meta)
 
 
 def describe_effects(ended: CompletedJob) -> dict[str, object]:
@@ -175,7 +179,13 @@ def open_envelope(tool: Tool, script: Script, value: object) -> object:
 
 
 def to_error(tool: Tool, job: PythonFile, described: Described) -> ToolError:
-    """The error of a script's answer: its own ToolError, else one of ours."""
+    """The error of a script's answer, its own ToolError or one of ours, with the traceback for the journal."""
+    error = _error_of(tool, job, described)
+    error.trace = str(described.get("traceback") or "")
+    return error
+
+
+def _error_of(tool: Tool, job: PythonFile, described: Described) -> ToolError:
     facts = described.get("tool_error")
     if isinstance(facts, dict):
         return _own_error(str(described.get("message")), facts)

@@ -386,10 +386,11 @@ def _say_value(value: object, *, raw: bool) -> None:
 
 
 def _say_beside(result: Result, url: str | None) -> None:
-    """Print the rest of a result: stderr, warnings, intents, and how to read a stored value."""
-    stderr, warnings, kept = (result.meta.get(name) for name in ("stderr", "warnings", "kept"))
-    if isinstance(stderr, str) and stderr:
-        complain(f"the tool wrote: {stderr.rstrip()}")
+    """Print the rest of a result: what the tool printed, warnings, intents, and how to read a stored value."""
+    warnings, kept = result.meta.get("warnings"), result.meta.get("kept")
+    for stream, verb in (("stdout", "printed"), ("stderr", "wrote")):
+        if printed := result.meta.get(stream):
+            complain(f"the tool {verb}: {str(printed).rstrip()}")
     for warning in warnings if isinstance(warnings, list) else ():
         complain(f"warning: {warning}")
     for intent in result.intents:
