@@ -17,6 +17,7 @@ from toolcrib.core.catalog import CatalogSettings
 from toolcrib.core.file_source import MAX_FILE_BYTES
 from toolcrib.features.project.readiness import RUNS_IT
 from toolcrib.infra.settings import FILE_NAME, PROJECT_SCRIPTS
+from toolcrib.lib.file_access import file_access
 from toolcrib.lib.protected_names import judge
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Chained, Script
@@ -233,8 +234,16 @@ def _added(crib: AddingCrib, trial: AddingCrib, each: Placed, tool: Tool, trial_
         file=each.target,
         parameters=tuple(properties) if isinstance(properties, dict) else (),
         missing=tuple(missing),
-        warnings=tuple(line.replace(f"{trial_root}/", "") for line in trial.warnings(tool)),
+        warnings=(*(line.replace(f"{trial_root}/", "") for line in trial.warnings(tool)), *_opened(tool)),
     )
+
+
+def _opened(tool: Tool) -> Iterator[str]:
+    """What the tool must require if the files that it opens are those of the project."""
+    run = tool.run.script if isinstance(tool.run, Chained) else tool.run
+    needed = file_access(run.code) if isinstance(run, Script) and run.language == "python" else ()
+    if missing := " and ".join(name for name in needed if name not in tool.requires):
+        yield f"{tool.name} opens files; those of the project need {missing}: list it in its requires"
 
 
 def _moved(tool: Tool, trial_root: Path, root: Path) -> Tool:

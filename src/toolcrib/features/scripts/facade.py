@@ -14,8 +14,9 @@ from toolcrib.features.scripts.sink import open_sink
 from toolcrib.infra.files import list_files, read_beginning
 from toolcrib.infra.files.tool_folder import is_tool_folder
 from toolcrib.infra.programs.code_parts import shadow_of
+from toolcrib.infra.programs.executables import WORKSPACE
 from toolcrib.infra.sandbox.environments import prepare, read_requirements
-from toolcrib.infra.sandbox.jobs import CLEAN_ENVIRONMENT, PROXY_VARIABLES
+from toolcrib.infra.sandbox.jobs import CLEAN_ENVIRONMENT, PROXY_VARIABLES, READ, WRITE
 from toolcrib.infra.settings import GIVEN_TO_TOOLS
 from toolcrib.lib.environment_reads import needed_variables
 from toolcrib.lib.javascript_program import needed_packages
@@ -41,6 +42,8 @@ VARIABLE = re.compile(r"\$\{(?:(?:env|secret):)?([A-Z][A-Z0-9_]*)\}")
 # What every process of a tool has, or the system and the shell set themselves.
 GIVEN = frozenset({*CLEAN_ENVIRONMENT, *PROXY_VARIABLES, *GIVEN_TO_TOOLS, "HOME", "PWD", "TMPDIR"})
 PACKAGE = "it is a package, so its files are helpers; without its __init__.py they are tools of a bundle"
+# The capabilities with which a tool gets the variable of the workspace.
+FILES = frozenset({READ, WRITE})
 FILE_NAME = re.compile(r"[\w.-]+")
 MAX_READ = 64_000
 OURS = frozenset({"tool_registry.json"})
@@ -88,6 +91,12 @@ class Scripts:
             found += self.missing_imports(tool)
         if isinstance(run, Script) and run.language == JAVASCRIPT:
             found += self._missing_packages(run)
+        if (
+            isinstance(run, Script)
+            and WORKSPACE in needed_variables(run.code, run.language)
+            and not tool.requires & FILES
+        ):
+            found.append("fs.read in its requires, without which it sees no file of the project")
         for name in sorted(_variables(tool, run)):
             if not self._resources.variable(tool, name):
                 word = self._resources.variable_word(tool, name)

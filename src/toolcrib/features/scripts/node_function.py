@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from toolcrib.infra.programs import (
     PRINTED_TAIL,
+    cure_of_output,
     describe_end,
     exit_details,
     failure,
@@ -112,6 +113,7 @@ def _error(tool: Tool, script: Script, described: object) -> ToolError:
         return ToolError(Kind.VALIDATION, message)
     # Shown like the error output of a program: what a function throws says what was wrong with the arguments.
     said = " ".join(text.split())[:MAX_MESSAGE_LETTERS]
-    error = failure(tool, f"{tool.name} failed with {name_class(facts)}" + (f": {said}" if said else ""))
+    message = f"{tool.name} failed with {name_class(facts)}" + (f": {said}" if said else "")
+    error = failure(tool, message, cure=cure_of_output(tool, said))
     error.trace = tell_all(facts)
     return error

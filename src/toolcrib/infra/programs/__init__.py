@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolcrib.infra.files import read_beginning
+from toolcrib.infra.programs.executables import WORKSPACE
 from toolcrib.infra.sandbox.jobs import PROGRAMS, READ, WRITE, explain_start, has_network
 from toolcrib.infra.settings import DATA_FOLDER
 from toolcrib.lib.documents import read_json
@@ -416,6 +417,8 @@ def _no_variable(tool: Tool, job: PythonFile, described: Described) -> ToolError
 
 def no_variable(tool: Tool, name: str) -> ToolError:
     """The error of a tool that cannot do without an environment variable which it was not given."""
+    if name == WORKSPACE:
+        return failure(tool, f"{tool.name} reads the variable {name}", cure=Cure(SEES_NO_FILE))
     return ToolError(
         Kind.CAPABILITY_MISSING,
         f"{tool.name} reads the variable {name}, which is not set or not granted to it",
@@ -442,10 +445,12 @@ def _cure_of_missing_file(tool: Tool, path: str) -> Cure:
             "a relative path starts at the folder of the tool; files of the project are below $TOOLCRIB_WORKSPACE"
         )
     if READ not in tool.requires:
-        words.append(f"list {READ} in its requires, without which it sees no file of the project")
+        words.append(SEES_NO_FILE)
     return Cure("; ".join(words) or "see whether it is there")
 
 
+SEES_NO_FILE = f"list {READ} in its requires, without which it sees no file of the project"
+_NO_FILE = re.compile(r"No such file or directory|\bENOENT\b")
 _MISSING_IN_TRACEBACK = re.compile(
     r"^(?:ModuleNotFoundError: No module named '(?P<module>[\w.]{1,200})'"
     r"|FileNotFoundError: \[Errno 2\] No such file or directory: '(?P<path>[^'\n]{1,4000})')$"
@@ -453,10 +458,10 @@ _MISSING_IN_TRACEBACK = re.compile(
 
 
 def cure_of_output(tool: Tool, printed: str) -> Cure:
-    """What helps a program that ended with a traceback of Python, where its last line says what was missing."""
+    """What helps a program that says that a file or a module of Python was missing."""
     found = _MISSING_IN_TRACEBACK.match(printed.rstrip().rpartition("\n")[2])
     if found is None:
-        return NO_CURE
+        return Cure(SEES_NO_FILE) if READ not in tool.requires and _NO_FILE.search(printed) else NO_CURE
     if found["path"]:
         return _cure_of_missing_file(tool, found["path"])
     known = _no_module(tool, {"missing": found["module"]})
