@@ -47,7 +47,7 @@ class CatalogSettings(Table, name="catalog"):
     """Where tools are found, and which of them are disabled."""
 
     folders: tuple[str, ...] = setting(
-        default=("tools",),
+        default=("tools", "bundles"),
         read=read_words,
         opens=False,
         summary="folders whose files are tools, from the project folder; of equal names the earlier folder is meant",

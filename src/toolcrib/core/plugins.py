@@ -69,7 +69,7 @@ FEATURES: Mapping[str, tuple[str, ...]] = {
         *("runners:sql", "resources:databases", "checks", "tool_checks", "commands:sql", "settings:sql_tools"),
     ),
     "toolcrib.features.bundles:register": (
-        *("sources:bundles", "resources:bundle_source", "resources:bundles", "resources:search_index"),
+        *("formats", "sources:bundles", "resources:bundle_source", "resources:bundles", "resources:search_index"),
         *("commands:bundle", "commands:search", "commands:enable", "commands:disable", "endpoints"),
         *("settings:bundles", "settings:search", "screens:tools", "screens:bundles"),
     ),

@@ -6,7 +6,7 @@ import json
 import logging
 from dataclasses import replace
 from time import monotonic
-from traceback import format_tb
+from traceback import extract_tb, format_list
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any
 
@@ -45,6 +45,7 @@ COST = "cost"
 PRINTED = ("stdout", "stderr")
 TRACE = "traceback"
 MAX_TRACE = 20_000
+OURS = __file__.removesuffix("core/results.py")
 
 
 def settle(plan: Plan, value: object, limit: int) -> object:
@@ -273,8 +274,11 @@ class ResultMaker:
         if error.kind is Kind.INTERNAL and not isinstance(problem, ToolError):
             raised = self._mask.raised(problem)
             logger.error("call %s: %s failed unexpectedly", state.id, name, exc_info=raised)
-            # Without its message, which may hold arguments.
-            error.trace = "".join([*format_tb(raised.__traceback__), type(raised).__name__])[-MAX_TRACE:]
+            # Without its message, which may hold arguments, and without our own frames.
+            # Python makes a RuntimeError of a StopIteration that leaves a coroutine.
+            raised = raised.__cause__ if isinstance(raised.__cause__, StopIteration) else raised
+            frames = [frame for frame in extract_tb(raised.__traceback__) if not frame.filename.startswith(OURS)]
+            error.trace = "".join([*format_list(frames), type(raised).__name__])[-MAX_TRACE:]
         return self.answer(error, state)
 
     def answer(self, error: ToolError, state: CallState) -> Result:

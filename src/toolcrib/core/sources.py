@@ -347,6 +347,9 @@ class Switches:
 
     def apply_words(self, entry: Entry) -> Entry:
         """The entry, disabled if a word of the settings disables it."""
+        if entry.tool.metadata.get("isEnabled") is False:
+            cure = Cure(f'write "isEnabled": true in {entry.tool.origin}', "ask the operator to enable it")
+            return Entry(tool=entry.tool, enabled=False, reason="its isEnabled is false", cure=cure)
         hit = self._word_for(entry.tool) if self._words else None
         if hit is None:
             return entry

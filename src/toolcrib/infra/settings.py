@@ -285,7 +285,8 @@ PROJECT_SCRIPTS = ".ai/tools"
 USER_SCRIPTS = "~/.ai/tools"
 ENVIRONMENT_PREFIX = "TOOLCRIB_"
 # Variables that tools get, which are not settings; a tool that runs `crib` passes them on.
-GIVEN_TO_TOOLS = frozenset({"TOOLCRIB_WORKSPACE", "TOOLCRIB_CHANNEL"})
+WORKSPACE = "TOOLCRIB_WORKSPACE"
+GIVEN_TO_TOOLS = frozenset({WORKSPACE, "TOOLCRIB_CHANNEL"})
 ENVIRONMENT = "the environment"
 COMMAND_LINE = "the command line"
 HOST_PROGRAM = "the host program"

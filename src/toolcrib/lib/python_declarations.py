@@ -14,6 +14,7 @@ from types import FunctionType
 from typing import TYPE_CHECKING
 
 from toolcrib.lib.schema_structure import any_of, is_json
+from toolcrib.model.tool import Function
 from toolcrib.values.records import record
 
 if TYPE_CHECKING:
@@ -375,6 +376,13 @@ def is_generator(function: object) -> bool:
     if _is_plain(function):
         return bool(function.__code__.co_flags & GENERATORS)
     return is_async_generator(function) or any(map(inspect.isgeneratorfunction, _layers(function)))
+
+
+def registered_function(function: Callable[..., object]) -> Function:
+    """How a function that a document names by its key runs: with a context and all arguments."""
+    called = (function, getattr(function, "__call__", None))  # noqa: B004 - its kind is checked, not its existence
+    is_async = any(map(inspect.iscoroutinefunction, called)) or is_async_generator(function)
+    return Function(call=function, is_async=is_async, takes_whole=True, yields=is_generator(function))
 
 
 def is_async_generator(function: object) -> bool:

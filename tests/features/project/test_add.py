@@ -220,7 +220,7 @@ def test_replacing_a_link_leaves_the_file_it_leads_to(add: AddCommand, project: 
         ("notes.md", "# Notes", "no tool was found in it"),
         ("package.json", "{}", "belongs to the project"),
         ("request.yaml", "tool_request:\n  name: x\n", "crib request submit"),
-        ("weather.json", '{"slug": "w", "impl": {}}', "crib bundle put BUNDLE"),
+        ("weather.json", '{"slug": "w", "argSchema": {}}', "impl is missing"),
         ("large.py", "#" * 300_000, "larger than"),
     ],
 )

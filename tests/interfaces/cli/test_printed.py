@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -29,8 +30,10 @@ HOST = 'from toolcrib import tool\n\n\n@tool\ndef host_talk(n: int) -> int:\n   
 @pytest.fixture
 def crib(tmp_path: Path, cli: Callable[..., Any]) -> Callable[..., Any]:
     (tmp_path / "tools").mkdir()
-    (tmp_path / "toolcrib.toml").write_text('[modules]\ntools = ["printed_host"]\n')
-    (tmp_path / "printed_host.py").write_text(HOST)
+    # A module is imported once in a process.
+    module = re.sub(r"\W", "_", f"printed{tmp_path}")
+    (tmp_path / "toolcrib.toml").write_text(f'[modules]\ntools = ["{module}"]\n')
+    (tmp_path / f"{module}.py").write_text(HOST)
     for name, text in {"talk.py": TALK, "node_talk.mjs": NODE, "say.py": SAY}.items():
         (tmp_path / "tools" / name).write_text(text)
     return lambda command, *words: cli(command, "-C", str(tmp_path), *words)

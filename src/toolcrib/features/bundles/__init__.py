@@ -47,6 +47,12 @@ def register(plugins: Plugins) -> None:
     plugins.add_resource("bundles", "toolcrib.features.bundles.facade:Bundles", given=_for_bundles)
     plugins.add_resource("search_index", "toolcrib.infra.search.index:Index", given=_for_index)
     plugins.add_resource("bundle_source", "toolcrib.features.bundles.source:BundleSource")
+    plugins.add_format(
+        "toolcrib.features.bundles.file_document:FileDocument",
+        suffixes=(".json", ".yaml", ".yml"),
+        in_trees=False,
+        mentions=(b"argSchema",),
+    )
     plugins.add_source("bundles", lambda resources: [resources.get("bundle_source")])
     plugins.add_endpoints("toolcrib.features.bundles.endpoints:endpoints")
     plugins.add_command("bundle", "toolcrib.features.bundles.commands:bundle", "Store tools in bundles.")
@@ -78,6 +84,7 @@ def _for_bundles(resources: Resources) -> dict[str, object]:
         "max_tools": bundles.max_tools,
         "hosts": lambda: (*settings["http_tools"].hosts, *map(str, added())),
         "on_switch": resources.get("forget_tools"),
+        "root": settings.root,
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -28,10 +29,12 @@ from toolcrib.features.bundles.stored_documents import (
 from toolcrib.lib.document_format import is_newer, write_bundle, write_tool
 from toolcrib.lib.names import RESERVED_BUNDLES
 from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.tool import Registered, is_document
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
     from contextlib import AbstractContextManager
+    from pathlib import Path
 
     from toolcrib.features.bundles.archive import Archive
     from toolcrib.features.bundles.index_sync import IndexSync
@@ -67,6 +70,7 @@ class Editor:
     holds_secret: Callable[[str], bool]
     max_tools: int
     record: Recorder
+    root: Path | None
     clock: Callable[[], float]
 
     def put_bundle(self, bundle_id: str, document: Mapping[str, object], *, if_match: str = "") -> tuple[Bundle, bool]:
@@ -233,6 +237,7 @@ class Editor:
     def put_tool(self, bundle_id: str, slug: str, version: str, document: Mapping[str, object], if_match: str) -> Kept:
         """Write a new tool; of concurrent writers of one slug and version, in any process, one wins."""
         bundle_id = check_bundle_id(bundle_id)
+        self.refuse_file(bundle_id, slug, version)
         self._refuse_others(bundle_id)
         bundle = self._open_bundle(bundle_id)
         reading = read_tool(
@@ -285,6 +290,7 @@ class Editor:
     def delete_tool(self, bundle_id: str, slug: str, version: str, *, if_match: str = "") -> None:
         """Remove a tool for good, even a broken one."""
         bundle_id = check_bundle_id(bundle_id)
+        self.refuse_file(bundle_id, slug, version)
         self._refuse_others(bundle_id)
         slot = check_slot(bundle_id, slug, version)
         with self._changing(bundle_id):
@@ -389,6 +395,16 @@ class Editor:
             whose = "comes with Toolcrib" if other.built_in else f"belongs to {other.owner}"
             message = f"the bundle {other.slug} {whose} and is read-only here; it can only be enabled or disabled"
             raise ToolError(Kind.BLOCKED, message)
+
+    def refuse_file(self, bundle_id: str, slug: str, version: str) -> None:
+        """Refuse to change a tool whose document is a file of the project."""
+        entry = self.sources.look().entries.get(slot_of(bundle_id.lower(), slug, version))
+        tool = None if entry is None else entry.tool
+        if tool is None or tool.origin is None or not (is_document(tool) or isinstance(tool.run, Registered)):
+            return
+        file = os.path.relpath(tool.origin.place, self.root or ".")
+        message = f"{slug}@{version} is the document {file}; edit or remove that file"
+        raise ToolError(Kind.CONFLICT, message, details={"file": file})
 
     def _refuse_known_id(self, tool: Tool) -> None:
         """Refuse the id of another tool with this slug: a copied document has it, and calls are counted by id."""

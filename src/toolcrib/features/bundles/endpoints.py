@@ -210,6 +210,7 @@ class ToolEndpoints:
         """PATCH one version of a tool: enable or disable."""
         place = tool_place(request)
         enabled = await self._switches.read(request)
+        await self._threads.write(lambda: self._bundles.refuse_file(*place))
         etag = await self._etag(request, place)
         return _answer_tool(
             await self._threads.write(lambda: self._bundles.switch_tool(*place, enabled, if_match=etag))

@@ -24,6 +24,7 @@ from toolcrib.model.tool import Http
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+    from pathlib import Path
 
     from toolcrib.features.bundles.archive import Archive
     from toolcrib.features.bundles.other_sources import Board
@@ -62,6 +63,7 @@ class Bundles:
         metrics: Callable[[], Mapping[str, Count]] = dict,
         models: frozenset[str] | None = None,
         max_tools: int = 100_000,
+        root: Path | None = None,
         hosts: Callable[[], tuple[str, ...]] = tuple,
         on_switch: Callable[[], None] = lambda: None,
         record: Recorder = unrecorded,
@@ -112,6 +114,7 @@ class Bundles:
             holds_secret=holds_secret or (lambda _: False),
             max_tools=max_tools,
             record=record,
+            root=root,
             clock=clock,
         )
         self.list_bundles, self.list_tools, self.list_stored = listing.bundles, listing.tools, listing.stored
@@ -119,6 +122,7 @@ class Bundles:
         self.find, self.entry = self._lookup.find, self._lookup.entry
         self.put_bundle, self.switch_bundle = self._editor.put_bundle, self._editor.switch_bundle
         self.switch_tool, self.delete_tool = self._editor.switch_tool, self._editor.delete_tool
+        self.refuse_file = self._editor.refuse_file
 
     def bundle(self, bundle_id: str) -> Bundle:
         """Read one bundle from its document."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -15,10 +14,10 @@ from toolcrib.features.bundles.index_rows import is_on, row_of
 from toolcrib.features.bundles.other_sources import ALL_ON, kept_of
 from toolcrib.features.bundles.stored_documents import check_slot, read_slot, slot_of
 from toolcrib.lib.names import FUNCTION_NAME, HASH_LETTERS, function_name, slug_of
-from toolcrib.lib.python_declarations import is_async_generator, is_generator
+from toolcrib.lib.python_declarations import registered_function
 from toolcrib.model.bundle import Kept
 from toolcrib.model.errors import Cure, Kind, ToolError
-from toolcrib.model.tool import Entry, Function, Http, Registered, slug_problem, version_problem
+from toolcrib.model.tool import Entry, Http, Registered, slug_problem, version_problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -296,8 +295,7 @@ class Lookup:
             return known[2]
         if len(self._bound) >= MAX_KNOWN:
             self._bound.clear()
-        run = Function(call=function, is_async=_is_async(function), takes_whole=True, yields=is_generator(function))
-        self._bound[slot] = (tool, function, replace(tool, run=run))
+        self._bound[slot] = (tool, function, replace(tool, run=registered_function(function)))
         return self._bound[slot][2]
 
     def _why_off(self, stored_tool: StoredTool, bundle: Bundle) -> Reason:
@@ -324,11 +322,6 @@ def counted(kept: Kept, counts: Mapping[str, Count]) -> Kept:
 def _rank(bundle: Bundle) -> tuple[object, ...]:
     """The precedence of bundles with tools of the same name."""
     return (not is_on(bundle), bundle.slug, bundle.created_at, bundle.id)
-
-
-def _is_async(function: Callable[..., object]) -> bool:
-    called = (function, getattr(function, "__call__", None))  # noqa: B004 - its kind is checked, not its existence
-    return any(map(inspect.iscoroutinefunction, called)) or is_async_generator(function)
 
 
 class Reason(NamedTuple):

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from toolcrib.core.sources import folder_rank
-from toolcrib.infra.files import list_files
-from toolcrib.infra.files.tool_folder import is_tool_folder
+from toolcrib.infra.files import is_tool_folder, list_files
 from toolcrib.lib.names import bundle_below
 from toolcrib.model.errors import ToolError
 

@@ -7,17 +7,19 @@ import logging
 import threading
 import types
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from toolcrib.core.call_state import json_size
 from toolcrib.core.plugins import later
+from toolcrib.lib.python_declarations import registered_function
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Function, Registered
 from toolcrib.values import MAX_ITEMS, ConversionError, joins_text, to_json
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Awaitable, Callable, Iterable
+    from collections.abc import Awaitable, Callable, Iterable, Mapping
     from typing import Any
 
     from toolcrib.lib.run_part import RunPart
@@ -69,17 +71,23 @@ class FunctionRunner:
 
     kind = Function.kind
 
-    def __init__(self, max_threads: int = MAX_THREADS) -> None:
+    def __init__(
+        self, max_threads: int = MAX_THREADS, functions: Mapping[str, Callable[..., object]] = MappingProxyType({})
+    ) -> None:
+        self._functions = functions
         self._threads = threading.BoundedSemaphore(max_threads)
         self._max_threads = max_threads
 
     def bind(self, tool: Tool) -> BoundFunction:
         """Choose the fast path for this function."""
-        if isinstance(tool.run, Registered):
-            return BoundFunction(_MISSING, partial(_refuse_missing, tool.run.key))
-        if not isinstance(tool.run, Function):
-            raise ToolError(Kind.EXECUTOR_NOT_FOUND, f"{tool.name} is not a function")
         function = tool.run
+        if isinstance(function, Registered):
+            registered = self._functions.get(function.key)
+            if registered is None:
+                return BoundFunction(_MISSING, partial(_refuse_missing, function.key))
+            function = registered_function(registered)
+        if not isinstance(function, Function):
+            raise ToolError(Kind.EXECUTOR_NOT_FOUND, f"{tool.name} is not a function")
         in_thread = function.thread and not function.is_async
         if function.yields:
             generator = GeneratorCall(_starter(function), function, tool)

@@ -39,8 +39,6 @@ METADATA = re.compile(rb"^[^\n]{0,40}\b_{0,2}(?:tool[-_]type|executor[-_]id)_{0,
 CATEGORY = re.compile(rb"\b_{0,2}category(?:_{0,2}[\"']?[ \t]*[:=]|[ \t])[ \t]*[\"']?([\w/-]{1,64})(?![\w/.-])")
 # Where a file with metadata goes that names no category; the tree wants a sub-folder.
 NO_CATEGORY = "general"
-# Fields of a tool that is stored in a bundle.
-STORED = (b'"impl"', b'"httpImpl"', b'"goImpl"', b'"bundleID"', b'"argSchema"')
 
 
 class Folders(Protocol):
@@ -120,9 +118,7 @@ def gather(source: Path) -> Gathered:
     try:
         if not path.is_dir():
             _refuse_protected(source, path.name)
-            contents = {path.name: _read(path)}
-            _refuse_bundle(source, contents[path.name])
-            return Gathered(source=source, is_folder=False, contents=contents)
+            return Gathered(source=source, is_folder=False, contents={path.name: _read(path)})
         if not (path / SCHEMA).is_file():
             raise _refusal(source, _why_no_folder(source, path))
         files: dict[str, bytes] = {}
@@ -318,12 +314,6 @@ def _tree_of(each: Gathered) -> str:
 
 def _stem(each: Gathered) -> str:
     return PurePath(next(iter(each.contents))).stem
-
-
-def _refuse_bundle(source: Path, code: bytes) -> None:
-    if source.suffix.lower() == ".json" and sum(word in code for word in STORED) and METADATA.search(code) is None:
-        cure = f"store it with: crib bundle put BUNDLE {source}, or its folder with: crib bundle load {source.parent}"
-        raise _refusal(source, f"it is a document of a bundle; {cure}")
 
 
 def _why_no_folder(source: Path, path: Path) -> str:

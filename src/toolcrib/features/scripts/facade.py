@@ -11,13 +11,11 @@ from typing import TYPE_CHECKING
 from toolcrib.features.scripts.chain import LIBRARY, SINK, resolve
 from toolcrib.features.scripts.program_files import why_ignored
 from toolcrib.features.scripts.sink import open_sink
-from toolcrib.infra.files import list_files, read_beginning
-from toolcrib.infra.files.tool_folder import is_tool_folder
+from toolcrib.infra.files import is_tool_folder, list_files, read_beginning
 from toolcrib.infra.programs.code_parts import shadow_of
-from toolcrib.infra.programs.executables import WORKSPACE
 from toolcrib.infra.sandbox.environments import prepare, read_requirements
 from toolcrib.infra.sandbox.jobs import CLEAN_ENVIRONMENT, PROXY_VARIABLES, READ, WRITE
-from toolcrib.infra.settings import GIVEN_TO_TOOLS
+from toolcrib.infra.settings import GIVEN_TO_TOOLS, WORKSPACE
 from toolcrib.lib.environment_reads import needed_variables
 from toolcrib.lib.javascript_program import needed_packages
 from toolcrib.model.errors import Kind, ToolError

@@ -466,6 +466,11 @@ class _Walk:
         return True
 
 
+def is_tool_folder(folder: Path | str) -> bool:
+    """Whether a folder has one of the files of a tool folder."""
+    return any(os.path.lexists(f"{folder}/{name}") for name in MARKS)
+
+
 def is_small_file(path: str, max_bytes: int) -> bool:
     """Whether there is a regular file, and no link, of at most so many bytes."""
     try:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, NoReturn
 
-from toolcrib.infra.files import MARKS, OPEN_FOLDER, read_at_most
+from toolcrib.infra.files import MARKS, OPEN_FOLDER, is_tool_folder, read_at_most
 from toolcrib.infra.files.safe_paths import choose_opener
 from toolcrib.lib.names import is_foreign
 from toolcrib.model.errors import Kind, ToolError
@@ -103,11 +103,6 @@ def _is_there(name: str, folder: int) -> bool:
     except OSError:
         return False
     return True
-
-
-def is_tool_folder(folder: Path | str) -> bool:
-    """Whether a folder has one of the files of a tool folder."""
-    return any(os.path.lexists(f"{folder}/{name}") for name in MARKS)
 
 
 def _collect(root: Path, folders: list[str]) -> Survey:

@@ -18,9 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolcrib.infra.files import read_beginning
-from toolcrib.infra.programs.executables import WORKSPACE
 from toolcrib.infra.sandbox.jobs import PROGRAMS, READ, WRITE, explain_start, has_network
-from toolcrib.infra.settings import DATA_FOLDER
+from toolcrib.infra.settings import DATA_FOLDER, WORKSPACE
 from toolcrib.lib.documents import read_json
 from toolcrib.lib.names import is_foreign
 from toolcrib.lib.protected_names import judge

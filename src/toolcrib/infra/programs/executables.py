@@ -16,6 +16,7 @@ from toolcrib.infra.files import read_beginning
 from toolcrib.infra.sandbox.environments import find_interpreter
 from toolcrib.infra.sandbox.interpreters import is_environment, nearest_environment, nearest_modules, own_programs
 from toolcrib.infra.sandbox.jobs import CLEAN_ENVIRONMENT, PROXY_VARIABLES, READ, WRITE, has_network, python_runtime
+from toolcrib.infra.settings import WORKSPACE
 from toolcrib.model.errors import Cure, Kind, ToolError
 
 if TYPE_CHECKING:
@@ -33,7 +34,6 @@ BINARIES = frozenset({"bin", "sbin"})
 BESIDE_BINARIES = ("lib", "lib64", "libexec", "share")
 PERSONAL = (".local", "share")
 FIRST_LINE_BYTES = 256
-WORKSPACE = "TOOLCRIB_WORKSPACE"
 CURES = {
     NODE: "install Node, or the extra toolcrib[node]",
     "bash": "install Bash, or write its absolute path",
