@@ -169,3 +169,15 @@ async def test_a_tool_folder_that_is_not_what_its_manifest_says_is_refused(folde
     with pytest.raises(ToolError, match="is not the tool folder that the manifest names"):
         await user.pull("count_words", str(depot), version="1.0.1")
     assert not (user.settings.root / "tools" / "count-words").exists()
+
+
+async def test_a_tool_of_a_folder_below_is_published_without_its_bundle(project_of, depot):
+    async with project_of("author") as author:
+        folder = author.settings.root / "tools/billing/eu"
+        folder.mkdir(parents=True)
+        (folder / "hello.py").write_text('def hello() -> str:\n    """Greet."""\n    return "hi"\n')
+        published = author.publish("billing-eu/hello", str(depot))
+    assert (published.manifest.main, [file.path for file in published.manifest.files]) == ("hello.py", ["hello.py"])
+    async with project_of("user") as user:
+        await user.pull("hello", str(depot))
+        assert [tool.address for tool in user.tools if tool.bundle != "builtin"] == ["tools/hello@1.0.0"]
