@@ -68,6 +68,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/audit": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List decisions and changes, the newest first.
+         * @description Needs the scope `manage`.
+         */
+        get: operations["listAudit"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/call/{name}": {
         parameters: {
             query?: never;
@@ -858,6 +878,24 @@ export interface components {
         /** @description The arguments, by their names. */
         Arguments: {
             [key: string]: unknown;
+        };
+        AuditEvent: {
+            about: string;
+            actor: string;
+            before: string;
+            facts: {
+                [key: string]: unknown;
+            };
+            name: string;
+            number: number;
+            time: string;
+            what: string;
+            why: string;
+        };
+        AuditPage: {
+            events: components["schemas"]["AuditEvent"][];
+            /** @description Asks for the next page; null on the last page. */
+            nextPageToken: string | null;
         };
         Bundle: {
             bundleID: string;
@@ -1925,6 +1963,8 @@ export interface components {
         };
     };
     parameters: {
+        /** @description Only of this actor, by id or name. */
+        actor: string;
         /** @description Only events after the one of this number. */
         after: number;
         /**
@@ -1934,6 +1974,8 @@ export interface components {
         approvalID: string;
         /** @description Only these; pending ones if absent. */
         approvalState: "pending" | "approved" | "refused" | "used" | "expired" | "all";
+        /** @description Only of a kind such as `tool` or `call.approved`, or about exactly this. */
+        auditWhat: string;
         /** @description The slug or id of its bundle. */
         bundle: string;
         /**
@@ -2006,6 +2048,11 @@ export interface components {
          * @example 5f0c1d2e3b4a59687786a5b4
          */
         sessionID: string;
+        /**
+         * @description Only since this date or time.
+         * @example 2026-11-18T09:30:00Z
+         */
+        since: string;
         /** @description Another slug than that of the archive. */
         slug: string;
         /** @description Refuse what is only readable with warnings. */
@@ -2205,6 +2252,51 @@ export interface operations {
             409: components["responses"]["Problem409"];
             413: components["responses"]["Problem413"];
             415: components["responses"]["Problem415"];
+            421: components["responses"]["Problem421"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    listAudit: {
+        parameters: {
+            query?: {
+                /**
+                 * @description Only since this date or time.
+                 * @example 2026-11-18T09:30:00Z
+                 */
+                since?: components["parameters"]["since"];
+                /** @description Only of this actor, by id or name. */
+                actor?: components["parameters"]["actor"];
+                /** @description Only of a kind such as `tool` or `call.approved`, or about exactly this. */
+                what?: components["parameters"]["auditWhat"];
+                /** @description Maximum number of items. */
+                pageSize?: components["parameters"]["pageSize"];
+                /** @description `nextPageToken` of the previous page, with the other parameters unchanged. */
+                pageToken?: components["parameters"]["pageToken"];
+            };
+            header?: {
+                /** @description The id of this request in responses, logs and the journal: up to 64 ASCII letters, digits, '.', '_' and '-'. Any other value is replaced by a generated id. */
+                "X-Request-Id"?: components["parameters"]["requestID"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of events. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AuditPage"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
             421: components["responses"]["Problem421"];
             429: components["responses"]["Problem429"];
             500: components["responses"]["Problem500"];
