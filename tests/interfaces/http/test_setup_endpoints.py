@@ -40,6 +40,9 @@ async def test_a_secret_and_a_host_are_set_and_count_for_the_next_call(make_worl
     world.crib.bundles.put_bundle(BUNDLE, {"slug": "shop", "displayName": "Shop", "isEnabled": True})
     kept = world.crib.bundles.put_tool(BUNDLE, "orders", "v1", TOOL)
     assert any("shop.example is not among" in warning for warning in kept.warnings)
+    everything = bearing(world, *Scope)
+    refused = await world.client.post("/call/orders?bundle=shop", {}, headers=everything)
+    assert "PUT /ui/setup/secrets/SHOP_KEY" in refused.json["error"]["message"]
     headers = bearing(world, Scope.SETUP, Scope.MANAGE)
     assert (
         await world.client.put("/ui/setup/secrets/SHOP_KEY", {"value": "s3cret-key"}, headers=headers)

@@ -173,7 +173,8 @@ class Values:
         secret = self._names.secrets.get(slot.name)
         if secret is None:
             message = f"{slot}: there is no secret of that name"
-            cure = Cure(f"run: crib secret set {slot.name}", "ask the operator to store it")
+            there = f"store it on the page, under Access (PUT /ui/setup/secrets/{slot.name})"
+            cure = Cure(f"run: crib secret set {slot.name}", "ask the operator to store it", administrator=there)
             raise ToolError(Kind.VALIDATION, message, cure=cure, details={"name": slot.name})
         return self._hide(secret.reveal())
 
