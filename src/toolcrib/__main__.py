@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import signal
 import sys
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,8 @@ def main(words: Sequence[str] | None = None) -> int:
     """Run the command line on these words, by default those of the process, and return the exit status."""
     gc.set_threshold(OBJECTS_BEFORE_COLLECTING)
     is_own_process = words is None
+    # Until it is handled: an exception in the middle would crash the extension modules that are being loaded.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     words = sys.argv[1:] if words is None else words
     handshake = None
     if _serves_stdio(words):

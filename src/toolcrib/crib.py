@@ -191,12 +191,7 @@ class Crib:
         self, name: str | Call, arguments: Mapping[str, object] | None = None, /, **more: object
     ) -> Generator[StreamEvent, None, None]:
         """Stream the events of a call from code that is not async; the tool runs on only while the next event is awaited."""
-        events = self.stream(name, arguments, **more)
-        try:
-            while (event := self.run_sync(_next(events))) is not None:
-                yield event
-        finally:
-            self.run_sync(events.aclose())
+        return self._plain.iterate(self.stream(name, arguments, **more))
 
     async def call_unstored(self, tool: Tool, call: Call) -> Result:
         """Call a tool that is not in the catalog, through the whole pipeline."""
@@ -783,10 +778,6 @@ class Crib:
     def run_sync(self, work: Coroutine[object, object, T]) -> T:
         """Run a coroutine that uses this crib from code that is not async, on the event loop of its other synchronous calls."""
         return self._plain.run(work)
-
-
-async def _next(events: AsyncGenerator[StreamEvent, None]) -> StreamEvent | None:
-    return await anext(events, None)
 
 
 def _open_trial_crib(lent: Mapping[str, object], /, **settings: Any) -> Crib:

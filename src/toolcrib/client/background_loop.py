@@ -6,6 +6,8 @@ import asyncio
 import threading
 from typing import TYPE_CHECKING, TypeVar
 
+from toolcrib.infra.plain_code import next_of
+
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Coroutine
 
@@ -45,7 +47,7 @@ class BackgroundLoop:
         """The items of a generator that runs in the background loop; closing this closes it."""
         try:
             while True:
-                found = await self.run(_next(items))
+                found = await self.run(next_of(items))
                 if not found:
                     return
                 yield found[0]
@@ -87,10 +89,3 @@ async def _end() -> None:
     loop = asyncio.get_running_loop()
     await loop.shutdown_asyncgens()
     await loop.shutdown_default_executor()
-
-
-async def _next(items: AsyncGenerator[T, None]) -> tuple[T] | None:
-    try:
-        return (await anext(items),)
-    except StopAsyncIteration:
-        return None

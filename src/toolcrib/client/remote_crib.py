@@ -152,12 +152,7 @@ class RemoteCrib:
         self, name: str | Call, arguments: Mapping[str, object] | None = None, /, **more: object
     ) -> Generator[StreamEvent, None, None]:
         """Stream the events of a call from code that is not async; each event is read when it is requested."""
-        events = self.stream(name, arguments, **more)
-        try:
-            while (event := self.run_sync(_next(events))) is not None:
-                yield event
-        finally:
-            self.run_sync(events.aclose())
+        return self._plain.iterate(self.stream(name, arguments, **more))
 
     def run_sync(self, work: Coroutine[object, object, T]) -> T:
         """Run a coroutine that uses this crib from code that is not async."""
@@ -440,10 +435,6 @@ class RemoteCrib:
             return read_success(document)
         shapes.FAILURE.check(document, self.url)
         return read_failure(document, refused=answer.is_refusal)
-
-
-async def _next(events: AsyncGenerator[StreamEvent, None]) -> StreamEvent | None:
-    return await anext(events, None)
 
 
 async def _tell(link: ClientLink, event: StreamEvent) -> None:

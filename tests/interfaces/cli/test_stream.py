@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
-from pathlib import Path
 
 import pytest
 
+from soaks import examples
 from toolcrib.toolkit.cli import ExitCode
 from warm_python import WarmPython
 
@@ -97,26 +97,44 @@ async def ticks(file: str):
         while True:
             number += 1
             yield {"number": number}
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(0)
     finally:
         Path(file).write_text("ended")
 """
 
 
+@pytest.fixture
+def ticking(tmp_path):
+    """Words that start the tool; it writes this file when it ends."""
+    (tmp_path / "ticking.py").write_text(TICKS)
+    (tmp_path / "toolcrib.toml").write_text('[modules]\ntools = ["ticking"]\n')
+    file = tmp_path / "ended"
+    return ["-m", "toolcrib", "call", "ticks", f"file={file}", "--stream", "-C", str(tmp_path)], file
+
+
 @pytest.mark.spec("S1-92")
 @pytest.mark.parametrize(("leave", "code"), [("interrupt", 130), ("close", 141)])
-def test_a_reader_that_leaves_ends_the_tool(tmp_path, leave, code):
-    (tmp_path / f"ticking_{leave}.py").write_text(TICKS)
-    (tmp_path / "toolcrib.toml").write_text(f'[modules]\ntools = ["ticking_{leave}"]\n')
-    file = tmp_path / "ended"
-    words = ["-m", "toolcrib", "call", "ticks", f"file={file}", "--stream", "-C", str(tmp_path)]
-    process = WarmPython(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    assert json.loads(process.stdout.readline()) == {"number": 1}
-    if leave == "close":
-        process.stdout.close()
-    else:
-        process.send_signal(signal.SIGINT)
-    assert process.wait(60) == code, process.stderr.read()
-    assert Path(file).read_text() == "ended"
-    for pipe in (process.stdout, process.stderr):
-        pipe.close()
+def test_a_reader_that_leaves_ends_the_tool(ticking, leave, code):
+    words, file = ticking
+    with WarmPython(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert json.loads(process.stdout.readline()) == {"number": 1}
+        if leave == "close":
+            process.stdout.close()
+        else:
+            process.send_signal(signal.SIGINT)
+        assert process.wait(60) == code, process.stderr.read()
+    assert file.read_text() == "ended"
+
+
+@pytest.mark.rounds
+def test_an_interrupt_at_any_moment_ends_the_program_without_a_traceback(ticking):
+    words, file = ticking
+    for number in range(examples(100) // 2):
+        file.unlink(missing_ok=True)
+        with WarmPython(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            for _ in range(1 + number % 5):
+                process.stdout.readline()
+            process.send_signal(signal.SIGINT)
+            _, err = process.communicate(timeout=60)
+        assert (process.returncode, err) == (130, "crib: interrupted\n")
+        assert file.read_text() == "ended"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol
@@ -13,6 +12,7 @@ from toolcrib.features.access.login import find_login, log_in
 from toolcrib.features.access.stored_secrets import SecretsCrib, remove_secret, store_secret
 from toolcrib.features.access.view import make_view
 from toolcrib.infra.egress.added_hosts import AddedHosts
+from toolcrib.infra.plain_code import run_async
 from toolcrib.infra.secrets.lookup import IN_PROJECT
 from toolcrib.infra.secrets.secret import MAX_BYTES
 from toolcrib.model.call import Scope
@@ -127,7 +127,7 @@ def secret_login(opener: Opener[AccessCrib], name: str, *, seconds: int) -> Answ
         hosts = declared.allowed_hosts(
             (*crib.settings["http_tools"].hosts, *map(str, AddedHosts(crib.settings.data)()))
         )
-        tokens = asyncio.run(log_in(declared, crib.secrets, crib.access_tokens, hosts=hosts, seconds=seconds))
+        tokens = run_async(log_in(declared, crib.secrets, crib.access_tokens, hosts=hosts, seconds=seconds))
         store_secret(crib, name, tokens.to_text())
         place = crib.secrets.places()[name]
     tools = [tool.name for tool in declared.tools]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -11,6 +10,7 @@ import click
 from toolcrib.features.depots.depot import FolderDepot, list_tools, open_depot
 from toolcrib.features.depots.package import new_key, public_half
 from toolcrib.infra.egress import EgressSettings
+from toolcrib.infra.plain_code import run_async
 from toolcrib.lib.names import read_address
 from toolcrib.toolkit.cli import Answer, ExitCode, WrongUseError, complain, say, say_json
 from toolcrib.toolkit.cli.console_tables import say_facts, say_table
@@ -114,7 +114,7 @@ def pull(opener: Opener[DepotCrib], name: str, place: str, *, replace: bool, ena
     """
     with opener.open_local() as crib, working("pulling and checking it"):
         address = read_address(name)
-        pulled = asyncio.run(crib.pull(address.name, place, version=address.version, replace=replace, enable=enable))
+        pulled = run_async(crib.pull(address.name, place, version=address.version, replace=replace, enable=enable))
         manifest = pulled.manifest
         say(f"pulled {manifest.name}@{manifest.version}: {manifest.description}")
         # The required capabilities are printed, because pulling a tool grants nothing.
@@ -157,7 +157,7 @@ def depot_list(opener: Opener[DepotCrib], place: str, *, as_json: bool) -> int:
     """List the tools of a depot with their versions, oldest first."""
     with opener.open_local() as crib:
         private = crib.settings.table(EgressSettings).private
-    tools = asyncio.run(_tools_of(place, private))
+    tools = run_async(_tools_of(place, private))
     if as_json:
         say_json(tools)
     else:

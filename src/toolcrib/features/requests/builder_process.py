@@ -9,6 +9,7 @@ from contextlib import AbstractAsyncContextManager, contextmanager, suppress
 from typing import TYPE_CHECKING, Protocol
 
 from toolcrib.features.requests.settings import BuilderSettings
+from toolcrib.infra.plain_code import run_async
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.toolrequest import Status
 from toolcrib.toolkit.cli import Answer, ExitCode, complain, on_one_line, require_project, say, show_warnings
@@ -49,16 +50,13 @@ def run_builder(crib: BuilderCrib, *, once: bool, maker: str | None) -> Answer:
     """Run a Builder in this process; the answer names what became of the requests that it worked on."""
     require_project(crib.settings)
     crib.check_settings()
-    try:
-        with show_warnings(*SHOWN_LOGGERS):
-            return asyncio.run(_run(crib, once=once, maker=maker))
-    except asyncio.CancelledError:
-        raise KeyboardInterrupt from None
+    with show_warnings(*SHOWN_LOGGERS):
+        return run_async(_run(crib, once=once, maker=maker))
 
 
 async def _run(crib: BuilderCrib, *, once: bool, maker: str | None) -> Answer:
-    async with crib:
-        with _stopping() as stop:
+    with _stopping() as stop:
+        async with crib:
             progress = _Progress(stop)
             builder = crib.builder(maker=maker, say=progress)
             try:
@@ -126,14 +124,13 @@ async def _remark_later(crib: BuilderCrib) -> None:
 
 @contextmanager
 def _stopping() -> Iterator[asyncio.Event]:
-    """An event that SIGINT or SIGTERM sets; a second signal cancels the task at once."""
+    """An event that SIGINT or SIGTERM sets; at a second signal all tasks are cancelled."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
-    task = asyncio.current_task()
 
     def end() -> None:
-        if stop.is_set() and task is not None:
-            task.cancel()
+        if stop.is_set():
+            raise KeyboardInterrupt
         stop.set()
 
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -11,6 +11,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Protocol
 
+from toolcrib.infra.plain_code import run_async
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.toolkit.cli import Answer, CommandError, ExitCode, WrongUseError, on_one_line, say
 
@@ -143,12 +144,12 @@ def show_missing_tool(keep: str | None, open_crib: OpenFolder) -> Answer:
     """Run the demo in a project of its own, which `open_crib` opens."""
     if keep is None:
         with tempfile.TemporaryDirectory(prefix="toolcrib-demo-") as passing:
-            return asyncio.run(_run(Path(passing), open_crib))
+            return run_async(_run(Path(passing), open_crib))
     folder = Path(keep)
     if folder.exists():
         raise WrongUseError(f"{folder} is there already; name a folder that is not")
     folder.mkdir(parents=True)
-    return asyncio.run(_run(folder, open_crib))
+    return run_async(_run(folder, open_crib))
 
 
 async def _run(folder: Path, open_crib: OpenFolder) -> Answer:

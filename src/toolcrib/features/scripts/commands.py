@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 import click
 
 from toolcrib.infra.channel import LineCutter
+from toolcrib.infra.plain_code import run_async
 from toolcrib.infra.sandbox.environments import list_packages
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.toolkit.cli import (
@@ -151,7 +152,7 @@ def sink_command(words: Sequence[str], opener: Opener[ScriptsCrib]) -> Answer:
         raise WrongUseError("the events come from standard input, which is closed; write: … | crib sink NAME")
     with log_on_stderr(verbose=line.has("--verbose")):
         folder = line.last(PROJECT.name)
-        return asyncio.run(_stream_events(line, opener if folder is None else opener.in_folder(folder)))
+        return run_async(_stream_events(line, opener if folder is None else opener.in_folder(folder)))
 
 
 async def _stream_events(line: Line, opener: Opener[ScriptsCrib]) -> Answer:

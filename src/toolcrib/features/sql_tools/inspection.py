@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from toolcrib.features.sql_tools.database import dialect_of
 from toolcrib.features.sql_tools.rows import Collected
 from toolcrib.features.sql_tools.statement import Dialect, Statement
+from toolcrib.infra.plain_code import run_async
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Sql, Tool
 
@@ -151,7 +152,7 @@ def find_problems(resources: Resources, tool: Tool) -> list[str]:
     if not isinstance(tool.run, Sql):
         return []
     # A process of SQLite ends with this event loop; others may serve calls.
-    return asyncio.run(Databases(resources).problems(tool))
+    return run_async(Databases(resources).problems(tool))
 
 
 def _trial(database: str) -> Tool:

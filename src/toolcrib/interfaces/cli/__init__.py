@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import pwd
+import signal
 import sys
 import time
 from contextlib import contextmanager
@@ -117,6 +118,8 @@ def main(words: Sequence[str] | None = None, opening: object = None) -> int:
 def _run(words: Sequence[str], opening: object) -> int:
     """Run the command line; print an error, as JSON if that is asked for."""
     try:
+        # Blocked while modules were loaded.
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         return _dispatch(words, opening)
     except KeyboardInterrupt:
         complain("interrupted")

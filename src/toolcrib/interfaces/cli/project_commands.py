@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from pathlib import Path
 from types import MappingProxyType
@@ -12,6 +11,7 @@ import click
 
 from toolcrib.features.project.health_report import about, list_problems, protected_names, setting_lines
 from toolcrib.features.scripts.observation import observe_tool
+from toolcrib.infra.plain_code import run_async
 from toolcrib.infra.settings import BY_DEFAULT, DATA_FOLDER, FILE_NAME
 from toolcrib.interfaces.cli import perform
 from toolcrib.lib.names import read_address
@@ -217,7 +217,7 @@ def check_tools(crib: Crib, names: Sequence[str], *, strict: bool, as_json: bool
         entries = [entry for entry in found.values() if entry is not None]
     tools = [entry.tool for entry in entries]
     folder_problems, folder_warnings = crib.registries.check()
-    asyncio.run(crib.probe_sandbox())
+    run_async(crib.probe_sandbox())
     problems = [*list_problems(crib, entries), *folder_problems]
     warnings = [warning for tool in tools for warning in (*crib.warnings(tool), *_hidden_by(crib, tool))]
     warnings += [] if names else [*crib.misleading_tools(), *crib.grants.warnings(crib.unstored_entries)]
@@ -237,7 +237,7 @@ def report_health(crib: Crib, *, everything: bool, as_json: bool) -> ExitCode:
     """`crib doctor`."""
     crib.plugins.register_all()
     settings = [line for line in setting_lines(crib.settings) if everything or line.where != BY_DEFAULT]
-    sandbox = asyncio.run(crib.sandbox_report())
+    sandbox = run_async(crib.sandbox_report())
     problems = list_problems(crib, crib.entries)
     warnings = list(crib.grants.warnings(crib.unstored_entries))
     code = ExitCode.FAILED if problems else ExitCode.DONE

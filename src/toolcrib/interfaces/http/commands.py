@@ -17,6 +17,7 @@ import click
 from toolcrib.client.connection import TOKEN_VARIABLE
 from toolcrib.features.access.sign_in import LINK_SECONDS, noted_server, sign_in_link
 from toolcrib.features.bundles.endpoints import INDEX_SECONDS
+from toolcrib.infra.plain_code import run_async
 from toolcrib.interfaces.http.exchange import log_to
 from toolcrib.interfaces.http.server import is_loopback, new_loop
 from toolcrib.interfaces.http.server import serve as serve_http
@@ -66,8 +67,8 @@ def serve(opener: Opener[Crib], host: str | None, port: int | None) -> int:
 def serve_crib(crib: Crib, host: str | None, port: int | None) -> ExitCode:
     """Serve until a signal ends the server."""
     crib.check_settings()
-    with log_to(sys.stderr, crib.secrets.hide), asyncio.Runner(loop_factory=new_loop) as runner:
-        return ExitCode(runner.run(run_server(crib, host, port)))
+    with log_to(sys.stderr, crib.secrets.hide):
+        return ExitCode(run_async(run_server(crib, host, port), new_loop))
 
 
 async def run_server(crib: Crib, host: str | None, port: int | None) -> int:

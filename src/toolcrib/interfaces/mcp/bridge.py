@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 from toolcrib.client.connection import MAX_ANSWER_BYTES, TOKEN_VARIABLE, Connection, error_of, is_problem
+from toolcrib.infra.plain_code import run_async
 from toolcrib.interfaces.mcp.header_values import NAMED, argument_headers, encode, header_rules
 from toolcrib.interfaces.mcp.messages import (
     Code,
@@ -60,7 +61,7 @@ def bridge_server(url: str, token: str | None) -> ExitCode:
         raise
     handshake = take_stdio()
     with log_on_stderr():
-        asyncio.run(_bridge(connection, handshake))
+        run_async(_bridge(connection, handshake))
     return ExitCode.DONE
 
 

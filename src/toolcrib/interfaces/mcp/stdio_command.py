@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING
 
+from toolcrib.infra.plain_code import run_async
 from toolcrib.interfaces.mcp.stdio_handshake import open_stdio
 from toolcrib.interfaces.mcp.stdio_transport import serve
 from toolcrib.toolkit.cli import ExitCode, log_on_stderr
@@ -20,7 +20,7 @@ def serve_project(opener: Opener[Crib], handshake: Handshake | None = None) -> E
     """Serve the project that the opener means to the client on standard input and output."""
     handshake = open_stdio() if handshake is None else handshake
     with log_on_stderr():
-        asyncio.run(_serve(opener, handshake))
+        run_async(_serve(opener, handshake))
     return ExitCode.DONE
 
 
