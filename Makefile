@@ -93,4 +93,4 @@ $(READY): $(INSTALLED)
 	$(call install,-r requirements-dev.txt)
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .judges .orders .site
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .judges .orders .site .suite_runs

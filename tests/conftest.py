@@ -21,7 +21,7 @@ from toolcrib import Crib
 from toolcrib.__main__ import main
 from toolcrib.infra.sandbox.jobs import SHARED_MEMORY
 
-pytest_plugins = ["child_processes", "shared_rewriting", "short_reports", "warm_launchers"]
+pytest_plugins = ["leaks", "repeat_command", "shared_rewriting", "short_reports", "warm_launchers"]
 
 # A slow or busy machine is not a defect of the code: no property fails by the time that it took.
 hypothesis.settings.register_profile(

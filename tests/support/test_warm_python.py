@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import warm_python
-from child_processes import CHILDREN
+from leaks import LEAKS
 from warm_python import WarmPython, run_python
 
 PROGRAMS = {
@@ -75,8 +75,7 @@ def test_it_gets_a_session_of_its_own():
 def test_the_process_that_forks_outlives_a_failed_test_that_started_it():
     with WarmPython(["-c", "input()"], stdin=subprocess.PIPE) as process:
         assert warm_python.start().pid != process.pid
-        CHILDREN.look("this test")
-        assert CHILDREN.of_the_test_alone() == {process.pid}
+        assert {number for kind, number in LEAKS.new() if kind == "process"} == {process.pid}
         process.kill()
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+import leaks
 from toolcrib.infra.sandbox.host import LauncherHandle, LauncherProcess
 
 WARM: dict[Path, LauncherProcess] = {}
@@ -49,9 +50,14 @@ def _use(start: object, close: object) -> None:
     LauncherHandle.close = close  # type: ignore[method-assign,assignment]
 
 
-def pids() -> set[int]:
-    """The processes that wait for the next test."""
-    return {launcher.pid for launcher in WARM.values()}
+def _waiting() -> set[leaks.Thing]:
+    """The processes that wait for the next test, and their sockets."""
+    launchers = WARM.values()
+    processes = {("process", launcher.pid) for launcher in launchers}
+    return processes | {("descriptor", launcher._control.fileno()) for launcher in launchers}
+
+
+leaks.HANDED_ON.append(_waiting)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -111,9 +111,12 @@ def start() -> Zygote:
     return WarmPython.zygote
 
 
-def pids() -> set[int]:
-    """The process that forks, which serves every later test of this process too."""
-    return set() if WarmPython.zygote is None else {WarmPython.zygote.pid}
+def things() -> set[tuple[str, int]]:
+    """The process that forks, which serves every later test of this process too, and what belongs to it."""
+    zygote = WarmPython.zygote
+    if zygote is None:
+        return set()
+    return {("process", zygote.pid), *(("descriptor", file.fileno()) for file in (zygote._socket, zygote._errors))}
 
 
 def stop() -> None:

@@ -75,6 +75,7 @@ class Jail:
         is_fixed: IsFixed = _is_open,
         open_beneath: OpenBeneath | None = None,
     ) -> None:
+        self._descriptor = -1
         try:
             self.root = root.resolve(strict=True)
             self._descriptor = os.open(self.root, _FOLDER | os.O_CLOEXEC)
@@ -98,6 +99,9 @@ class Jail:
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
+
+    # A Crib that could not be opened closes nothing.
+    __del__ = close
 
     def read(self, path: str, limit: int) -> bytes:
         """The content of a regular file of at most `limit` bytes."""
