@@ -1,1 +1,0 @@
-import{C as e,j as t}from"./messages-qaxfx0PI.js";import{i as n}from"./Stack-Ct24mN1i.js";import{n as r}from"./jsx-runtime-B5Y_de-_.js";var i=e(e=>{let i=t([`Input`,`InputWrapper`,`TextInput`],null,e);return r(n,{component:`input`,...i,__staticSelector:`TextInput`})});i.classes=n.classes,i.displayName=`@mantine/core/TextInput`;export{i as t};
