@@ -37,9 +37,9 @@ def policy(tmp_path):
 
 @pytest.fixture
 def run_python(sandbox, tmp_path, policy):
-    async def run(code, *, entry="main", seconds=10.0, within=policy, path="sample.py", **arguments):
-        place = tmp_path / path
-        job = PythonFile(path=place, code=code.encode(), entry=entry, arguments=arguments, policy=within)
+    async def run(code, *, entry="main", seconds=10.0, within=policy, file_name="sample.py", **arguments):
+        path = tmp_path / file_name
+        job = PythonFile(path=path, code=code.encode(), entry=entry, arguments=arguments, policy=within)
         return await sandbox.run(job, deadline=time.monotonic() + seconds)
 
     return run

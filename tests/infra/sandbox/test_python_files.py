@@ -100,7 +100,7 @@ async def test_a_file_beside_a_file_does_not_take_the_name_of_a_package_without_
 async def test_a_file_that_is_called_like_a_module_can_import_it(run_python):
     for name in ("json", "orjson"):
         code = f"import {name}\ndef main(): return {name}.loads('[1]')"
-        assert value_of(await run_python(code, path=f"{name}.py")) == [1]
+        assert value_of(await run_python(code, file_name=f"{name}.py")) == [1]
 
 
 async def test_hidden_files_are_not_imported_and_not_read(run_python, tmp_path, policy):
