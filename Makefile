@@ -17,6 +17,7 @@ demo: $(INSTALLED)
 	@$(BIN)/python examples/demo.py
 
 test: $(READY)
+	@echo "Running the suite, about 19,000 tests; the first seconds go into finding them …"
 	@$(BIN)/python -m pytest -n auto -q
 
 # Checks that need minutes or other people's programs, each in an environment of its own; some: make judges ARGS=schemathesis

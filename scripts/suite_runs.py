@@ -19,6 +19,7 @@ import os
 import pwd
 import re
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -78,19 +79,22 @@ def run_once(condition: str, python: str) -> dict[str, Any]:
             subprocess.run(["chown", "-R", f"{user.pw_uid}:{user.pw_gid}", place], check=True)  # noqa: S607
             options |= {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
     with _busy() if condition == "busy" else contextlib.nullcontext():
-        done = subprocess.run(
+        process = subprocess.Popen(
             words,
             cwd=place / "toolcrib",
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             start_new_session=True,
-            check=False,
             **options,
         )
-    said = done.stdout.decode(errors="replace")
+        try:
+            said = process.communicate()[0].decode(errors="replace")
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
     date = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    if done.returncode:
+    if process.returncode:
         KEPT.mkdir(exist_ok=True)
         (KEPT / f"{condition}-{version}-{date}.txt").write_text(said, encoding="utf-8")
     last = list(ENDED.finditer(said))[-1:]
@@ -100,7 +104,7 @@ def run_once(condition: str, python: str) -> dict[str, Any]:
         "commit": commit,
         "python": version,
         "condition": condition,
-        "ok": done.returncode == 0,
+        "ok": process.returncode == 0,
         "passed": counted.get("passed", 0),
         "failed": counted.get("failed", 0) + counted.get("error", 0),
         "skipped": counted.get("skipped", 0),
