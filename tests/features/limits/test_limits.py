@@ -36,17 +36,20 @@ def project(tmp_path):
 @pytest.fixture
 async def open_crib(project, clock):
     """Open a crib of the project as a process of its own would, with a clock that the test moves."""
-    opened = []
+    opened, ledgers = [], []
 
     def make(*tools, **more):
         crib = Crib(project, tools=tools, **more)
-        crib._resources.lend(usage_ledger=UsageLedger(project / ".toolcrib" / "limits.sqlite3", clock=clock))
+        ledgers.append(UsageLedger(project / ".toolcrib" / "limits.sqlite3", clock=clock))
+        crib._resources.lend(usage_ledger=ledgers[-1])
         opened.append(crib)
         return crib
 
     yield make
     for crib in opened:
         await crib.close()
+    for ledger in ledgers:
+        ledger.close()
 
 
 @tool(calls_per_minute=2)

@@ -7,6 +7,7 @@ import json
 
 import pytest
 
+import app_lifespan
 from app_lifespan import local_app
 from toolcrib import Crib, Kind
 from toolcrib.features.agent_classes.classes import to_tool_result
@@ -105,7 +106,7 @@ def crib(built, crib_of):
 
 
 @pytest.fixture
-def invoke(crib):
+async def invoke(crib):
     """Invoke the tool over HTTP by its place, without a network; the document of the answer."""
     app = local_app(crib)
 
@@ -141,7 +142,8 @@ def invoke(crib):
         place = f"/tools/bundles/{listed['tools'][0]['bundleID']}/tools/stargazer-report/version/1.0.0/invoke"
         return await ask("POST", place, json.dumps({"args": arguments}).encode())
 
-    return post
+    yield post
+    await app_lifespan.end(app)
 
 
 @pytest.fixture
