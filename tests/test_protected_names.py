@@ -234,7 +234,7 @@ async def try_each(crib, way, paths, act):
     return dict(zip(paths, outcomes, strict=True))
 
 
-STAND_INS = {".toolcrib", "node_modules", "package.json", ".venv", "venv"}
+STAND_INS = {".toolcrib", "bundles", "node_modules", "package.json", ".venv", "venv"}
 
 
 def snapshot(root):

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from toolcrib.core.resources import ModulesSettings
     from toolcrib.features.access.settings import AccessSettings
     from toolcrib.features.approvals import ApprovalsSettings
+    from toolcrib.features.approvals.webhook import NotifySettings
     from toolcrib.features.audit import AuditSettings
     from toolcrib.features.builtins import BuiltinsSettings
     from toolcrib.features.bundles import BundlesSettings, SearchSettings
@@ -53,6 +54,7 @@ class GivenSettings(TypedDict, total=False):
     http_tools: HttpToolsSettings | Given
     mcp: SettingsTable | Given
     modules: ModulesSettings | Given
+    notify: NotifySettings | Given
     queue: QueueSettings | Given
     requests: RequestsSettings | Given
     run_history: RunHistorySettings | Given

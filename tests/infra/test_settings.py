@@ -34,6 +34,7 @@ WORD_SET = ('["a", "b"]', "a,b,", {"a", "b"}, frozenset({"a", "b"}))
 NUMBER = ("5", " 5 ", 5, 5)
 TEXT = ('"a"', " a ", "a", "a")
 NAMES = ('["KEY"]', "KEY", ["KEY"], ("KEY",))
+ADDRESS = ('"https://a.example/x"', "https://a.example/x", "https://a.example/x", "https://a.example/x")
 MODE = ('"voice"', " voice ", "voice", "voice")
 # What takes only some words.
 WRITTEN = {
@@ -46,6 +47,8 @@ WRITTEN = {
     "builder.command": ('["a", "b", "b"]', "a,b,b", ["a", "b", "b"], ("a", "b", "b")),
     "builder.variables": NAMES,
     "secrets.environment": NAMES,
+    "notify.webhook": ADDRESS,
+    "notify.page": ADDRESS,
     "server.mode": MODE,
     "mcp.mode": MODE,
     "ecosystems.valves": ("{ bill = { tip = 3 } }", "", {"bill": {"tip": 3}}, {"bill": {"tip": 3}}),

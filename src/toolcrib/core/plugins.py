@@ -63,6 +63,7 @@ FEATURES: Mapping[str, tuple[str, ...]] = {
     ),
     "toolcrib.features.http_tools:register": (
         *("runners:http", "resources:http_requests", "resources:access_tokens", "resources:auth_needs"),
+        "resources:added_hosts",
         *("checks", "settings:http_tools", "screens:recipes"),
     ),
     "toolcrib.features.sql_tools:register": (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from toolcrib.features.access.tokens import Token, Tokens
-    from toolcrib.lib.audit_trail import Recorder
     from toolcrib.model.limits import Quota, Usage
     from toolcrib.toolkit.cli.group import Opener
 
@@ -48,19 +47,11 @@ MAX_DAYS = 3_650
 LOGIN_SECONDS, MAX_LOGIN_SECONDS = 300, 3_600
 
 
-class AuditTrail(Protocol):
-    """What records changes."""
-
-    @property
-    def record(self) -> Recorder:
-        """Record a change."""
-
-
 class AccessCrib(ProjectCrib, SecretsCrib, Protocol):
     """What these commands use of a crib."""
 
     @property
-    def audit(self) -> AuditTrail:
+    def audit(self) -> Any:
         """The audit trail."""
 
     @property

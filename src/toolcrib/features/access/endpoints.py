@@ -104,8 +104,10 @@ class AccessEndpoints:
     def __init__(self, crib: AccessCrib, threads: Threads) -> None:
         self._crib = crib
         self._threads = threads
-        # Later, because without a project there is no audit trail.
-        self._hosts = AddedHosts(crib.settings.data, lambda *words: crib.audit.record(*words))  # noqa: PLW0108
+        self._hosts = AddedHosts(
+            crib.settings.data,
+            lambda *words: crib.audit.record(*words),  # noqa: PLW0108 - later: without a project there is none
+        )
 
     async def read(self, request: Request) -> Answer:
         """GET /ui/access."""

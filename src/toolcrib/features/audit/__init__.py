@@ -11,11 +11,15 @@ if TYPE_CHECKING:
     from toolcrib.core.resources import Resources
 
 
+def _read_days(name: str, value: object) -> int:
+    return 0 if value == 0 and not isinstance(value, bool) else read_positive(name, value)
+
+
 class AuditSettings(Table, name="audit"):
     """The audit trail."""
 
     keep_days: int = setting(
-        default=0, read=read_positive, summary="how many days of the audit trail are kept; unset keeps it for ever"
+        default=0, read=_read_days, summary="how many days of the audit trail are kept; 0 keeps it for ever"
     )
 
 

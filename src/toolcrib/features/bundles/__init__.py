@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from toolcrib.infra.egress.added_hosts import AddedHosts
 from toolcrib.infra.settings import Table, read_positive, read_switch, read_words, setting
 from toolcrib.lib.names import SYSTEM_BUNDLE
 
@@ -67,7 +66,7 @@ def register(plugins: Plugins) -> None:
 
 def _for_bundles(resources: Resources) -> dict[str, object]:
     settings, data = resources.settings, resources.data
-    bundles, added = settings["bundles"], AddedHosts(data.path)
+    bundles, added = settings["bundles"], resources.get("added_hosts")
     return {
         "store": data.store,
         "record": resources.record,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from toolcrib.infra.egress.added_hosts import AddedHosts
 from toolcrib.infra.settings import Table, read_positive, read_text, read_words, setting
 from toolcrib.lib import __version__
 from toolcrib.model.tool import Http
@@ -59,6 +58,11 @@ def register(plugins: Plugins) -> None:
     plugins.add_runner("http", "toolcrib.features.http_tools.runner:HttpRunner", given=_runner_parts, runs=Http)
     plugins.add_resource("http_requests", "toolcrib.features.http_tools.runner:HttpRunner", given=_runner_parts)
     plugins.add_resource("access_tokens", "toolcrib.infra.oauth.access_tokens:AccessTokens", given=_token_parts)
+    plugins.add_resource(
+        "added_hosts",
+        "toolcrib.infra.egress.added_hosts:AddedHosts",
+        given=lambda resources: {"data": resources.data.path, "record": resources.record},
+    )
     plugins.add_resource("auth_needs", "toolcrib.features.http_tools.auth_needs:AuthNeeds")
     plugins.add_check("toolcrib.features.http_tools.runner:check_hosts")
     plugins.add_screen("recipes")
@@ -70,7 +74,7 @@ def _runner_parts(resources: Resources) -> dict[str, object]:
     return {
         "egress": lambda: resources.get("egress"),
         "hosts": http_tools.hosts,
-        "added": AddedHosts(resources.data.path),
+        "added": resources.get("added_hosts"),
         "secrets": resources.data.secrets,
         "version": http_tools.version or __version__,
         "variable": resources.variable,
