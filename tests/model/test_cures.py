@@ -108,7 +108,6 @@ REPORTED = {
     "features/ecosystems/valves.py",
     "features/folders/registry.py",
     "features/folders/source.py",
-    "features/http_tools/auth_needs.py",
     "features/requests/format.py",
     "features/sql_tools/database.py",
     "infra/sandbox/child/framework_object.py",

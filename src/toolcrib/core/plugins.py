@@ -62,8 +62,7 @@ FEATURES: Mapping[str, tuple[str, ...]] = {
         *("commands:sink", "commands:prepare", "settings:scripts"),
     ),
     "toolcrib.features.http_tools:register": (
-        *("runners:http", "resources:http_requests", "resources:access_tokens", "resources:auth_needs"),
-        "resources:added_hosts",
+        *("runners:http", "resources:http_requests", "resources:access_tokens", "resources:added_hosts"),
         *("checks", "settings:http_tools", "screens:recipes"),
     ),
     "toolcrib.features.sql_tools:register": (

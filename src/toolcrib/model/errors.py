@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
+from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
 
 from toolcrib.values.records import record
@@ -131,6 +132,8 @@ class ToolError(Exception):
     value: object
     # The traceback of what failed, for the journal; no interface shows it to a caller.
     trace: str = ""
+    # The messages about what every call of the tool lacks, whatever its arguments, each with the kind of its error.
+    lacks: Mapping[str, Kind] = MappingProxyType({})
 
     def __init__(
         self,

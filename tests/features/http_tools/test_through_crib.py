@@ -10,6 +10,7 @@ from toolcrib import Call, Kind, Limits, Tool
 from toolcrib.features.exports.providers import tell
 from toolcrib.interfaces.mcp.tool_results import to_wire
 from toolcrib.interfaces.mcp.versions import Wire
+from toolcrib.model.errors import Reader
 from toolcrib.toolkit.cli import complain_about
 
 PARAMETERS = {
@@ -115,6 +116,52 @@ async def test_a_host_that_is_not_allowed_is_refused_at_the_door_and_seen_by_exp
     explanation = crib.explain("weather", city="Oslo")
     assert explanation.findings[-1].verdict.kind is Kind.HOST_NOT_ALLOWED
     assert site.connections == 0
+
+
+async def test_all_that_is_missing_for_a_call_is_said_at_once(crib_over, serve, answer):
+    site = await serve(answer(b"1"))
+    url = site.url("/${city}").replace(site.endpoint, "10.0.0.1:8080")
+    headers = {"X-Key": "${secret:SHOP_KEY}", "X-City": "${city}"}
+    auth = {"type": "basic", "username": "${secret:SHOP_USER}", "password": "${secret:SHOP_KEY}"}
+    calls = http_call(name="first", url=url, headers=headers, auth=auth), http_call(url=site.url("/${first.id}"))
+    lacks = [
+        "headers.X-Key: ${secret:SHOP_KEY}: there is no secret of that name",
+        "10.0.0.1:8080 is not among the allowed hosts (api.example.com)",
+        "10.0.0.1 lies in 10.0.0.0/8 (private)",
+        "${secret:SHOP_USER}: there is no secret of that name",
+        f"{site.endpoint} is not among the allowed hosts (api.example.com)",
+    ]
+    crib = crib_over(*calls, hosts=["api.example.com"], grants={"*": ["net.http"]})
+    told = crib.explain("weather", city="Oslo").findings[-1].verdict
+    assert (told.kind, told.details["problems"]) == (Kind.VALIDATION, lacks)
+    error = (await crib.call("weather", city="Oslo")).error
+    assert (error.kind, error.details["problems"]) == (Kind.VALIDATION, lacks)
+    cures = [
+        "run: crib secret set SHOP_KEY",
+        'add "10.0.0.1:8080" to',
+        'egress.private = ["10.0.0.1:8080"]',
+        "run: crib secret set SHOP_USER",
+        f'add "{site.endpoint}" to',
+    ]
+    places = [error.message.index(text) for pair in zip(lacks, cures, strict=True) for text in pair]
+    assert places == sorted(places)
+    assert "crib secret" not in error.told_to(Reader.MODEL).message + str(error.told_to(Reader.MODEL).details)
+    # A value that is refused does not keep the rest from being told, and stands first.
+    error = (await crib.call("weather", city="..")).error
+    assert [reason.partition(";")[0] for reason in error.details["problems"][:2]] == [
+        'url: a value leaves a part of the path empty, "." or ".."',
+        "${secret:SHOP_KEY}: there is no secret of that name",
+    ]
+    assert site.connections == 0
+
+
+async def test_one_thing_that_is_missing_is_told_alone(crib_over, serve, answer):
+    site = await serve(answer(b"1"))
+    crib = crib_over(http_call(url=site.url(), headers={"X-Key": "${secret:SHOP_KEY}"}), grants={"*": ["net.http"]})
+    error = (await crib.call("weather", city="Oslo")).error
+    reason = "headers.X-Key: ${secret:SHOP_KEY}: there is no secret of that name"
+    assert error.message == f"{reason}; run: crib secret set SHOP_KEY"
+    assert error.details == {"name": "SHOP_KEY", "gate": "prepare", "cure": "run: crib secret set SHOP_KEY"}
 
 
 @pytest.mark.spec("S1-29", "S1-38", "S1-88")

@@ -1,5 +1,6 @@
 """A tool on PostgreSQL reaches only servers that are allowed; nothing is sent to any other."""
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -82,3 +83,35 @@ async def test_a_script_needs_the_capability_and_its_secret_granted(tmp_path: Pa
         assert (result.refused, result.error.kind) == (True, kind), result.error
         assert problem in result.error.message
         assert "secret-word" not in json.dumps(result.to_json())
+
+
+async def test_all_that_is_missing_for_a_statement_is_said_at_once(tmp_path: Path) -> None:
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "toolcrib.toml").write_text(
+        '[sql_tools]\nhosts = ["db.example.com"]\n[grants]\nask = ["net.postgresql"]\n'
+        '[access]\nvariables = ["ask:SHOP_USER", "ask:SHOP_PASSWORD"]\n'
+    )
+    document = {
+        "tool_id": "ask",
+        "tool_type": "sql",
+        "version": "1.0.0",
+        "description": "Ask",
+        "executor_id": "sql_client",
+        "config": {
+            "database": "postgresql://${secret:SHOP_USER}:${secret:SHOP_PASSWORD}@10.0.0.1/shop",
+            "statement": "SELECT 1",
+        },
+    }
+    (tmp_path / "tools" / "ask.json").write_text(json.dumps(document))
+    async with Crib(tmp_path) as crib:
+        result: Any = await crib.call("ask")
+        [ask] = [tool for tool in crib.tools if tool.name == "ask"]
+        problems = await asyncio.to_thread(crib.problems_of, ask)
+    lacks = [
+        "database: ${secret:SHOP_USER} is not there",
+        "database: ${secret:SHOP_PASSWORD} is not there",
+        "10.0.0.1:5432 is not among the allowed hosts (db.example.com)",
+        "10.0.0.1 lies in 10.0.0.0/8 (private)",
+    ]
+    assert (result.error.kind, result.error.details["problems"]) == (Kind.VALIDATION, lacks)
+    assert [problem.partition(";")[0] for problem in problems] == lacks

@@ -33,7 +33,9 @@ def broken(project, monkeypatch, cli, tmp_path_factory):
     """Run `check` and `doctor` in a project: their exit codes, which must be the same, and the problems that they name."""
     monkeypatch.chdir(project)
     monkeypatch.setenv("HOME", str(tmp_path_factory.mktemp("home")))
-    (project / "toolcrib.toml").write_text("builtins.enabled = false\n")
+    (project / "toolcrib.toml").write_text(
+        'builtins.enabled = false\n[grants]\n"*" = ["fs.*", "net.http", "shell.execute"]\n'
+    )
 
     def run() -> tuple[int, list[str]]:
         checked = cli("check", "--json")
@@ -109,6 +111,26 @@ def test_a_missing_secret(broken, project):
     write_script(project, "ask", executor="http_client", requires="[net.http]", config=config)
     cure = 'set it, or run: crib secret set SHOP_KEY; and add "ask:SHOP_KEY" to access.variables in toolcrib.toml'
     assert broken() == (1, [f".ai/tools/jobs/ask.yaml:1: it needs the variable or secret SHOP_KEY; {cure}"])
+
+
+def test_all_that_a_tool_lacks(broken, project, cli):
+    (project / "toolcrib.toml").write_text('builtins.enabled = false\n[http_tools]\nhosts = ["other.example"]\n')
+    config = '  method: GET\n  url: "https://api.example.com/{word}"\n  headers:\n    X-Key: ${secret:SHOP_KEY}'
+    write_script(project, "ask", executor="http_client", requires="[net.http, mail.send]", config=config)
+    place = ".ai/tools/jobs/ask.yaml:1: "
+    code, problems = broken()
+    assert (code, [problem.removeprefix(place).partition(";")[0] for problem in problems]) == (
+        1,
+        [
+            "it needs the variable or secret SHOP_KEY",
+            "api.example.com is not among the allowed hosts (other.example)",
+            "ask requires mail.send, net.http, which is not granted",
+        ],
+    )
+    explained = " ".join(cli("explain", "ask", "word=a").out.split())
+    assert "ask requires mail.send, net.http, which is not granted" in explained
+    assert "ask:SHOP_KEY" in explained
+    assert 'add "api.example.com" to' in explained
 
 
 def test_a_missing_variable(broken, project):

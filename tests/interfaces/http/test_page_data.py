@@ -198,13 +198,14 @@ async def test_what_keeps_tools_from_running_is_told_with_the_tools_as_the_comma
     world.crib.bundles.put_bundle(world.bundle, {"slug": "sky", "displayName": "Sky", "isEnabled": True})
     for slug, is_enabled in (("rain", True), ("wind", True), ("fog", False)):
         world.crib.bundles.put_tool(world.bundle, slug, "v1", needs_secret(slug) | {"isEnabled": is_enabled})
-    [found] = (await world.client.get("/ui/obstacles")).json["obstacles"]
-    assert "crib secret set SKY_KEY" in found["reason"]
-    assert [tool["name"] for tool in found["tools"]] == ["rain", "wind"]
-    [line] = list_problems(world.crib, world.crib.entries)
-    assert line.endswith(found["reason"])
+    found = (await world.client.get("/ui/obstacles")).json["obstacles"]
+    assert "is not among the allowed hosts" in found[0]["reason"]
+    assert "crib secret set SKY_KEY" in found[1]["reason"]
+    assert [[tool["name"] for tool in one["tools"]] for one in found] == [["rain", "wind"]] * 2
+    lines = list_problems(world.crib, world.crib.entries)
+    assert [line.endswith(one["reason"]) for line, one in zip(lines, found, strict=True)] == [True, True]
     of_one = (await world.client.get("/ui/obstacles?name=wind")).json["obstacles"]
-    assert [[tool["name"] for tool in one["tools"]] for one in of_one] == [["wind"]]
+    assert [[tool["name"] for tool in one["tools"]] for one in of_one] == [["wind"]] * 2
     assert (await world.client.get("/ui/obstacles?name=shout")).json == {"obstacles": []}
     assert (await world.client.get("/ui/obstacles?name=snow")).status == 404
 

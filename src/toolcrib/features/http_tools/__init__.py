@@ -63,7 +63,6 @@ def register(plugins: Plugins) -> None:
         "toolcrib.infra.egress.added_hosts:AddedHosts",
         given=lambda resources: {"data": resources.data.path, "record": resources.record},
     )
-    plugins.add_resource("auth_needs", "toolcrib.features.http_tools.auth_needs:AuthNeeds")
     plugins.add_check("toolcrib.features.http_tools.runner:check_hosts")
     plugins.add_screen("recipes")
     plugins.add_settings("http_tools", HttpToolsSettings)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from toolcrib.features.http_tools.address import RequestAddress
 from toolcrib.features.http_tools.extraction import compile_extract
 from toolcrib.features.http_tools.pages import Pager, compile_pagination
 from toolcrib.features.http_tools.request_template import compile_call
@@ -26,7 +27,7 @@ from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import SAFE_METHODS, Encoding, ErrorMode
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Container, Mapping
+    from collections.abc import AsyncIterator, Awaitable, Callable, Container, Iterator, Mapping
 
     from toolcrib.features.http_tools.extraction import Extract
     from toolcrib.features.http_tools.pages import Pagination
@@ -146,6 +147,7 @@ class RequestStep:
         self._success: Container[int] = call.success or SUCCESS
         self._repeating = Retries(call.method, call.retry, options.max_retries)
         self._secret_headers = self.template.headers_with(names.may_be_secret)
+        self._provided = sorted(filter(names.is_provided, self.template.slots), key=str)
 
     def check(self, values: Values) -> Request:
         """The request; refuses what can be checked without sending: names, values, headers, host, address and size."""
@@ -154,6 +156,14 @@ class RequestStep:
         if self._signer is not None:
             self._signer.check(values)
         return request
+
+    def needs(self, values: Values) -> Iterator[Callable[[], object]]:
+        """The checks of what the operator provides, whatever the arguments: secrets, variables, hosts."""
+        yield from (partial(values, slot) for slot in self._provided)
+        if isinstance(self.template.address, RequestAddress):
+            yield from self._options.egress().checks(self.template.address.base, self._hosts)
+        if self._signer is not None:
+            yield from self._signer.needs(values)
 
     def write(self, values: Values) -> Request:
         """The request with every slot filled; refuses one that is too large."""

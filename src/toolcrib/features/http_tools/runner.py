@@ -16,7 +16,7 @@ from toolcrib.features.http_tools.slot_values import UNKNOWN, Names, Values
 from toolcrib.features.http_tools.slots import SlotSource
 from toolcrib.features.http_tools.streamed_response import STREAMED
 from toolcrib.infra.oauth.access_tokens import AccessTokens
-from toolcrib.infra.secrets.grants import ToolGrants, granted_value
+from toolcrib.infra.secrets.grants import ToolGrants, granted_value, tell_all
 from toolcrib.infra.secrets.secret import Masking, VariableMasking
 from toolcrib.lib.http_syntax import parse_hosts
 from toolcrib.lib.run_part import KNOWN_LATER
@@ -166,7 +166,8 @@ class BoundHttp:
                 step.check(values)
                 values.keep(step.call.name, UNKNOWN)
         except ToolError as refusal:
-            raise self._masking.hide_error(refusal) from None
+            needs = (need for step in self._steps for need in step.needs(values))
+            raise self._masking.hide_error(tell_all(refusal, needs)) from None
         return Prepared(self, first) if self._is_the_same_later else None
 
     def preview(self, arguments: dict[str, object], call: Call) -> Iterator[RunPart]:

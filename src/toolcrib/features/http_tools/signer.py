@@ -39,7 +39,7 @@ from toolcrib.lib.http_auth.kinds import (
 from toolcrib.model.errors import Cure, Kind, ToolError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from toolcrib.features.http_tools.slots import Lookup
     from toolcrib.infra.egress import Request, Response
@@ -124,6 +124,14 @@ class Signer:
             self._grant(self.auth, partial(_reveal, lookup))
         else:
             self._signer(self.auth, partial(_reveal, lookup), [])
+
+    def needs(self, lookup: Lookup) -> Iterator[Callable[[], object]]:
+        """The checks of what the operator provides: secrets, variables, a login, the host of an authorization server."""
+        reveal = partial(_reveal, lookup)
+        yield from (partial(reveal, reference) for reference in self.auth.references())
+        if isinstance(self.auth, OAuth2):
+            yield partial(_seed, self.auth, "", reveal)
+            yield from self.egress().checks(self.auth.token_url, self.hosts)
 
     async def begin(self, lookup: Lookup, *, seconds: float, refused: str = "") -> Credentials:
         """The credentials of an attempt; a new access token is requested, within `seconds`, if there is only the `refused` one."""

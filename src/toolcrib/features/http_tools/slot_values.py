@@ -80,6 +80,12 @@ class Names:
             return slot.name not in self.declared and slot.name not in PLATFORM
         return slot.source in CONFIDENTIAL
 
+    def is_provided(self, slot: Slot) -> bool:
+        """Whether the operator must provide its value: no argument and no answer stands for it."""
+        if slot.source is SlotSource.ANY:
+            return bool(self.declared) and slot.name not in self.answers and self.may_be_secret(slot)
+        return slot.source in CONFIDENTIAL - {SlotSource.ANSWER}
+
     def refuse_secrets(self, parameters: Iterable[str]) -> None:
         """Refuse parameters that have the name of a secret: it would be unclear which of the two is meant.
 

@@ -68,7 +68,11 @@ def find_obstacles(crib: CheckedCrib, entries: Iterable[Entry]) -> dict[str, lis
     found: dict[str, list[Tool]] = {}
     for entry in entries:
         tool = entry.tool
-        for message in (crib.problems_of(tool) or crib.obstacles(tool)) if entry.enabled else ():
+        messages = (crib.problems_of(tool) or crib.obstacles(tool)) if entry.enabled else []
+        # A tool that lacks nothing else is not offered to models, which is no problem.
+        if messages and (ungranted := crib.grants.missing(tool)):
+            messages = [*messages, crib.grants.refusal(tool, ungranted).message]
+        for message in messages:
             found.setdefault(message, []).append(tool)
     return found
 

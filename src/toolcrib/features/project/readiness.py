@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 # Errors of a runner that are the same for all arguments.
 CERTAIN = frozenset({Kind.EXECUTOR_NOT_FOUND, Kind.SANDBOX_UNAVAILABLE, Kind.CAPABILITY_MISSING, Kind.AUTH})
+# Errors about variables and secrets.
+OF_VALUES = frozenset({Kind.VALIDATION, Kind.CAPABILITY_MISSING})
 
 RUNS_IT = "something to run it"
 
@@ -43,24 +45,26 @@ class Readiness:
         if tool.kind in NOT_OFFERED:
             return []
         needs = [f"it needs {need}" for need in self._needs(tool)]
-        found = [*needs, *self._resources.get("auth_needs").missing(tool)]
-        return [*found, *self._refused(tool, find_obstacle, is_known=bool(found))]
+        return [*needs, *self._refused(tool, find_obstacle, is_known=bool(needs))]
 
     def missing(self, tool: Tool, find_obstacle: FindObstacle) -> list[str]:
         """What the tool needs and has not got, as `it needs …` goes on."""
-        found = [*self._needs(tool), *self._resources.get("auth_needs").missing(tool)]
-        refused = self._refused(tool, find_obstacle, is_known=bool(found))
-        return [*found, *(f"{RUNS_IT}: {refusal}" for refusal in refused)]
+        needs = self._needs(tool)
+        return [*needs, *self._refused(tool, find_obstacle, is_known=bool(needs), what=f"{RUNS_IT}: ")]
 
     def _needs(self, tool: Tool) -> list[str]:
         return [need for owner in ("scripts", "valves") for need in self._resources.get(owner).missing(tool)]
 
-    def _refused(self, tool: Tool, find_obstacle: FindObstacle, *, is_known: bool) -> list[str]:
+    def _refused(self, tool: Tool, find_obstacle: FindObstacle, *, is_known: bool, what: str = "") -> list[str]:
         """What its runner would refuse for all arguments; not what `is_known` already, in words that say more."""
         refusal = find_obstacle(tool, sample_arguments(tool.parameters))
-        if refusal is None or (is_known and refusal.kind is not Kind.SANDBOX_UNAVAILABLE):
+        if refusal is None:
             return []
-        return [refusal.message] if refusal.kind in CERTAIN or "slot" in refusal.details else []
+        if refusal.lacks:
+            return [lack for lack, kind in refusal.lacks.items() if not (is_known and kind in OF_VALUES)]
+        if is_known and refusal.kind is not Kind.SANDBOX_UNAVAILABLE:
+            return []
+        return [f"{what}{refusal.message}"] if refusal.kind in CERTAIN or "slot" in refusal.details else []
 
 
 def _data_problem(folder: Path) -> str:

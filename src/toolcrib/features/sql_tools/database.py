@@ -14,6 +14,8 @@ from toolcrib.model.errors import ToolError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from toolcrib.lib.http_syntax import Url
+
 MAX_DATABASE = 4_000
 SLOT = re.compile(r"\$\{(secret|env):([A-Za-z_]\w*)\}")
 _OTHER_SLOT = re.compile(r"\$\{[^}]*\}?")
@@ -71,6 +73,19 @@ def holds_password(database: str) -> bool:
     """Whether a password is written out in the text."""
     parts = split_url(SLOT.sub("", database))
     return parts is not None and bool(parts["password"])
+
+
+def slots_in(database: str) -> list[SlotName]:
+    """The slots of the text."""
+    return [SlotName(*found.groups()) for found in SLOT.finditer(database)]
+
+
+def written_host(database: str) -> Url | None:
+    """The server that the text names, None if a slot stands for it."""
+    try:
+        return parse_server(fill_slots(database, str)).url
+    except ToolError:
+        return None
 
 
 def fill_slots(database: str, lookup: Callable[[SlotName], str]) -> str:

@@ -117,7 +117,8 @@ class Databases:
             for statement in bound.statements.values():
                 await _try(runner, bound, statement)
         except ToolError as problem:
-            return [bound.masking.hide_error(problem).message]
+            told = bound.tell_all(problem)
+            return [*(told.lacks or (told.message,))]
         finally:
             await runner.postgres.close()
         return []

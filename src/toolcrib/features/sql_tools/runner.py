@@ -10,14 +10,14 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from toolcrib.features.sql_tools import SqlToolsSettings
-from toolcrib.features.sql_tools.database import dialect_of, fill_slots
+from toolcrib.features.sql_tools.database import dialect_of, fill_slots, slots_in, written_host
 from toolcrib.features.sql_tools.description import list_arguments, problems_of
 from toolcrib.features.sql_tools.postgres_engine import PostgresEngine, bind_postgres
 from toolcrib.features.sql_tools.rows import Collected, shape_value
 from toolcrib.features.sql_tools.sqlite_engine import LOCKED_MESSAGE, OpenFile, SqliteEngine, bind_sqlite
 from toolcrib.features.sql_tools.statement import Dialect, compile_statement
 from toolcrib.infra.egress.postgres import check_installed
-from toolcrib.infra.secrets.grants import ToolGrants, granted_value
+from toolcrib.infra.secrets.grants import ToolGrants, granted_value, tell_all
 from toolcrib.infra.secrets.secret import VariableMasking
 from toolcrib.lib.database_url import POSTGRESQL_PORT, parse_server
 from toolcrib.lib.http_syntax import parse_hosts
@@ -143,7 +143,21 @@ class BoundSql:
         try:
             return self._prepare(arguments)
         except ToolError as refusal:
-            raise self.masking.hide_error(refusal) from None
+            raise self.tell_all(refusal) from None
+
+    def tell_all(self, refusal: ToolError) -> ToolError:
+        """The refusal with everything else that is missing, without secrets."""
+        return self.masking.hide_error(tell_all(refusal, self._needs()))
+
+    def _needs(self) -> Iterator[Callable[[], object]]:
+        """The checks of what the operator provides for a server: the package, secrets, variables, the host."""
+        if self.dialect is Dialect.SQLITE:
+            return
+        yield check_installed
+        yield from (partial(self._look_up, slot) for slot in slots_in(self.declared.database))
+        if (url := written_host(self.declared.database)) is not None:
+            yield partial(self.runner.egress().check_server, url, self.hosts, POSTGRESQL_PORT)
+            yield partial(self.runner.egress().check_address, url)
 
     def preview(self, arguments: dict[str, object], call: Call) -> Iterator[RunPart]:
         """The statement as the database gets it, with the value of each placeholder; secrets in the database name are not filled in."""

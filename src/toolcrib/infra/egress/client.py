@@ -6,7 +6,7 @@ import asyncio
 import threading
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from toolcrib.infra.egress import next_request, redirected
@@ -64,9 +64,8 @@ class Egress:
             return
         if hosts is not None:
             hosts.check(url, self._ports)
+        self.check_address(url)
         address = url.address
-        if address is not None:
-            self._policy.check(url.host, address, url.port)
         if not self._is_named(url, hosts):
             self._check_private(url, () if address is None else (address,))
         # Not cached for public addresses, because those of this machine may change.
@@ -75,14 +74,22 @@ class Egress:
                 self._passed.clear()
             self._passed[endpoint] = hosts, state
 
+    def check_address(self, url: Url) -> None:
+        """Refuse an address that is neither public nor listed; a name is checked when it is resolved."""
+        if url.address is not None:
+            self._policy.check(url.host, url.address, url.port)
+
+    def checks(self, url: Url, hosts: HostList | None) -> tuple[Callable[[], None], ...]:
+        """The parts of `check` that can fail independently of each other."""
+        return partial(self.check, url, hosts), partial(self.check_address, url)
+
     def check_server(self, url: Url, hosts: HostList | None, port: int) -> None:
         """As `check`, for a server that is not a web server and usually listens on `port`."""
         ports = self._ports | {port}
         if hosts is not None:
             hosts.check(url, ports - STANDARD_PORTS)
+        self.check_address(url)
         address = url.address
-        if address is not None:
-            self._policy.check(url.host, address, url.port)
         if not self._names_server(url, hosts, port):
             self._check_private(url, () if address is None else (address,), "[sql_tools]", {port})
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import TYPE_CHECKING, Protocol
 
 from toolcrib.infra.secrets.secret import VariableMasking
@@ -10,7 +11,7 @@ from toolcrib.model.errors import Cure, Kind, ToolError
 from toolcrib.model.tool import is_document
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from toolcrib.model.tool import Tool
 
@@ -28,6 +29,24 @@ def granted_value(tool: Tool, name: str, variable: Callable[[Tool, str], str | N
         cure = Cure(f"add '{word}:{name}' to access.variables in toolcrib.toml", "ask the operator to grant it")
         raise ToolError(Kind.CAPABILITY_MISSING, message, cure=cure, details={"missing": [name]})
     return value or None
+
+
+def tell_all(refusal: ToolError, checks: Iterable[Callable[[], object]]) -> ToolError:
+    """The refusal of a call, with everything else that the operator must provide. No check depends on the arguments."""
+    found: dict[str, ToolError] = {}
+    for check in checks:
+        try:
+            check()
+        except ToolError as lack:
+            # The refusal may also say in which part of the tool it was found.
+            found.setdefault(lack.reason, refusal if refusal.reason.endswith(lack.reason) else lack)
+    told = [*dict.fromkeys((refusal, *found.values()))]
+    refusal = refusal.replace(lacks={lack.message: lack.kind for lack in found.values()})
+    if len(told) > 1:
+        cure = reduce(Cure.then, (other.as_cure() for other in told[1:]), refusal.cure)
+        problems = [error.reason for error in told]
+        refusal = refusal.replace(cure=cure, details={**refusal.details, "problems": problems})
+    return refusal
 
 
 @dataclass(frozen=True, slots=True)
