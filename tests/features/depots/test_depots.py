@@ -318,6 +318,15 @@ async def test_what_was_pulled_is_imported_only_by_the_tools_that_it_came_with(p
         assert (await user.call("use__one")).error.reason == message
 
 
+async def test_a_file_that_a_later_version_has_no_more_does_not_become_the_projects_own(project_of, depot, tmp_path):
+    for version, files in (("first", ["_left.py"]), ("second", [])):
+        async with project_of("author", one=tool_of("one", *("_left" for _ in files)), _left="WORD = 'left'\n") as author:
+            author.publish("one", str(tmp_path / version), files=files)
+        async with project_of("user", use=tool_of("use", "_left")) as user:
+            await user.pull("one", str(tmp_path / version), enable=True, replace=True)
+            assert (await user.call("use")).error.reason == refusal_of("use", "_left.py")
+
+
 async def test_a_tool_whose_name_is_that_of_a_module_is_told_when_it_is_published_and_pulled(author, user, depot):
     (author.settings.root / "tools" / "csv.py").write_text(tool_of("csv"))
     (warning,) = author.publish("csv", str(depot)).left_behind
