@@ -274,6 +274,17 @@ async def test_a_statement_that_takes_too_much_memory_is_refused_and_the_next_on
             assert len(result.value["rows"]) == len(CUSTOMERS)
 
 
+async def test_a_large_sort_goes_to_disk_up_to_its_limit(shop: Shop) -> None:
+    endless = "WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers)"
+    sort = (
+        f"SELECT count(*) AS count FROM ({endless} SELECT DISTINCT randomblob(200000) AS value FROM numbers LIMIT {{}})"
+    )
+    result = await shop.run(sort.format(100), returns="value", timeoutMs=30_000)
+    assert result.value == 100, result.error
+    result = await shop.run(sort.format(5_000), returns="value", timeoutMs=30_000)
+    assert (result.error.kind, "sandbox.disk_mb" in result.error.message) == (Kind.TRANSIENT, True), result.error
+
+
 async def test_of_rows_that_are_too_large_only_the_first_is_read(shop: Shop) -> None:
     rows = "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 100000) SELECT n, zeroblob(900000) AS b FROM c"
     tracemalloc.start()

@@ -34,7 +34,7 @@ def test_a_signal_undoes_the_change_that_runs_and_closes_the_file(tmp_path, is_b
             [sys.executable, "-c", PROGRAM, json.dumps(file)],
             stdin=theirs,
             stderr=subprocess.PIPE,
-            env={**os.environ, "TOOLCRIB_CHANNEL": "0"},
+            env={**os.environ, "TOOLCRIB_CHANNEL": "0", "TMPDIR": str(tmp_path)},
         )
         text = ENDLESS if is_busy else "INSERT INTO a VALUES (1)"
         ours.sendall(json.dumps({"text": text, "values": [], "maxBytes": 100, "writes": True}).encode() + b"\n")

@@ -182,10 +182,12 @@ class Connection:
         self._sqlite.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
         self._sqlite.set_progress_handler(lambda: self._host.is_gone, STEPS)
         # Views and triggers of the file run no function with side effects; no page is mapped, so a file that shrinks is an
-        # error and no signal; sorts go to a file when they grow; a damaged page is found before it is used.
+        # error and no signal; sorts go to a file when they grow, in our own folder, whose name SQLite looked up before we were
+        # forked; a damaged page is found before it is used.
+        scratch = os.environ["TMPDIR"].replace("'", "''")
         for pragma in (
             *("trusted_schema=OFF", "mmap_size=0", "temp_store=FILE", "cell_size_check=ON"),
-            *(f"cache_size=-{CACHE_KIBIBYTES}", "foreign_keys=ON"),
+            *(f"temp_store_directory='{scratch}'", f"cache_size=-{CACHE_KIBIBYTES}", "foreign_keys=ON"),
             *(() if self._write else ("query_only=ON",)),
         ):
             self._control(f"PRAGMA {pragma}")
