@@ -17,7 +17,7 @@ def make_wheel(
     text: str = "ANSWER = 42\n",
     more: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
-    """A package of one module and more files, written by hand."""
+    """A package of one module and more files, all executable, written by hand."""
     info = f"{name}-{version}.dist-info"
     files = {
         f"{name}.py": text,
@@ -32,4 +32,6 @@ def make_wheel(
     files[f"{info}/RECORD"] = f"{record}{info}/RECORD,,\n"
     with zipfile.ZipFile(folder / f"{name}-{version}-py3-none-any.whl", "w") as archive:
         for path, content in files.items():
-            archive.writestr(path, content)
+            entry = zipfile.ZipInfo(path)
+            entry.external_attr = 0o755 << 16
+            archive.writestr(entry, content)

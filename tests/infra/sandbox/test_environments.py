@@ -1,6 +1,5 @@
 """Environments that files declare or that lie beside them."""
 
-import contextlib
 import importlib.util
 import io
 import json
@@ -9,6 +8,7 @@ import sys
 import tarfile
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -340,17 +340,32 @@ def test_no_code_of_a_package_runs_outside_the_sandbox_when_it_is_installed(inst
     wheels, trace = tmp_path / "wheels", tmp_path / "trace"
     wheels.mkdir()
     act = f"open({str(trace)!r}, 'a').write('ran\\n')\n"
-    scripts = "crib_sample-1.0.data/scripts"
     startup = {"compileall.py": act, "crib.pth": f"import sys; {act}", "sitecustomize.py": act, "usercustomize.py": act}
-    # uv itself refuses such a program.
-    names = () if installer == "uv" else (f"{scripts}/python", f"{scripts}/python3")
-    programs = dict.fromkeys(names, f"#!/bin/sh\necho ran >> {trace}\n")
-    make_wheel(wheels, text=act, more={**startup, **programs})
+    make_wheel(wheels, text=act, more=startup)
     code = block('# dependencies = ["crib-sample"]').encode()
     python = environments.prepare(tmp_path / "a.py", code, envs=tmp_path / "envs", wheels=wheels)
     assert "crib_sample 1.0" in environments.list_packages(python)
-    with contextlib.suppress(ToolError):  # its Python may be another file now, which is refused and not started
-        environments.find_interpreter(tmp_path / "a.py", code, root=tmp_path, envs=tmp_path / "envs", search_path="")
+    environments.find_interpreter(tmp_path / "a.py", code, root=tmp_path, envs=tmp_path / "envs", search_path="")
+    assert not trace.exists()
+
+
+def test_a_package_that_puts_a_program_in_place_of_python_is_refused_and_never_started(
+    installer, tmp_path, monkeypatch
+):
+    wheels, trace, envs = tmp_path / "wheels", tmp_path / "trace", tmp_path / "envs"
+    wheels.mkdir()
+    program = f"#!/bin/sh\necho ran >> {trace}\n"
+    make_wheel(wheels, more={f"crib_sample-1.0.data/scripts/{name}": program for name in ("python", "python3")})
+    # The Python that is chosen for the file is none that is known otherwise.
+    own = environments.own_interpreter()
+    monkeypatch.setattr(environments, "own_interpreter", lambda: replace(own, version=(3, 10, 0)))
+    path, search_path = tmp_path / "a.py", str(own.program.resolve().parent)
+    version = ".".join(map(str, own.version[:2]))
+    code = block(f'# requires-python = "=={version}.*"', '# dependencies = ["crib-sample"]').encode()
+    with pytest.raises(ToolError, match="in place of Python|reserved name `python"):
+        environments.prepare(path, code, envs=envs, search_path=search_path, wheels=wheels)
+    with pytest.raises(ToolError, match="not installed yet"):
+        environments.find_interpreter(path, code, root=tmp_path, envs=envs, search_path=search_path)
     assert not trace.exists()
 
 

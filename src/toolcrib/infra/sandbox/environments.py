@@ -326,8 +326,12 @@ def _install(
         installer.run([program, "-I", "-m", "venv", "--symlinks", str(place)])
         command = [target, "-I", "-m", "pip", "install", "--no-compile", *_QUIET]
     if dependencies:
+        made = Path(target).resolve()
         installer.tell(f"installing {', '.join(dependencies)}")
         installer.run([*command, "--only-binary", ":all:", *source, "--", *dependencies])
+        if Path(target).resolve() != made:
+            message = f"{installer.subject}: one of its packages puts a program in place of Python; leave it out"
+            raise ToolError(Kind.PERMANENT, message)
         # Now, because the sandbox may not write bytecode, and not by the Python of the environment, as uv would: it runs
         # the *.pth files and the sitecustomize of the packages.
         installer.run([program, "-I", "-W", "ignore", "-c", _COMPILE, str(place)])
@@ -369,7 +373,7 @@ class _Installer:
     """Run the steps of an installation within one deadline, and keep the last lines of their output."""
 
     def __init__(self, subject: str, deadline: float, progress: Callable[[str], None] | None) -> None:
-        self._subject = subject
+        self.subject = subject
         self._deadline = deadline
         self._progress = progress
         self._said: collections.deque[str] = collections.deque(maxlen=_TAIL_LINES)
@@ -393,7 +397,7 @@ class _Installer:
                 start_new_session=True,
             )
         except OSError as problem:
-            raise ToolError(Kind.PERMANENT, f"{self._subject}: {argv[0]} cannot be started: {problem}") from problem
+            raise ToolError(Kind.PERMANENT, f"{self.subject}: {argv[0]} cannot be started: {problem}") from problem
         late = threading.Event()
         with process, _ended_at(process, self._deadline, late):
             for line in process.stdout or ():
@@ -407,7 +411,7 @@ class _Installer:
 
     def _refusal(self, kind: Kind, reason: str) -> ToolError:
         said = "\n".join(self._said)[-_TAIL_CHARACTERS:]
-        return ToolError(kind, f"{self._subject}: {reason}:\n{said}", retryable=kind is Kind.TIMEOUT)
+        return ToolError(kind, f"{self.subject}: {reason}:\n{said}", retryable=kind is Kind.TIMEOUT)
 
 
 @contextlib.contextmanager
