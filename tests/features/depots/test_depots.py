@@ -294,6 +294,29 @@ def refusal_of(name: str, file: str) -> str:
     return f"{name} may not import {file}: its tool is disabled, or was pulled or built and keeps its files"
 
 
+@pytest.mark.parametrize(
+    "name", ["more.py", "below/more.py", "below/more.sh", "more.sh", "below/tool.json", "below/schema.json"]
+)
+async def test_a_package_brings_no_tool_besides_its_own(author, user, depot, name):
+    path = author.settings.root / "tools" / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("#!/bin/sh\n# Give a word.\necho word\n" if name.endswith(".sh") else tool_of("more"))
+    author.publish("hello", str(depot), files=[name])
+    message = (await refused_later(user.pull("hello", str(depot)))).message
+    assert "holds other tools besides it (more)" in message or "which a package may not install" in message
+    assert not list((user.settings.root / "tools").iterdir())
+
+
+async def test_files_of_a_folder_that_holds_helpers_travel_with_the_tool(author, user, depot):
+    path = author.settings.root / "tools" / "_below" / "more.py"
+    path.parent.mkdir()
+    path.write_text(tool_of("more"))
+    author.publish("hello", str(depot), files=["_below/more.py"])
+    await user.pull("hello", str(depot))
+    assert user.find("hello") is not None
+    assert user.find("more") is None
+
+
 async def test_what_was_pulled_is_imported_only_by_the_tools_that_it_came_with(project_of, depot):
     helpers = {name: f"WORD = {name!r}\n" for name in ("_one", "_both", "_same", "_own")}
     one, two = tool_of("one", "_one", "_both", "_own"), tool_of("two", "_both", "_same")
@@ -320,7 +343,9 @@ async def test_what_was_pulled_is_imported_only_by_the_tools_that_it_came_with(p
 
 async def test_a_file_that_a_later_version_has_no_more_does_not_become_the_projects_own(project_of, depot, tmp_path):
     for version, files in (("first", ["_left.py"]), ("second", [])):
-        async with project_of("author", one=tool_of("one", *("_left" for _ in files)), _left="WORD = 'left'\n") as author:
+        async with project_of(
+            "author", one=tool_of("one", *("_left" for _ in files)), _left="WORD = 'left'\n"
+        ) as author:
             author.publish("one", str(tmp_path / version), files=files)
         async with project_of("user", use=tool_of("use", "_left")) as user:
             await user.pull("one", str(tmp_path / version), enable=True, replace=True)

@@ -51,7 +51,9 @@ def _record(manifest: Manifest, written: set[str], root: Path) -> None:
     known = {name: [file for file in files if (root / file).exists()] for name, files in read_pulled(root).items()}
     pulled = written.union(*known.values())
     # A file of an earlier version stays, too, even if this one has it no more.
-    known[manifest.name] = sorted({*known.get(manifest.name, ()), *pulled.intersection(file.path for file in manifest.files)})
+    known[manifest.name] = sorted(
+        {*known.get(manifest.name, ()), *pulled.intersection(file.path for file in manifest.files)}
+    )
     make_folder(root)
     _write_file(
         root / PULLED, json.dumps({name: files for name, files in known.items() if files}, indent=2).encode(), FILE_MODE

@@ -24,7 +24,7 @@ SCHEMA_FILE = "schema.json"
 OBEYED = frozenset(
     (
         *("node_modules", "venv", ".venv", "site-packages", "__pycache__", "__init__.py", "pyvenv.cfg"),
-        *("package.json", "toolcrib.toml", "sitecustomize.py", "usercustomize.py"),
+        *("package.json", "toolcrib.toml", "sitecustomize.py", "usercustomize.py", "tool.json", SCHEMA_FILE),
     )
 )
 

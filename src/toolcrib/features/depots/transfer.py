@@ -31,7 +31,7 @@ from toolcrib.features.depots.packed_tool import (
     whole_name,
 )
 from toolcrib.infra.egress import EgressSettings
-from toolcrib.infra.files import read_small
+from toolcrib.infra.files import NO_TOOL, read_small
 from toolcrib.lib.document_format import required_capabilities
 from toolcrib.lib.documents import MAX_DEFINITION_BYTES, read_json
 from toolcrib.lib.system_tools import system_tools
@@ -144,7 +144,7 @@ async def pull(
     if manifest.tree == FOLDERS:
         check, installed = partial(_check_folder, parts, package), _installed_folder_version(root / manifest.main)
     else:
-        check, installed = partial(_check_tool, formats, found), _installed_version(formats, root, manifest)
+        check, installed = partial(_check_tool, parts, formats, found), _installed_version(formats, root, manifest)
     if version is None:
         _refuse_older(manifest, installed)
     with pulling:
@@ -230,7 +230,7 @@ def _check_folder(parts: Resources, package: Package, folder: Path, manifest: Ma
 def _installed_version(formats: Formats, root: Path, manifest: Manifest) -> str:
     """The installed version of the tool; empty if there is none that can be read."""
     try:
-        tools = _tools_in(formats, root, manifest.main, manifest.tree)
+        tools = _tools_in(formats[manifest.tree](root), root, manifest.main)
     except (OSError, ToolError):
         return ""
     return next((tool.version for tool in tools if whole_name(tool) == manifest.name), "")
@@ -258,9 +258,11 @@ def _refuse_older(manifest: Manifest, installed: str) -> None:
     raise ToolError(Kind.CONFLICT, message, details={"installed": installed, "offered": manifest.version})
 
 
-def _check_tool(formats: Formats, found: list[Tool], folder: Path, manifest: Manifest) -> None:
+def _check_tool(parts: Resources, formats: Formats, found: list[Tool], folder: Path, manifest: Manifest) -> None:
     """Refuse a package whose file is not the tool that its manifest names; `found` gets the tools of the file."""
-    tools = _tools_in(formats, folder, manifest.main, manifest.tree)
+    own = formats[manifest.tree](folder)
+    # A package must not choose the bundle of its tool: a plain one is directly in the folder.
+    tools = [] if manifest.tree == TOOLS and "/" in manifest.main else _tools_in(own, folder, manifest.main)
     found += tools
     claimed = f"{manifest.name}@{manifest.version} requiring {', '.join(manifest.requires) or 'nothing'}"
     if claimed not in map(_claim, tools):
@@ -270,7 +272,8 @@ def _check_tool(formats: Formats, found: list[Tool], folder: Path, manifest: Man
     for file in manifest.files:
         refuse_elsewhere(file.path, manifest)
         if file.path != manifest.main:
-            others += [tool.name for tool in _tools_in(formats, folder, file.path, manifest.tree)]
+            for reader in parts.formats() if manifest.tree == TOOLS else [own]:
+                others += [tool.name for tool in _tools_in(reader, folder, file.path)]
     if others:
         message = (
             f"the package of {manifest.name} holds other tools besides it ({', '.join(others)}); nothing was installed"
@@ -278,13 +281,11 @@ def _check_tool(formats: Formats, found: list[Tool], folder: Path, manifest: Man
         raise ToolError(Kind.PERMANENT, message, details={"found": others})
 
 
-def _tools_in(formats: Formats, folder: Path, path: str, tree: str) -> list[Tool]:
-    tool_format = formats[tree](folder)
+def _tools_in(reader: Format, folder: Path, path: str) -> list[Tool]:
     file = folder / path
-    # Plain tools are only directly in the folder.
-    if not tool_format.reads(file) or (tree == TOOLS and file.parent != folder):
+    if not reader.reads(file) or any(part.startswith(NO_TOOL) for part in PurePosixPath(path).parts):
         return []
-    return list(tool_format.read(file, file.read_bytes()))
+    return list(reader.read(file, file.read_bytes()))
 
 
 def _claim(tool: Tool) -> str:
