@@ -28,6 +28,19 @@ def main(path: str) -> str:
     return "written"
 """
 
+PLANT = '''\
+from pathlib import Path
+
+__requires__ = ["fs.write"]
+
+
+def plant() -> None:
+    """Write a file."""
+    place = Path({place!r})
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text("planted")
+'''
+
 
 @pytest.fixture
 def root(tmp_path):
@@ -65,6 +78,27 @@ async def test_a_script_cannot_plant_what_others_would_run_or_obey(root, path):
         str(file): file.read_bytes() for file in root.rglob("*") if file.is_file() and ".toolcrib" not in str(file)
     }
     assert after == {**before, str(root / "docs/note.txt"): b"planted"}
+
+
+@pytest.mark.parametrize(
+    ("folder", "path"),
+    [
+        ("tools", "node_modules/x/index.js"),
+        ("tools", ".venv/bin/say"),
+        ("lib/scripts", "lib/node_modules/x/index.js"),
+        ("lib/scripts", "package.json"),
+    ],
+)
+async def test_nothing_is_planted_that_a_program_finds_in_a_folder_around_its_own(tmp_path, folder, path):
+    (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "toolcrib.toml").write_text(f'scripts.folders = ["{folder}"]\n' if folder != "tools" else "")
+    (tmp_path / folder / "say.js").write_text("// Say a word.\nconsole.log(require('x'));\n")
+    (tmp_path / "tools").mkdir(exist_ok=True)
+    (tmp_path / "tools" / "plant.py").write_text(PLANT.format(place=str(tmp_path / path)))
+    async with Crib(tmp_path, environment={"PATH": os.environ["PATH"]}) as crib:
+        assert (await crib.call("plant")).error is not None
+        assert (await crib.call("write_file", path=path, content="planted")).error is not None
+    assert not (tmp_path / path).is_file() or not (tmp_path / path).read_text()
 
 
 @pytest.mark.parametrize(

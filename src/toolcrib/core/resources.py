@@ -19,14 +19,14 @@ from toolcrib.core.journal import FileJournal, MemoryJournal, read_lines
 from toolcrib.core.sources import LateSource, Rank, ToolList, folder_rank
 from toolcrib.infra.call_counts import Metrics
 from toolcrib.infra.files import PACKAGE_MARKS, make_folder
-from toolcrib.infra.settings import FILE_NAME, Table, read_words, setting
+from toolcrib.infra.settings import FILE_NAME, PROJECT_SCRIPTS, Table, read_words, setting
 from toolcrib.lib.names import BUILTIN_BUNDLE, SYSTEM_BUNDLE
 from toolcrib.lib.schema import check_parameters, check_schema
 from toolcrib.model.errors import Cure, Kind, ToolError
 from toolcrib.model.tool import Tool
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from toolcrib.core.plugins import Part, Plugins
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 SECRETS_FILE = "secrets.json"
-# Files in parent folders that Node and Python find from a script or handler, and load code from.
+# Files in parent folders that Node and Python find from a program or handler, and load code from.
 INSTALLED = ("node_modules", "package.json", ".venv", "venv")
 # The sources that rank after all files: rank, bundles, and whether they are listed. A call of a file tool never loads them.
 LATE: Mapping[str, tuple[float, tuple[str, ...], bool]] = {
@@ -46,6 +46,14 @@ LATE: Mapping[str, tuple[float, tuple[str, ...], bool]] = {
     "builtins": (Rank.BUILTINS, (BUILTIN_BUNDLE,), True),
     "system": (Rank.SYSTEM, (SYSTEM_BUNDLE,), True),
 }
+
+
+def code_around(folders: Collection[Path], root: Path) -> list[Path]:
+    """What programs in these folders find in the folders around them, up to the project: it counts as their runtime."""
+    home = root / PROJECT_SCRIPTS.partition("/")[0]
+    around = {place for folder in folders for place in folder.parents if place.is_relative_to(root)}
+    free = sorted(place for place in around if not any(map(place.is_relative_to, (home, *folders))))
+    return [*([home] if home in around else []), *(place / name for place in free for name in INSTALLED)]
 
 
 class ModulesSettings(Table, name="modules"):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from toolcrib.core.resources import INSTALLED
+from toolcrib.core.resources import code_around
 from toolcrib.core.sources import LateSource, Rank
-from toolcrib.infra.settings import PROJECT_SCRIPTS, Table, read_positive, read_switch, setting
+from toolcrib.infra.settings import Table, read_positive, read_switch, setting
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -94,6 +94,4 @@ def _protected_paths(resources: Resources) -> list[Path]:
     if root is None:
         return []
     inside = [folder.path for folder in resources.make("registry_folders") if folder.path.is_relative_to(root)]
-    if not any((folder / REGISTRY).exists() for folder in inside):
-        return []
-    return [root / PROJECT_SCRIPTS.partition("/")[0], *(root / name for name in INSTALLED)]
+    return code_around([folder for folder in inside if (folder / REGISTRY).exists()], root)

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolcrib.core.file_source import FileSource
-from toolcrib.core.resources import INSTALLED, LazyFormat
+from toolcrib.core.resources import LazyFormat, code_around
 from toolcrib.core.sources import Rank, ToolList
+from toolcrib.infra.files import list_files
 from toolcrib.infra.settings import PROJECT_SCRIPTS, USER_SCRIPTS, Table, read_words, setting
 from toolcrib.lib import __version__
 
@@ -147,10 +148,15 @@ def _for_runner(resources: Resources) -> dict[str, object]:
 
 
 def _protected_paths(resources: Resources) -> list[Path]:
-    """The trees, what is installed for those of the project, and the environments of single tools."""
+    """The trees, what is installed for programs of the project, and the environments of single tools."""
     root, trees = resources.settings.root, list(resources.get("script_trees").values())
     environments = resources.get("environments")
     paths = [*trees, *([] if environments is None else [environments])]
-    if root is None or not any(path.is_relative_to(root) and path.exists() for path in trees):
+    if root is None:
         return paths
-    return [*paths, root / PROJECT_SCRIPTS.partition("/")[0], *(root / name for name in INSTALLED)]
+    trees += [folder for folder in resources.tool_folders() if _has_program(resources, folder)]
+    return [*paths, *code_around([path for path in trees if path.is_relative_to(root) and path.exists()], root)]
+
+
+def _has_program(resources: Resources, folder: Path) -> bool:
+    return any(name.endswith(PROGRAM_SUFFIXES) for name in list_files(folder, resources.package_marks).files)
