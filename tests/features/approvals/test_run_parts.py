@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import py_compile
 import re
 import shutil
@@ -549,6 +550,49 @@ async def test_a_shell_command_is_approved_anew_when_a_file_that_it_names_was_re
         crib.approvals.approve(second.id, by="ann")
         ran = await crib.call(call("shell", command="f=~/deploy.sh; sh $f"))
         assert ran.value["stdout"] == "new\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [
+        pytest.param("deploy.sh", f"sh {'./' * 1_500}deploy.sh", id="a long path"),
+        pytest.param("a/deploy.sh", "cd a/link/.. && sh deploy.sh", id="cd goes back over a link"),
+        pytest.param("b/deploy.sh", "sh a/link/../deploy.sh", id="the system goes up from where the link leads"),
+    ],
+)
+async def test_a_shell_command_is_asked_about_anew_however_it_names_the_file_that_was_replaced(tmp_path, name, command):
+    file = write(tmp_path, name, "echo old\n")
+    for folder in ("a", "b/c"):
+        (tmp_path / folder).mkdir(parents=True, exist_ok=True)
+    (tmp_path / "a" / "link").symlink_to("../b/c")
+    async with Crib(tmp_path, rules=[AskAboutEverything()], grants={"shell": ["shell.execute"]}) as crib:
+        first = await ask(crib, "shell", command=command)
+        file.write_text("echo new\n")
+        assert [part["text"] for part in (await ask(crib, "shell", command=command)).runs[1:]] == ["echo new\n"]
+        assert [part["text"] for part in crib.approvals.show(first.id).runs[1:]] == ["echo old\n"]
+
+
+async def test_a_link_out_of_the_workspace_is_bound_to_where_it_leads(tmp_path):
+    link = tmp_path / "tool"
+    link.symlink_to("/usr/bin/true")
+    async with Crib(tmp_path, rules=[AskAboutEverything()], grants={"shell": ["shell.execute"]}) as crib:
+        first = await ask(crib, "shell", command="./tool")
+        assert [(part["title"], part["text"]) for part in first.runs[1:]] == [("tool", None)]
+        link.unlink()
+        link.symlink_to("/bin/sh")
+        assert (await ask(crib, "shell", command="./tool")).id != first.id
+
+
+async def test_a_command_of_very_many_words_is_looked_at_in_bounded_work(tmp_path, monkeypatch):
+    folders = [f"f{number}" for number in range(MAX_FILES)]
+    for folder in folders:
+        (tmp_path / folder).mkdir()
+    looked, real = [], os.path.realpath
+    async with Crib(tmp_path, rules=[AskAboutEverything()], grants={"shell": ["shell.execute"]}) as crib:
+        monkeypatch.setattr(os.path, "realpath", lambda *path, **more: looked.append(path) or real(*path, **more))
+        found = await ask(crib, "shell", command=" ".join(("ls", *folders, *map(str, range(3_000)))))
+    assert any("More than 2,000 files" in part["note"] for part in found.runs)
+    assert len(looked) < 10_000
 
 
 async def test_an_approval_says_which_files_of_a_shell_command_it_does_not_bind(tmp_path):

@@ -10,6 +10,8 @@ import os
 import re
 import stat
 import sys
+from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolcrib.infra.files import read_beginning
@@ -23,7 +25,7 @@ from toolcrib.model.errors import ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-    from pathlib import Path, PurePath
+    from pathlib import PurePath
 
     from toolcrib.model.tool import Script
 
@@ -32,7 +34,7 @@ MAX_FILES = 40
 MAX_LOOKED_AT = 2_000
 MAX_FILE_BYTES = 2_000_000
 MAX_READ_BYTES = 8_000_000
-MAX_NAME = 1_000
+MAX_NAME = 4_096
 PYTHON, JAVASCRIPT, BASH = "python", "javascript", "bash"
 CACHE = "__pycache__"
 BESIDE = "Files that it reads while it runs and that are not shown here are not part of this approval."
@@ -92,14 +94,15 @@ def shell_parts(command: str, folder: Path, root: Path) -> Iterator[RunPart]:
     # Its home is the workspace.
     known = [text.removeprefix("~/") for text in outlines if UNKNOWN not in text and GLOB not in text]
     bases = {folder: None, root: None}
-    # Any folder that it names may be the one that it goes to.
-    for name in dict.fromkeys(name for text in known for name in _names_in(text)):
-        for place in [(base / name).resolve() for base in bases]:
+    names = dict.fromkeys(name for text in known for name in _names_in(text))
+    # Any folder that it names may be the one that it goes to; after a link, `..` means one folder to `cd` and another to the system.
+    for base, name in islice(((base, name) for name in names for base in [*bases]), MAX_LOOKED_AT):
+        for place in map(Path, (os.path.normpath(base / name), os.path.realpath(base / name))):
             found = _status(place)
             if (
                 found is not None
                 and stat.S_ISDIR(found.st_mode)
-                and place.is_relative_to(root)
+                and place.resolve().is_relative_to(root)
                 and len(bases) <= MAX_FILES
             ):
                 bases[place] = None
@@ -128,9 +131,12 @@ def named_parts(
                 return
             if _stamp(place) is None or (real := place.resolve()) in files.known:
                 continue
-            home = next((home for home in homes if real.is_relative_to(home)), None)
+            # A link in the folders may lead out of them.
+            inside = ((path, home) for path in (real, place) for home in homes if path.is_relative_to(home))
             files.known.add(real)
-            if home is not None and (part := files.show(real, home)) is not None:
+            for path, home in islice(inside, 1):
+                if (part := files.show(path, home)) is None:
+                    continue
                 yield part
                 if part.data is not None:
                     language = _LANGUAGES.get(real.suffix, BASH)
