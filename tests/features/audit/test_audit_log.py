@@ -269,7 +269,9 @@ def test_a_wrong_clock_neither_cuts_the_trail_nor_changes_its_order(project, clo
 
 
 def test_what_callers_choose_is_written_on_one_line_and_bounded(project, clock):
-    log = open_log(project, clock, hide=lambda event: {**event, "why": event["why"].replace("hunter2", "***")})
+    log = open_log(
+        project, clock, hide=lambda value: value if isinstance(value, dict) else value.replace("hunter2", "***")
+    )
     names = ["a\nb\r\x00\x1b[2J", "\ud800", "\u2028\u202e", "x" * 1_000_000, '"}{"number":9']
     for name in names:
         with log.record("tool.saved", name, why="hunter2", actor=(name, name), facts={"place": name[:9]}):
@@ -277,6 +279,15 @@ def test_what_callers_choose_is_written_on_one_line_and_bounded(project, clock):
     assert log.verify().startswith("5:")
     assert shown(log) == [name[:1_000].replace("\ud800", "?") for name in names]
     assert b"hunter2" not in files_of(project)[0].read_bytes()
+
+
+@pytest.mark.parametrize("facts", [{"x": float("nan")}, {"x": 10**400}], ids=["nan", "endless"])
+def test_an_event_that_no_reader_takes_is_refused_and_the_chain_stays_whole(log, facts):
+    write(log, "a")
+    with pytest.raises(ToolError, match="facts of an event must be"), log.record("order.released", "1", facts=facts):
+        pytest.fail("the change was made")
+    write(log, "b")
+    assert log.verify().startswith("2:")
 
 
 def test_processes_append_one_after_the_other(project, log):

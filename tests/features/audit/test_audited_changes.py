@@ -101,6 +101,18 @@ def test_secrets_are_told_without_their_values(crib, cli, project, monkeypatch):
     assert not any(b"canary" in line for line in crib.audit.lines())
 
 
+def test_a_secret_hides_neither_who_nor_what_nor_when(crib):
+    values = ("secret.set", "0000-by-ann", "2026-11-", "T0", "+00:00")
+    with Crib(crib.settings.root, caller="0000-by-ann") as other:
+        for value in values:
+            other.secrets.set("KEY", value)
+        with other.audit.record("order.released", "4711", why="as 0000-by-ann said", facts={"by": "0000-by-ann"}):
+            pass
+    assert told(crib, what="secret") == [("secret.set", "KEY", "0000-by-ann")] * len(values)
+    assert told(crib, "actor", "why", "facts", what="order") == [("0000-by-ann", "as *** said", {"by": "***"})]
+    assert all(event["time"].endswith("+00:00") for event in crib.audit.events())
+
+
 def test_tokens_and_sign_ins_are_told(crib):
     made, text = crib.tokens.create("Ann's laptop", ["read"])
     crib.tokens.revoke(made.id)

@@ -198,8 +198,12 @@ class AuditLog:
 
     def _write(self, file: Path, end: Link, event: Event) -> Link:
         """Append an event after the end of the chain, then move the head; returns the new end."""
-        hidden = {key: text[:MAX_TEXT] if isinstance(text, str) else text for key, text in self._hide(event).items()}
-        line = _to_bytes({"number": end[0] + 1, **hidden, "before": end[1]})
+        # Only what somebody wrote: a secret that equals a name or a date must not blank who did what, and when.
+        event |= {key: self._hide(event[key]) for key in ("why", "facts")}
+        cut = {key: text[:MAX_TEXT] if isinstance(text, str) else text for key, text in event.items()}
+        line = _to_bytes({"number": end[0] + 1, **cut, "before": end[1]})
+        if _read_event(line) is None:
+            raise ToolError(Kind.VALIDATION, "the facts of an event must be a JSON object; correct them and try again")
         append(file, line + b"\n", synced=True)
         end = end[0] + 1, _hash(line)
         # The event is recorded; the next one catches up with a head that a full disk left behind.
