@@ -34,7 +34,7 @@ _FLAG = (
 _ALWAYS = (
     r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u2028-\u202e"
     r"\u2060-\u206f\u2800\u3164\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufffb\ud800-\uf8ff"
-    r"\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U0010ffff]"
+    r"\U00013430-\U0001345f\U00016fe4\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U0010ffff]"
 )
 _ALONE = rf"(?<![{_VIRAMAS}])(?:(?<!{_JOINED})(?<![{_SYMBOLS}]\ufe0f){_JOINER}|{_JOINER}(?!{_JOINED}))"
 _SELECTOR = rf"(?<![0-9#*{_SYMBOLS}])[\ufe0e\ufe0f]"

@@ -206,6 +206,14 @@ def test_settings_are_told_when_their_tables_changed_since_the_last_start(projec
     assert told(crib, "about")[3:] == [("calls",)]
 
 
+def test_settings_that_the_first_event_finds_changed_are_not_told_as_changed_by_its_actor(crib, project):
+    (project / "toolcrib.toml").write_text("[calls]\nmax_steps = 5\n")
+    actor = ACTOR.set(("6c1d", "Ben"))
+    crib.secrets.set("KEY", "value-of-it")
+    ACTOR.reset(actor)
+    assert told(crib, "what", "actor", "name") == [("settings.changed", "ann", ""), ("secret.set", "6c1d", "Ben")]
+
+
 def test_what_was_imported_and_pulled_and_added_is_told(project, tmp_path_factory, cli, monkeypatch):
     author, depot = tmp_path_factory.mktemp("author"), tmp_path_factory.mktemp("depot")
     (author / "tools").mkdir()

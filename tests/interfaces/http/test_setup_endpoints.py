@@ -77,7 +77,22 @@ async def test_it_takes_a_scope_of_its_own_that_no_program_of_the_machine_has(wo
 
 @pytest.mark.parametrize(
     "host",
-    ["127.0.0.1", "[::1]", "2130706433", "a.example:8080", "*", "*.1", "a b", "http:", "%00", "x" * 300, "0x7f.1"],
+    [
+        "127.0.0.1",
+        "[::1]",
+        "[::ffff:1.2.3.4]",
+        "localhost",
+        "*.com",
+        "2130706433",
+        "a.example:8080",
+        "*",
+        "*.1",
+        "a b",
+        "http:",
+        "%00",
+        "x" * 300,
+        "0x7f.1",
+    ],
 )
 async def test_an_address_a_port_or_a_malformed_name_is_refused(world, host):
     headers = bearing(world, Scope.SETUP)

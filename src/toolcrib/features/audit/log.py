@@ -101,7 +101,9 @@ class AuditLog:
             before = orjson.loads(read_small(place, MAX_SETTINGS) or b"{}")
             changed = {name: now.get(name) for name in sorted({*before, *now}) if before.get(name) != now.get(name)}
             if changed:
-                with self.record("settings.changed", ", ".join(changed), facts=changed):
+                # Not by the caller of the request that happens to be the first one.
+                by = self._caller, ""
+                with self.record("settings.changed", ", ".join(changed), actor=by, facts=changed):
                     durable.replace(place, _to_bytes(now))
         except (ToolError, ValueError, AttributeError) as problem:
             logger.warning("audit: the settings were not recorded: %s", problem)

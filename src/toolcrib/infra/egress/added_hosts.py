@@ -50,8 +50,9 @@ class AddedHosts:
     def change(self, host: str, *, allowed: bool) -> None:
         """Allow a host, or remove it again; raises ToolError for an address, a port or a malformed pattern."""
         [pattern] = parse_hosts([host]).patterns
-        if pattern.port is not None or ":" in pattern.host or ends_in_number(pattern.host):
-            cure = "write its name alone; the operator may open addresses and ports in toolcrib.toml"
+        # A name without a dot is a domain that everybody shares, or a machine of this network.
+        if pattern.port is not None or "." not in pattern.host or ends_in_number(pattern.host):
+            cure = "write its name alone, such as api.example.com; the operator may open addresses and ports in toolcrib.toml"
             raise ToolError(Kind.VALIDATION, f"{host[:80]!r} is not the name of a public host", cure=cure)
         if self._data is None:
             raise ToolError(
