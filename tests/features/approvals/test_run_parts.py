@@ -558,18 +558,19 @@ async def test_a_shell_command_is_approved_anew_when_a_file_that_it_names_was_re
         pytest.param("deploy.sh", f"sh {'./' * 1_500}deploy.sh", id="a long path"),
         pytest.param("a/deploy.sh", "cd a/link/.. && sh deploy.sh", id="cd goes back over a link"),
         pytest.param("b/deploy.sh", "sh a/link/../deploy.sh", id="the system goes up from where the link leads"),
+        pytest.param("a/deploy.py", "cd a && python3 -m deploy", id="a module that Python runs"),
     ],
 )
 async def test_a_shell_command_is_asked_about_anew_however_it_names_the_file_that_was_replaced(tmp_path, name, command):
-    file = write(tmp_path, name, "echo old\n")
+    file = write(tmp_path, name, "x=1\n")
     for folder in ("a", "b/c"):
         (tmp_path / folder).mkdir(parents=True, exist_ok=True)
     (tmp_path / "a" / "link").symlink_to("../b/c")
     async with Crib(tmp_path, rules=[AskAboutEverything()], grants={"shell": ["shell.execute"]}) as crib:
         first = await ask(crib, "shell", command=command)
-        file.write_text("echo new\n")
-        assert [part["text"] for part in (await ask(crib, "shell", command=command)).runs[1:]] == ["echo new\n"]
-        assert [part["text"] for part in crib.approvals.show(first.id).runs[1:]] == ["echo old\n"]
+        file.write_text("x=2\n")
+        assert [part["text"] for part in (await ask(crib, "shell", command=command)).runs[1:]] == ["x=2\n"]
+        assert [part["text"] for part in crib.approvals.show(first.id).runs[1:]] == ["x=1\n"]
 
 
 async def test_a_link_out_of_the_workspace_is_bound_to_where_it_leads(tmp_path):

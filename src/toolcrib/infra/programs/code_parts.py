@@ -10,7 +10,7 @@ import os
 import re
 import stat
 import sys
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -89,7 +89,8 @@ def shell_parts(command: str, folder: Path, root: Path) -> Iterator[RunPart]:
     facts = (("runs in", "the sandbox"), ("folder", folder.relative_to(root).as_posix()))
     data = command.encode("utf-8", "surrogatepass")
     yield RunPart(kind=PartKind.COMMAND, title="/bin/sh", data=data, facts=facts, note=BESIDE)
-    words = [word for found in read_line(command).commands for word in found.all_words]
+    commands = read_line(command).commands
+    words = [word for found in commands for word in found.all_words]
     outlines = dict.fromkeys(outline for word in words for outline in word.outlines)
     # Its home is the workspace.
     known = [text.removeprefix("~/") for text in outlines if UNKNOWN not in text and GLOB not in text]
@@ -106,21 +107,37 @@ def shell_parts(command: str, folder: Path, root: Path) -> Iterator[RunPart]:
                 and len(bases) <= MAX_FILES
             ):
                 bases[place] = None
-    yield from named_parts((*known, command), list(bases), [root], None)
+    modules = {
+        name
+        for found in commands
+        if found.name.startswith("python")
+        for option, word in pairwise(found.all_words)
+        if "-m" in option.outlines
+        for name in word.outlines
+        if name.replace(".", "").isidentifier()
+    }
+    yield from named_parts((*known, command), list(bases), [root], None, sorted(modules))
     if len(known) < len(outlines) or len(bases) > MAX_FILES:
         yield RunPart(kind=PartKind.NOTE, title="further files", note=COMPUTED)
 
 
 def named_parts(
-    words: Iterable[str], bases: Sequence[Path], homes: Sequence[Path], script: Script | None
+    words: Iterable[str],
+    bases: Sequence[Path],
+    homes: Sequence[Path],
+    script: Script | None,
+    modules: Sequence[str] = (),
 ) -> Iterator[RunPart]:
     """The files of a tool's folders that the words of its command name, such as a program for awk, and what they import.
 
-    A name is seen from each of the `bases`. A file outside the `homes`, such as the interpreter, is the machine's.
+    A name is seen from each of the `bases`, and so are the `modules` that Python runs. A file outside the `homes`, such as the interpreter, is the machine's.
     """
     homes = [home.resolve() for home in homes]
     # Unlike our runners, an interpreter looks beside the file first.
     files = _Files(homes, *(() if script is None else (script.path.resolve(),)), folder_first=True)
+    for base in bases if modules else ():
+        code = "".join(f"import {name}\n" for name in modules).encode()
+        yield from _imported_parts(base / "-m.py", code, PYTHON, homes[0], base, files)
     tried = 0
     for name in (name for word in words for name in _names_in(word)):
         for base in bases:
