@@ -41,8 +41,9 @@ class FileDocument:
         # The id of the bundle that it was stored in means nothing here.
         stored_in = str(fields.values.get("bundleID", SAMPLE_ID))
         address = StoredAddress(bundle_id=stored_in, slug=fields.text("slug"), version=fields.text("version"))
-        tool_id = read_tool_id(fields, str)
-        tool = build_tool(fields, address, tool_id=tool_id, bundle="", place=place)
+        # With the id that it was stored under it would be taken for the stored tool; its own is made of its address.
+        read_tool_id(fields, str)
+        tool = build_tool(fields, address, tool_id="", bundle="", place=place)
         run = replace(tool.run, bundle="") if isinstance(tool.run, Http) else tool.run
         metadata = tool.metadata if fields.switch("isEnabled") else {**tool.metadata, "isEnabled": False}
         return [replace(tool, run=run, metadata=metadata)]
