@@ -239,6 +239,7 @@ def test_what_was_imported_and_pulled_and_added_is_told(project, tmp_path_factor
         ("tool.added", "tools/greet.py", USER),
     ]
     assert told(crib, "facts")[0][0]["enabled"] is False
+    assert told(crib, "facts")[2][0] == {"files": ["tools/greet.py"]}
 
 
 def test_the_command_shows_exports_and_verifies(project, cli, monkeypatch):

@@ -39,7 +39,10 @@ def add(opener: Opener[AddingCrib], files: tuple[Path, ...], *, replace: bool, a
             added = try_out(opener, crib, placed)
         except ToolError as problem:
             raise CommandError(problem.kind, f"{problem.message}\nnothing was copied") from problem
-        with crib.audit.record("tool.added", ", ".join(each.target for each in placed)), explain_failure():
+        files = [each.target for each in placed]
+        # Many names are longer than the text of an event.
+        adding = crib.audit.record("tool.added", ", ".join(files), facts={"files": files})
+        with adding, explain_failure():
             write(crib.settings, placed)
     if as_json:
         say_json([tool.facts() for tool in added])
