@@ -1,5 +1,6 @@
 """The Crib connects the parts and lets go of them."""
 
+import asyncio
 import os
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -253,3 +254,11 @@ def test_an_unknown_provider_is_refused_with_those_that_are():
 def test_a_session_in_a_mode_that_does_not_exist_is_refused():
     with pytest.raises(ToolError, match="there is no mode 'sms'; use text or voice"):
         Crib(tools=[add]).session(mode="sms")
+
+
+async def test_async_code_closes_the_loop_of_plain_calls_from_threads(project):
+    """The check for leaks fails this test if the loop stays open."""
+    (project / "tools").mkdir(exist_ok=True)
+    (project / "tools" / "double.py").write_text("def double(number: int) -> int:\n    return number * 2\n")
+    async with Crib(project) as crib:
+        assert (await asyncio.to_thread(crib.call_sync, "double", number=21)).value == 42

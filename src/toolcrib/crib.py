@@ -677,6 +677,7 @@ class Crib:
         self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
+        await self._plain.close_from_loop()
 
     def __enter__(self) -> Self:
         return self

@@ -81,6 +81,13 @@ class PlainRunner:
                 self._runner.close()
             self._runner = None
 
+    async def close_from_loop(self) -> None:
+        """Close the event loop from another one, which cannot run it in its own thread."""
+        if self._runner is not None:
+            import asyncio
+
+            await asyncio.to_thread(self.close)
+
     def _run(self, begin: Callable[[], Coroutine[object, object, T]]) -> T:
         import asyncio
 

@@ -64,7 +64,8 @@ async def serve(
             ready=ready or (lambda _: None),
         )
     finally:
-        service.listing.cancel()
+        # The crib is closed next, and its thread would open the index again.
+        await asyncio.wait({service.listing})
 
 
 def _list_all(crib: Crib) -> None:
