@@ -1,1 +1,1 @@
-export{t as ToolcribPalette}from"./palette-CS0CCfgz.js";
+export{t as ToolcribPalette}from"./palette-CSAB1loo.js";

@@ -1,1 +1,0 @@
-import{C as e,j as t}from"./messages-D4PcmpI0.js";import{i as n}from"./Stack-BFvG_PCp.js";import{n as r}from"./jsx-runtime-B5Y_de-_.js";var i=e(e=>{let i=t([`Input`,`InputWrapper`,`TextInput`],null,e);return r(n,{component:`input`,...i,__staticSelector:`TextInput`})});i.classes=n.classes,i.displayName=`@mantine/core/TextInput`;export{i as t};

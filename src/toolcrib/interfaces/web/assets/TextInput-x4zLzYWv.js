@@ -1,0 +1,1 @@
+import{C as e,j as t}from"./messages-CrMt2RyV.js";import{i as n}from"./Stack-B3U9_o_m.js";import{n as r}from"./jsx-runtime-BOoEf99u.js";var i=e(e=>{let i=t([`Input`,`InputWrapper`,`TextInput`],null,e);return r(n,{component:`input`,...i,__staticSelector:`TextInput`})});i.classes=n.classes,i.displayName=`@mantine/core/TextInput`;export{i as t};

@@ -1,0 +1,1 @@
+import{t as e}from"./Stack-B3U9_o_m.js";import{o as t}from"./messages-CrMt2RyV.js";import{n,r}from"./jsx-runtime-BOoEf99u.js";function i({text:i,help:a,children:o}){return r(e,{className:`empty`,align:`center`,gap:`xs`,role:`status`,children:[n(t,{fw:600,children:i}),a&&n(t,{size:`sm`,ta:`center`,children:a}),o]})}export{i as t};

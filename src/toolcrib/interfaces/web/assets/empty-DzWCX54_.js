@@ -1,1 +1,0 @@
-import{t as e}from"./Stack-BFvG_PCp.js";import{o as t}from"./messages-D4PcmpI0.js";import{n,r}from"./jsx-runtime-B5Y_de-_.js";function i({text:i,help:a,children:o}){return r(e,{className:`empty`,align:`center`,gap:`xs`,role:`status`,children:[n(t,{fw:600,children:i}),a&&n(t,{size:`sm`,ta:`center`,children:a}),o]})}export{i as t};

@@ -1,0 +1,1 @@
+export{t as default}from"./json-editor-iCKm9lnZ.js";

@@ -1,1 +1,0 @@
-export{t as default}from"./json-editor-B2UDT4go.js";
