@@ -39,9 +39,9 @@ def add(opener: Opener[AddingCrib], files: tuple[Path, ...], *, replace: bool, a
             added = try_out(opener, crib, placed)
         except ToolError as problem:
             raise CommandError(problem.kind, f"{problem.message}\nnothing was copied") from problem
-        files = [each.target for each in placed]
+        targets = [each.target for each in placed]
         # Many names are longer than the text of an event.
-        adding = crib.audit.record("tool.added", ", ".join(files), facts={"files": files})
+        adding = crib.audit.record("tool.added", ", ".join(targets), facts={"files": targets})
         with adding, explain_failure():
             write(crib.settings, placed)
     if as_json:
