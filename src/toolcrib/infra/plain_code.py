@@ -110,7 +110,7 @@ class PlainRunner:
 
     @contextmanager
     def _interrupt_at_the_end(self) -> Iterator[None]:
-        """Raise KeyboardInterrupt for a signal that arrives meanwhile; a second one is raised at once."""
+        """Raise KeyboardInterrupt for a signal that arrives inside the block; a second one is raised at once."""
         if current_thread() is not main_thread() or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
             yield
             return

@@ -200,7 +200,7 @@ class AuditLog:
 
     def _write(self, file: Path, end: Link, event: Event) -> Link:
         """Append an event after the end of the chain, then move the head; returns the new end."""
-        # Only what somebody wrote: a secret that equals a name or a date must not blank who did what, and when.
+        # Only the free texts: a secret that equals a name or a date must not blank who did what, and when.
         event |= {key: self._hide(event[key]) for key in ("why", "facts")}
         cut = {key: text[:MAX_TEXT] if isinstance(text, str) else text for key, text in event.items()}
         line = _to_bytes({"number": end[0] + 1, **cut, "before": end[1]})
