@@ -341,6 +341,15 @@ async def test_what_was_pulled_is_imported_only_by_the_tools_that_it_came_with(p
         assert (await user.call("use__one")).error.reason == message
 
 
+async def test_a_disabled_tool_in_a_folder_below_is_not_imported_either(project_of):
+    async with project_of("user", use=tool_of("use", "below.part")) as user:
+        (user.settings.root / "tools" / "below").mkdir()
+        (user.settings.root / "tools" / "below" / "part.py").write_text(tool_of("part"))
+        assert (await user.call("use")).ok
+        user.switch_tool("part", on=False)
+        assert (await user.call("use")).error.reason == refusal_of("use", "part.py")
+
+
 async def test_a_file_that_a_later_version_has_no_more_does_not_become_the_projects_own(project_of, depot, tmp_path):
     for version, files in (("first", ["_left.py"]), ("second", [])):
         async with project_of(

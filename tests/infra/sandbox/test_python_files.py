@@ -1,5 +1,6 @@
 """A Python file in a worker."""
 
+import importlib
 import json
 import sys
 import time
@@ -9,6 +10,7 @@ import pytest
 from sandboxes import make_sandbox
 
 from toolcrib import Kind, ToolError
+from toolcrib.infra.sandbox.child.neighbours import Neighbours
 from toolcrib.infra.sandbox.jobs import PythonFile
 
 
@@ -331,3 +333,18 @@ async def test_facts_of_a_tool_error_survive(run_python):
         "partial_side_effects": False,
         "details": {"a": 1},
     }
+
+
+def test_a_hidden_file_is_not_imported_as_part_of_a_package_either(tmp_path, monkeypatch):
+    hidden = ["plain.py", "below/part.py", "package/__init__.py", "both/__init__.py", "whole"]
+    for name in (*hidden[:-1], "both.py", "whole/part.py", "below/own.py", "deep/below/own.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    monkeypatch.setattr(sys, "meta_path", [*sys.meta_path])
+    monkeypatch.setattr(sys, "modules", {**sys.modules})
+    Neighbours(str(tmp_path), [str(tmp_path / name) for name in hidden]).install()
+    for name in ("plain", "below.part", "package", "both", "whole", "whole.part"):
+        with pytest.raises(ModuleNotFoundError):
+            importlib.import_module(name)
+    for name in ("below.own", "deep.below.own"):
+        importlib.import_module(name)

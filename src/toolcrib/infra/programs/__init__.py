@@ -370,7 +370,10 @@ def _no_module(tool: Tool, described: Described, hidden: Iterable[Path] = ()) ->
     if not isinstance(module, str) or _MODULE_NAME.fullmatch(module) is None:
         return None
     package, _, inner = module.partition(".")
-    if (file := next((path for path in hidden if path.name.removesuffix(".py") == package), None)) is not None:
+    names = module.split(".")
+    if (
+        file := next((path for path in hidden if [*path.with_suffix("").parts[-len(names) :]] == names), None)
+    ) is not None:
         reason = (
             f"{tool.name} may not import {file.name}: its tool is disabled, or was pulled or built and keeps its files"
         )

@@ -119,7 +119,7 @@ def _prepare(job: dict[str, Any]) -> None:
     elif "python" in job:  # an environment of its own, which has no Toolcrib
         handler_context.offer_stand_in()
     sys.path += job["python_path"]
-    sys.meta_path.append(neighbours.Neighbours(job["cwd"], job["policy"]["hidden"]))
+    neighbours.Neighbours(job["cwd"], job["policy"]["hidden"]).install()
     sys.argv[:] = [job["path"], *job["argv_words"]]
     if "python" in job:
         sys.executable = job["python"]["executable"]
