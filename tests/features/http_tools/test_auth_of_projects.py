@@ -205,6 +205,15 @@ def test_a_secret_that_is_missing_is_found_by_check_and_explain(home, cli, site)
     assert "SHOP_TOKEN" not in cli("check").out
 
 
+def test_a_login_and_a_secret_that_are_missing_are_named_at_once(home, cli, site):
+    auth = login_auth(site, token_url="https://login.example.com/token")
+    cli("bundle", "load", store(home, document(site.url("/api"), auth)))
+    out = cli("check").out
+    assert "${secret:CLIENT}: there is no secret of that name; run: crib secret set CLIENT" in out
+    assert "auth: there is no login CRM yet; log in with: crib secret login CRM" in out
+    assert "login.example.com is not among the allowed hosts" in out
+
+
 def test_a_script_needs_the_grant_of_its_secret(home, cli, site):
     (home / "toolcrib.toml").write_text(
         (home / "toolcrib.toml").read_text().replace("orders:SHOP_TOKEN", "x:SHOP_TOKEN")

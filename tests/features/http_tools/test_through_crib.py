@@ -10,7 +10,7 @@ from toolcrib import Call, Kind, Limits, Tool
 from toolcrib.features.exports.providers import tell
 from toolcrib.interfaces.mcp.tool_results import to_wire
 from toolcrib.interfaces.mcp.versions import Wire
-from toolcrib.model.errors import Reader
+from toolcrib.model.errors import Reader, ToolError
 from toolcrib.toolkit.cli import complain_about
 
 PARAMETERS = {
@@ -153,6 +153,16 @@ async def test_all_that_is_missing_for_a_call_is_said_at_once(crib_over, serve, 
         "${secret:SHOP_KEY}: there is no secret of that name",
     ]
     assert site.connections == 0
+
+
+@pytest.mark.parametrize("parameters", [{"type": "object"}, PARAMETERS])
+async def test_what_an_argument_or_an_answer_may_give_is_not_missing_for_every_call(bench, parameters):
+    bench.hosts = ["api.example.com"]
+    first = http_call(name="first", url="https://api.example.com/${city}")
+    second = http_call(url="https://api.example.com/${first.id}?key=${secret:GONE}")
+    with pytest.raises(ToolError, match=r"\$\{city\}.*\$\{secret:GONE\}") as refused:
+        bench.check(bench.tool(first, second, parameters=parameters))
+    assert [*refused.value.lacks] == ["${secret:GONE}: there is no secret of that name; run: crib secret set GONE"]
 
 
 async def test_one_thing_that_is_missing_is_told_alone(crib_over, serve, answer):
