@@ -382,6 +382,13 @@ async def test_a_file_that_is_no_database_is_told_as_such(shop: Shop) -> None:
     assert result.error.message.startswith("the file cannot be read as a database: ")
 
 
+async def test_a_column_whose_name_is_no_text_is_told_as_such(shop: Shop) -> None:
+    path = shop.root / "shop.sqlite"
+    path.write_bytes(path.read_bytes().replace(b"credit REAL", b"cre\xffit REAL"))
+    result = await shop.run("SELECT * FROM customers")
+    assert (result.error.kind, "decode" in result.error.message) == (Kind.PERMANENT, True), result.error
+
+
 async def test_a_file_that_is_replaced_is_opened_anew(shop: Shop) -> None:
     name = shop.store("SELECT count(*) FROM customers", returns="value")
     assert (await shop.call(name)).value == len(CUSTOMERS)

@@ -61,8 +61,8 @@ def serve(file: dict[str, Any]) -> None:
         with closing(Connection(host, **file)) as connection:
             while True:
                 connection.run(host.read())
-    except (sqlite3.Error, sqlite3.Warning, MemoryError) as problem:
-        # The file is closed, and what was not committed is undone.
+    except (sqlite3.Error, sqlite3.Warning, MemoryError, UnicodeError) as problem:
+        # The file is closed, and what was not committed is undone. The name of a column may be no text.
         if not host.is_gone:
             host.send(error=str(problem), name=_name_of(problem))
 
