@@ -85,9 +85,12 @@ async def test_it_is_disabled_in_its_file_by_the_operator_and_with_its_bundle(wo
 
 
 async def test_a_copy_of_a_stored_document_is_not_taken_for_the_stored_tool(world):
-    world.crib.bundles.put_bundle(world.other, {"slug": "stored", "displayName": "Stored", "isEnabled": True})
-    stored = world.crib.bundles.put_tool(world.other, "echo", "v1", world.go_body())
+    bundles = world.crib.bundles
+    bundles.put_bundle(world.other, {"slug": "stored", "displayName": "Stored", "isEnabled": True})
+    stored = bundles.put_tool(world.other, "echo", "v1", world.go_body())
     write(world, EU, toolID=stored.id, bundleID=world.other)
-    world.crib.switch_tool("billing-eu/echo", on=False)
-    assert (await world.crib.call("billing-eu/echo", city="Oslo")).error.kind == "DISABLED"
-    assert (await world.crib.call("stored/echo", city="Oslo")).ok
+    write(world, "tools/billing/eu/first.json", slug="first")
+    copy, first = (world.crib.find(f"billing-eu/{name}").tool for name in ("echo", "first"))
+    # What switches a tool finds it by this id.
+    assert bundles.bundle_id_of(copy) == bundles.bundle_id_of(first) != world.other
+    assert bundles.bundle_id_of(world.crib.find("stored/echo").tool) == world.other
