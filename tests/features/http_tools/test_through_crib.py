@@ -6,11 +6,10 @@ import json
 import pytest
 
 from sample_tools import http_call, http_run
-from toolcrib import Call, Kind, Limits, Tool
+from toolcrib import Call, Kind, Limits, Reader, Tool, ToolError
 from toolcrib.features.exports.providers import tell
 from toolcrib.interfaces.mcp.tool_results import to_wire
 from toolcrib.interfaces.mcp.versions import Wire
-from toolcrib.model.errors import Reader, ToolError
 from toolcrib.toolkit.cli import complain_about
 
 PARAMETERS = {
