@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import shutil
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from browser import FLAGS, SECONDS, VARIABLE, Server, Watch, find_browser, served
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+
+import leaks
 
 # Without it an expectation waits five seconds, however long an action may take: too little on a busy machine.
 expect.set_options(timeout=SECONDS * 1000)
@@ -29,6 +32,11 @@ def make_project(folder: Path) -> Path:
     return project
 
 
+def _threads_of_playwright() -> set[leaks.Thing]:
+    """Threads of the event loop that drives the browser: it starts them when it needs them, and ends with the browser."""
+    return {("thread", each.ident or 0) for each in threading.enumerate() if each.name.startswith("asyncio_")}
+
+
 # One browser and one server for the tests of a file: while they live, no test of another file runs in this process, so the event
 # loop that drives the browser disturbs no test.
 @pytest.fixture(scope="module")
@@ -38,7 +46,9 @@ def browser() -> Iterator[Browser]:
         pytest.skip(f"no browser: install chromium, or name one in {VARIABLE}")
     with sync_playwright() as playwright:
         found = playwright.chromium.launch(executable_path=program, args=list(FLAGS))
+        leaks.HANDED_ON.append(_threads_of_playwright)
         yield found
+        leaks.HANDED_ON.remove(_threads_of_playwright)
         found.close()
 
 
