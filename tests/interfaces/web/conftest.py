@@ -33,7 +33,7 @@ def make_project(folder: Path) -> Path:
 
 
 def _threads_of_playwright() -> set[leaks.Thing]:
-    """Threads of the event loop that drives the browser: it starts them when it needs them, and ends with the browser."""
+    """Threads of the event loop that drives the browser, which starts them when it needs them and never ends them."""
     return {("thread", each.ident or 0) for each in threading.enumerate() if each.name.startswith("asyncio_")}
 
 
@@ -46,9 +46,9 @@ def browser() -> Iterator[Browser]:
         pytest.skip(f"no browser: install chromium, or name one in {VARIABLE}")
     with sync_playwright() as playwright:
         found = playwright.chromium.launch(executable_path=program, args=list(FLAGS))
-        leaks.HANDED_ON.append(_threads_of_playwright)
+        if _threads_of_playwright not in leaks.HANDED_ON:
+            leaks.HANDED_ON.append(_threads_of_playwright)
         yield found
-        leaks.HANDED_ON.remove(_threads_of_playwright)
         found.close()
 
 
