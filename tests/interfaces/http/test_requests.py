@@ -10,7 +10,7 @@ import threading
 
 import pytest
 
-from app_lifespan import local_app
+from app_lifespan import end, local_app
 from tool_requests import queue_of, request_text
 from toolcrib.features.requests import endpoint_handlers
 from toolcrib.features.requests.delivery import written_package
@@ -265,8 +265,8 @@ async def test_every_path_asks_for_its_scope(make_world, method, path, body, nee
 
 
 async def test_a_server_without_a_project_says_that_it_keeps_no_requests(crib_of, client_for):
-
-    client = client_for(local_app(crib_of()))
+    app = local_app(crib_of())
+    client = client_for(app)
     for reply in (
         await client.get("/requests"),
         await client.post("/requests", {"request": fields()}),
@@ -276,6 +276,7 @@ async def test_a_server_without_a_project_says_that_it_keeps_no_requests(crib_of
         assert reply.status == 400
         assert "there is no project" in reply.json["detail"]
         assert "there is no project to keep anything in; ask the operator" in reply.json["detail"]
+    await end(app)
 
 
 async def test_the_newest_are_listed_and_those_of_one_status(world, file, queue):
