@@ -171,7 +171,7 @@ def pytest_runtest_protocol() -> Generator[None, object, object]:
         LEAKS.kept &= LEAKS.before
         # The number of what is closed by now may be given to another thing.
         for grown in LEAKS.grown.values():
-            grown &= LEAKS.before
+            grown.intersection_update(LEAKS.before)
 
 
 def _wait(left: Callable[[], list[Thing]]) -> list[Thing]:
