@@ -210,6 +210,8 @@ def pytest_fixture_post_finalizer(fixturedef: pytest.FixtureDef[object]) -> None
     """When it ends, what tests opened in it is gone too."""
     if grown := LEAKS.grown.pop(fixturedef, None):
         gc.collect()
+        # Only processes: this runs within another test, whose threads and descriptors may have been given the numbers.
+        grown = {thing for thing in grown if thing[0] == "process"}
         left = _wait(lambda: sorted(grown.intersection(things()).difference(*(of() for of in HANDED_ON))))
         assert not left, f"the tests that used {fixturedef.argname} left {'; '.join(map(_describe, left))}"
 
