@@ -30,6 +30,7 @@ import warm_python
 MARK = "TESTS_OF_PROCESS"
 SECONDS = 30
 Thing = tuple[str, int]
+OF_A_LOOP = ("[eventpoll]", "socket:[", ": asyncio_")
 # What is open between tests on purpose.
 HANDED_ON: list[Callable[[], set[Thing]]] = [warm_python.things]
 
@@ -210,8 +211,8 @@ def pytest_fixture_post_finalizer(fixturedef: pytest.FixtureDef[object]) -> None
     """When it ends, what tests opened in it is gone too."""
     if grown := LEAKS.grown.pop(fixturedef, None):
         gc.collect()
-        # Only processes: this runs within another test, whose threads and descriptors may have been given the numbers.
-        grown = {thing for thing in grown if thing[0] == "process"}
+        # This runs within another test, whose event loop may have been given the numbers.
+        grown = {thing for thing in grown if not any(word in _describe(thing) for word in OF_A_LOOP)}
         left = _wait(lambda: sorted(grown.intersection(things()).difference(*(of() for of in HANDED_ON))))
         assert not left, f"the tests that used {fixturedef.argname} left {'; '.join(map(_describe, left))}"
 
